@@ -1,0 +1,111 @@
+"""Every error that the package raises, below Airflow's own.
+
+.. code-block:: text
+
+    SmsError
+    ├── InputError                   the caller's arguments or data; nothing was sent
+    │   ├── SourceError                 the source cannot be read
+    │   ├── ColumnError                 a column that is needed is not there
+    │   ├── TemplateError               the text template is wrong
+    │   └── InvalidRowsError            rows that cannot be texted
+    ├── ServiceError                 one request to the service did not succeed
+    │   ├── NotSentError                the request never left this machine
+    │   ├── ThrottledError              429, 503: the service did not process it
+    │   ├── AuthenticationError         401
+    │   ├── RefusedError                3xx and every other 4xx
+    │   └── UnknownOutcomeError         it may have been processed: never resent by itself
+    └── LedgerError                  no durable claim can be made, so nothing is sent
+        └── LedgerVersionError          the ledger was written by a newer version
+
+No message text, full number or token is in any of them.
+"""
+
+from __future__ import annotations
+
+
+class SmsError(Exception):
+    """The root of the tree."""
+
+
+class InputError(SmsError, ValueError):
+    """An argument or the data is wrong, which was seen before anything was sent."""
+
+
+class SourceError(InputError):
+    """The source of recipients cannot be opened or read."""
+
+
+class ColumnError(InputError):
+    """The source lacks a column that an argument names."""
+
+
+class TemplateError(InputError):
+    """The text template cannot be parsed or does not fit the columns."""
+
+
+class InvalidRowsError(InputError):
+    """Some rows cannot be texted, and the caller asked for none to be left out."""
+
+
+class ServiceError(SmsError):
+    """
+    One request to the service did not succeed.
+
+    :param message: what happened, in words without numbers, texts or tokens.
+    :param status: HTTP status of the answer; None where there was no answer.
+    :param code: the service's own error code, for example ``InsufficientCredits``; None where it gave none.
+    :param retry_after: seconds that the service asked to wait (RFC 9110 section 10.2.3); None where it did not.
+    """
+
+    may_have_been_sent: bool = False
+    """Whether the service may have processed the request."""
+    transient: bool = False
+    """Whether the same request may succeed later without anyone changing anything."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+
+
+class NotSentError(ServiceError):
+    """No byte of the request was written: name resolution, connecting or the TLS handshake failed."""
+
+    transient = True
+
+
+class ThrottledError(ServiceError):
+    """The service answered 429 or 503: it did not process the request."""
+
+    transient = True
+
+
+class AuthenticationError(ServiceError):
+    """The service answered 401: the token or the credentials are not valid."""
+
+
+class RefusedError(ServiceError):
+    """The service answered 3xx or 4xx: it understood the request and did not process it."""
+
+
+class UnknownOutcomeError(ServiceError):
+    """The request was written and no answer of the contract came back: it may have been processed."""
+
+    may_have_been_sent = True
+    transient = True
+
+
+class LedgerError(SmsError):
+    """The ledger cannot be opened, read or committed to; nothing is sent without it."""
+
+
+class LedgerVersionError(LedgerError):
+    """The ledger was written by a newer version of this package."""

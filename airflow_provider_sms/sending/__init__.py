@@ -1,0 +1,1 @@
+"""The promise: the ledger of claims and the sender that obeys it, without Airflow."""

@@ -1,0 +1,1 @@
+"""The Messaging Service's REST interface over requests, without Airflow."""

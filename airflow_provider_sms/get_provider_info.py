@@ -1,0 +1,98 @@
+"""What Airflow is told about this provider."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_sms import __version__
+
+_NAME = "SMS"
+
+
+def get_provider_info() -> dict[str, Any]:
+    """Give the provider's metadata in Airflow's schema."""
+    return {
+        "package-name": "airflow-provider-sms",
+        "name": _NAME,
+        "description": "Texts a table of people, each exactly as often as intended.",
+        "versions": [__version__],
+        "integrations": [
+            {
+                "integration-name": _NAME,
+                "external-doc-url": "https://pypi.org/project/airflow-provider-sms/",
+                "tags": ["service"],
+            }
+        ],
+        "hooks": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.hooks.sms"]}],
+        "operators": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.operators.sms"]}],
+        "sensors": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.sensors.balance"]}],
+        "triggers": [
+            {"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}
+        ],
+        "connection-types": [
+            {
+                "connection-type": "sms",
+                "hook-class-name": "airflow_provider_sms.hooks.sms.SmsHook",
+                "hook-name": _NAME,
+                "conn-fields": _connection_fields(),
+                "ui-field-behaviour": {
+                    "hidden-fields": ["schema", "port"],
+                    "relabeling": {
+                        "host": "Base URL",
+                        "login": "Client id (optional)",
+                        "password": "Token, or API secret with a client id",
+                    },
+                    "placeholders": {"host": "https://rest.example.com/v1"},
+                },
+            }
+        ],
+        "config": {
+            "sms": {
+                "description": "Settings of airflow-provider-sms.",
+                "options": {
+                    "ledger_path": {
+                        "description": "SQLite file of the ledger, which remembers who was texted. Empty: "
+                        "``sms_ledger.db`` in AIRFLOW_HOME. It must be on a disk of this machine.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "/var/lib/airflow/sms_ledger.db",
+                        "default": "",
+                    },
+                },
+            }
+        },
+    }
+
+
+def _connection_fields() -> dict[str, Any]:
+    return {
+        "balance_url": {
+            "label": "Balance URL",
+            "description": "Base URL of the balance call, where it differs from the base URL.",
+            "schema": {"type": ["string", "null"]},
+        },
+        "timeout": {
+            "label": "Timeout (seconds)",
+            "description": "How long to wait for an answer.",
+            "schema": {"type": ["number", "null"], "default": 30},
+        },
+        "connect_timeout": {
+            "label": "Connect timeout (seconds)",
+            "description": "How long to wait for a connection.",
+            "schema": {"type": ["number", "null"], "default": 5},
+        },
+        "verify": {
+            "label": "CA bundle",
+            "description": "Path of a CA bundle; empty for the usual ones.",
+            "schema": {"type": ["string", "null"]},
+        },
+        "billing": {
+            "label": "Billing",
+            "description": "auto: a balance of exactly 1000000 is a post-paid account.",
+            "schema": {
+                "type": ["string", "null"],
+                "enum": ["auto", "prepaid", "postpaid"],
+                "default": "auto",
+            },
+        },
+    }

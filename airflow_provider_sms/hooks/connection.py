@@ -1,0 +1,145 @@
+"""What an Airflow connection of type ``sms`` says, as the settings of a client: a pure function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from airflow_provider_sms.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import Billing
+
+DEFAULT_TIMEOUT = 30.0
+DEFAULT_CONNECT_TIMEOUT = 5.0
+BILLING = ("auto", "prepaid", "postpaid")
+
+
+class ConnectionLike(Protocol):
+    """The fields of Airflow's connection that are read here."""
+
+    conn_id: str
+    host: str | None
+    login: str | None
+    password: str | None
+    schema: str | None
+    port: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """The settings of a client; secrets are left out of its repr.
+
+    :param base_url: with its scheme.
+    :param token: the bearer token; None where credentials are given.
+    :param client_id: with ``client_secret``, fetches a token; None where a token is given.
+    :param balance_url: base URL of ``Balance`` where it differs; None where it does not.
+    :param timeout: seconds to wait for an answer.
+    :param connect_timeout: seconds to wait for a connection.
+    :param verify: True, or the path of a CA bundle.
+    :param billing: ``auto``, ``prepaid`` or ``postpaid``.
+    """
+
+    base_url: str
+    token: str | None = field(repr=False)
+    client_id: str | None = field(repr=False)
+    client_secret: str | None = field(repr=False)
+    balance_url: str | None
+    timeout: float
+    connect_timeout: float
+    verify: bool | str
+    billing: str
+
+    def client(self, *, pool_size: int = 1) -> SmsClient:
+        """Make a client.
+
+        :param pool_size: how many threads will use it at once.
+        """
+        from airflow_provider_sms.service.client import SmsClient
+
+        return SmsClient(
+            self.base_url,
+            token=self.token,
+            client_id=self.client_id,
+            client_secret=self.client_secret,
+            balance_url=self.balance_url,
+            timeout=self.timeout,
+            connect_timeout=self.connect_timeout,
+            verify=self.verify,
+            billing=cast("Billing", self.billing),
+            pool_size=pool_size,
+        )
+
+
+def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> ClientSettings:
+    """Read a connection.
+
+    :param connection: its host is the base URL, its password the token or, with a login, the API secret.
+    :param extra: the connection's extra as a mapping; values may be text, as the URI form gives them.
+    :raises InputError: names the connection and the field, and says what to put there.
+    """
+    name = f"Connection {connection.conn_id!r}"
+    if not connection.host:
+        raise InputError(f"{name} has no host: put the base URL there, for example https://rest.example.com/v1")
+    if not connection.password:
+        what = "the API secret" if connection.login else "the bearer token"
+        raise InputError(f"{name} has no password: put {what} there")
+    return ClientSettings(
+        base_url=_base_url(name, connection),
+        token=None if connection.login else connection.password,
+        client_id=connection.login or None,
+        client_secret=connection.password if connection.login else None,
+        balance_url=extra.get("balance_url") or None,
+        timeout=_seconds(name, extra, "timeout", DEFAULT_TIMEOUT),
+        connect_timeout=_seconds(name, extra, "connect_timeout", DEFAULT_CONNECT_TIMEOUT),
+        verify=_verify(name, extra),
+        billing=_billing(name, extra),
+    )
+
+
+def _base_url(name: str, connection: ConnectionLike) -> str:
+    host = str(connection.host)
+    if "://" in host:
+        scheme, _, rest = host.partition("://")
+    else:
+        scheme, rest = "https", host
+    if connection.schema in ("http", "https"):
+        scheme = str(connection.schema)
+    elif connection.schema:
+        raise InputError(f"{name}: put the whole base URL, with its path, into host, and leave schema empty")
+    address, slash, path = rest.partition("/")
+    if connection.port is not None and ":" not in address:
+        address = f"{address}:{connection.port}"
+    return f"{scheme}://{address}{slash}{path}"
+
+
+def _seconds(name: str, extra: Mapping[str, Any], field_name: str, default: float) -> float:
+    value = extra.get(field_name)
+    if value is None or value == "":
+        return default
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        seconds = 0.0
+    if not 0.0 < seconds < float("inf"):
+        raise InputError(f"{name}: extra {field_name!r} must be a number of seconds above 0")
+    return seconds
+
+
+def _verify(name: str, extra: Mapping[str, Any]) -> bool | str:
+    value = extra.get("verify")
+    if value is None or value is True or (isinstance(value, str) and value.strip().lower() in ("", "true")):
+        return True
+    if isinstance(value, str) and value.strip().lower() not in ("false", "no", "0"):
+        return value
+    raise InputError(f"{name}: extra 'verify' must be true or the path of a CA bundle; checking cannot be switched off")
+
+
+def _billing(name: str, extra: Mapping[str, Any]) -> str:
+    value = str(extra.get("billing") or BILLING[0])
+    if value not in BILLING:
+        raise InputError(f"{name}: extra 'billing' must be one of {', '.join(BILLING)}")
+    return value

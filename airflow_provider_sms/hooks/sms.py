@@ -1,0 +1,109 @@
+"""The hook: one request each, from an Airflow connection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.connection import get_async_connection, get_async_extra_dejson
+from airflow.providers.common.compat.sdk import BaseHook
+
+from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_sms.messages.message import Message
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import Balance, SendResponse
+
+
+class SmsHook(BaseHook):
+    """Talk to the Messaging Service through a connection of type ``sms``.
+
+    Each method is one request. A request that may have been sent is never repeated, and nothing is remembered: where
+    a message must not go out twice, use :class:`~airflow_provider_sms.operators.sms.BulkSmsOperator`, which keeps a
+    ledger.
+
+    :param sms_conn_id: the connection, see the fields in the documentation.
+    """
+
+    conn_name_attr = "sms_conn_id"
+    default_conn_name = "sms_default"
+    conn_type = "sms"
+    hook_name = "SMS"
+
+    def __init__(self, sms_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.sms_conn_id = sms_conn_id
+        self._client: SmsClient | None = None
+
+    def get_settings(self) -> ClientSettings:
+        """Read the connection.
+
+        :raises InputError: names the field that is missing or wrong.
+        """
+        connection = self.get_connection(self.sms_conn_id)
+        return client_settings(connection, connection.extra_dejson)
+
+    async def aget_settings(self) -> ClientSettings:
+        """Read the connection within an event loop, as the triggerer needs it.
+
+        :raises InputError: names the field that is missing or wrong.
+        """
+        connection = await get_async_connection(self.sms_conn_id)
+        return client_settings(connection, await get_async_extra_dejson(connection))
+
+    def get_conn(self) -> SmsClient:
+        """Give the client, made at the first call."""
+        if self._client is None:
+            self._client = self.get_settings().client()
+        return self._client
+
+    def send_bulk(
+        self,
+        messages: Sequence[Message | Mapping[str, str]],
+        *,
+        send_options: Mapping[str, Any] | None = None,
+    ) -> SendResponse:
+        """Send 1 to 100 messages in one request.
+
+        :param messages: of :class:`~airflow_provider_sms.messages.message.Message`, or mappings with the keys
+            ``Content`` and ``Destination``; a destination is digits with country code.
+        :param send_options: the service's Send Options, passed through; None for none.
+        :raises InputError: for a wrong number of messages.
+        :raises ServiceError: ``may_have_been_sent`` says whether the service may have processed the request.
+        """
+        return self.get_conn().send_bulk(messages, send_options=send_options)
+
+    def send_group(
+        self, message: str, groups: Sequence[str], *, send_options: Mapping[str, Any] | None = None
+    ) -> SendResponse:
+        """Send one text to groups that the service knows.
+
+        :param message: the text.
+        :param groups: at least one name.
+        :param send_options: the service's Send Options, passed through; None for none.
+        :raises InputError: for no group.
+        :raises ServiceError: ``may_have_been_sent`` says whether the service may have processed the request.
+        """
+        return self.get_conn().send_group(message, groups, send_options=send_options)
+
+    def get_balance(self) -> Balance:
+        """Read the account's balance; free of charge.
+
+        :raises ServiceError: when there is no usable answer.
+        """
+        return self.get_conn().get_balance()
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Read the balance, and say in words whether that worked; never raises."""
+        try:
+            balance = self.get_balance()
+        except SmsError as error:
+            return False, str(error)
+        except Exception as error:  # noqa: BLE001  # the test button shows words, never a traceback
+            return False, f"{type(error).__name__} while reading the balance"
+        if balance.post_paid:
+            return True, "Connected: a post-paid account"
+        return True, f"Connected: the balance is {balance.amount}"

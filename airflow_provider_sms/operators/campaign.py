@@ -1,0 +1,190 @@
+"""What every operator that sends has in common: the ledger, the shield, XComs, and how a failure reaches Airflow."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+import traceback
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator, conf
+
+from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.failures import describe, failure, is_permanent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.ledger import CampaignLedger, Claimant
+    from airflow_provider_sms.sending.sender import Sender, SendingOptions
+    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.sending.tally import Tally
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import SendResponse
+
+ON_UNKNOWN = ("fail", "ask", "resend")
+
+
+class CampaignOperator(BaseOperator):
+    """The part of a sending task that has to do with Airflow; not to be used by itself.
+
+    :param campaign: within it a message goes out at most once. None: one campaign for each task and DAG run.
+        (templated)
+    :param on_unknown: ``fail`` or ``resend``.
+    :param ledger_conn_id: None, the ledger of this machine. (templated)
+    """
+
+    def __init__(
+        self,
+        *,
+        send_options: dict[str, Any] | None = None,
+        sms_conn_id: str = SmsHook.default_conn_name,
+        campaign: str | None = None,
+        on_unknown: str = "fail",
+        ledger_conn_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.send_options = send_options
+        self.sms_conn_id = sms_conn_id
+        self.campaign = campaign
+        self.on_unknown = on_unknown
+        self.ledger_conn_id = ledger_conn_id
+        self._stop: threading.Event | None = None
+
+    def on_kill(self) -> None:
+        """Claim nothing more; ``execute`` ends once what is in flight is recorded."""
+        if self._stop is not None:
+            self._stop.set()
+
+    def check_arguments(self) -> None:
+        """Refuse arguments that cannot be obeyed.
+
+        :raises InputError: names the argument.
+        """
+        if self.on_unknown not in ON_UNKNOWN:
+            raise InputError(f"on_unknown must be one of {', '.join(ON_UNKNOWN)}, not {self.on_unknown!r}")
+        if self.on_unknown == "ask":
+            raise InputError("on_unknown='ask' is not available in this version: use 'fail' or 'resend'")
+        if self.ledger_conn_id is not None:
+            raise InputError("ledger_conn_id is not available in this version: the ledger is a file, [sms] ledger_path")
+        if self.send_options is not None and not isinstance(self.send_options, dict):
+            raise InputError("send_options must be a dict of the service's Send Options, or None")
+
+    def raise_for(self, error: Exception) -> None:
+        """Raise an error of ours as Airflow's: without retries where none could help."""
+        raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from error
+
+    def deliver(
+        self,
+        context: Context,
+        blocks: Iterable[Sequence[Outgoing]],
+        post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
+        *,
+        total: int,
+        options: SendingOptions,
+        kind: str,
+        tally: Tally,
+        finish: Callable[[CampaignLedger], None],
+    ) -> None:
+        """Send, with the ledger, and raise unless every message was accepted now or before.
+
+        :param post: posts one request.
+        :param total: messages in all.
+        :param kind: ``bulk`` or ``group``.
+        :param tally: counts what becomes of them.
+        :param finish: called with the ledger when sending has ended, however it did, before anything is raised.
+        :raises AirflowFailException: where a retry could not help.
+        :raises AirflowException: where it could.
+        """
+        from airflow_provider_sms.sending.ledger import CampaignLedger
+        from airflow_provider_sms.sending.progress import Progress
+        from airflow_provider_sms.sending.sender import Sender
+        from airflow_provider_sms.sending.shield import run_shielded
+
+        stop = self._stop = threading.Event()
+        settings = SmsHook(self.sms_conn_id).get_settings()
+        with (
+            settings.client(pool_size=options.concurrency) as client,
+            closing(_open_ledger()) as store,
+        ):
+            ledger = CampaignLedger(store, self.campaign_name(context), _claimant(context), kind=kind)
+            ledger.lapse()
+            sender = Sender(
+                ledger,
+                lambda messages: post(client, messages),
+                post_seconds=client.longest_call,
+                options=options,
+                stop=stop,
+                tally=tally,
+            )
+            progress = Progress(total, time.monotonic)
+
+            def heartbeat() -> None:
+                if line := progress.line(tally.settled):
+                    self.log.info("%s", line)
+
+            shielded = run_shielded(lambda: sender.run(blocks), on_interrupt=stop.set, heartbeat=heartbeat)
+            self._log_unforeseen(sender)
+            finish(ledger)
+        if shielded.interruption is not None:
+            raise shielded.interruption
+        failed = failure(tally, sender.error, stopped=stop.is_set(), resend_unknown=options.resend_unknown)
+        if failed is not None:
+            raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
+
+    def _log_unforeseen(self, sender: Sender) -> None:
+        error = sender.error
+        if error is not None and not isinstance(error, SmsError):
+            # Where it happened, without its words: they may quote a row.
+            self.log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
+
+    def campaign_name(self, context: Context) -> str:
+        """Give the campaign's name, by default that of the task and the DAG run."""
+        ti = context["ti"]
+        return self.campaign or f"{ti.dag_id}.{ti.task_id}.{ti.run_id}"
+
+    def push(self, context: Context, key: str, value: Any) -> None:
+        """Push an XCom, unless the task pushes none."""
+        if self.do_xcom_push:
+            context["ti"].xcom_push(key=key, value=value)
+
+
+def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, Any]:
+    """Give the raw answers to this task's requests, of all its tries; above the limit only how many there are."""
+    count = ledger.count_responses()
+    if count > limit:
+        return {"truncated": True, "requests": count}
+    return [json.loads(body) for body in ledger.responses(limit)]
+
+
+def _open_ledger() -> Store:
+    from airflow_provider_sms.sending.store import open_sqlite
+
+    configured = conf.get("sms", "ledger_path", fallback="")
+    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
+    return open_sqlite(Path(configured or home / "sms_ledger.db").expanduser())
+
+
+def _claimant(context: Context) -> Claimant:
+    from airflow_provider_sms.sending.ledger import Claimant
+
+    ti = context["ti"]
+    return Claimant(
+        dag_id=ti.dag_id,
+        task_id=ti.task_id,
+        run_id=ti.run_id,
+        map_index=-1 if ti.map_index is None else ti.map_index,
+        try_number=ti.try_number,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+    )

@@ -1,0 +1,70 @@
+"""What a send that did not go well means to Airflow: what is said, and whether a retry could help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.exceptions import InputError, LedgerVersionError, ServiceError, SmsError
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.sending.tally import Tally
+
+_CREDIT = "InsufficientCredits"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task fails.
+
+    :param words: for the log; no number, text or token.
+    :param permanent: whether Airflow's retries would be wasted on it.
+    """
+
+    words: str
+    permanent: bool
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether the same call fails again unless somebody changes something; credit may arrive by itself."""
+    if isinstance(error, ServiceError):
+        return not error.transient and error.code != _CREDIT
+    return isinstance(error, (InputError, LedgerVersionError))
+
+
+def describe(error: BaseException) -> str:
+    """Give the words of an error of ours; of another one only its kind, since its words may quote anything."""
+    return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
+
+
+def failure(tally: Tally, error: Exception | None, *, stopped: bool, resend_unknown: bool) -> Failure | None:
+    """Say whether and why a task fails.
+
+    :param error: what ended the sending early; None where nothing did.
+    :param stopped: whether it was told to stop.
+    :param resend_unknown: whether the next try sends again what is unknown.
+    """
+    words: list[str] = []
+    if error is not None:
+        words.append(f"Sending ended early: {describe(error)}")
+    elif stopped:
+        words.append("Sending was stopped; what was in flight is recorded, and the next try sends the rest")
+    if tally.unknown:
+        words.append(_unknown(tally, resend_unknown=resend_unknown))
+    if not words:
+        return None
+    if error is not None:
+        return Failure(". ".join(words), is_permanent(error))
+    return Failure(". ".join(words), permanent=not (stopped or resend_unknown))
+
+
+def _unknown(tally: Tally, *, resend_unknown: bool) -> str:
+    named = ", ".join(map(str, tally.unknown_requests))
+    where = f" in the ledger's requests {named}" if named else " that another process has not recorded yet"
+    then = (
+        "The next try sends them again, at the risk of texting people twice"
+        if resend_unknown
+        else "They are not sent again by themselves: see 'Unknown' in the documentation's delivery guarantees, or set "
+        "on_unknown='resend' at the risk of texting people twice"
+    )
+    return f"{tally.unknown} messages{where} may have been sent: the service's answer was lost. {then}"

@@ -1,0 +1,51 @@
+"""Recipients in memory, kept out of sight of what Airflow stores and shows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+
+class Rows:
+    """Wraps rows so that their text form shows only how many there are.
+
+    Airflow stores ``str(value)`` of template fields, in the serialised DAG and in the rendered fields, which everybody
+    who may see the task may read. It does not render within an object that it does not know, so a ``{{`` in
+    somebody's name stays what it is.
+
+    :param data: a DataFrame, a table, or a list of mappings.
+    """
+
+    def __init__(self, data: Any) -> None:
+        self.data = data
+
+    def __repr__(self) -> str:
+        count = f" of {len(self.data)} rows" if hasattr(self.data, "__len__") else ""
+        return f"{type(self.data).__name__}{count}"
+
+    def serialize(self) -> str:
+        """Give the text form, for Airflow's serialiser."""
+        return repr(self)
+
+
+def shielded_source(value: Any) -> Any:
+    """Give the value as a template field may hold it: paths and references as they are, rows wrapped."""
+    if value is None or isinstance(value, Rows) or _names_rows(value):
+        return value
+    if isinstance(value, Sequence) and not isinstance(value, (list, tuple)):
+        # What a mapped task upstream returned comes as a lazy sequence.
+        return shielded_source(list(value))
+    if isinstance(value, (list, tuple)) and all(_names_rows(item) for item in value) and value:
+        return value
+    return Rows(value)
+
+
+def _names_rows(value: Any) -> bool:
+    """Whether a value says where rows are: a path, or a reference to another task's result."""
+    return isinstance(value, (str, os.PathLike)) or hasattr(value, "fs") or _is_reference(value)
+
+
+def _is_reference(value: Any) -> bool:
+    # XComArg in every Airflow version; a mapped argument is one of its kind.
+    return hasattr(value, "resolve") and hasattr(value, "iter_references")

@@ -1,0 +1,155 @@
+"""What is still to be claimed: the source's messages, less those that are held already."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sms.sending.ledger import ACCEPTED, CLAIMED, Holder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.sending.tally import Tally
+
+MAX_HELD = 50_000
+"""Messages in the hands of other live processes that are remembered before reading on waits for their outcome."""
+
+
+class Outgoing(NamedTuple):
+    """A message that is ready to be claimed.
+
+    :param key: identifies it within its campaign, 16 bytes.
+    :param destination: digits with country code; None for a group.
+    """
+
+    key: bytes
+    destination: str | None
+    content: str
+
+
+class Backlog:
+    """Reads blocks of messages, keeps what is free to be claimed, and counts the rest.
+
+    :param resend_unknown: whether what an unknown request holds is to be claimed again.
+    """
+
+    def __init__(
+        self,
+        blocks: Iterable[Sequence[Outgoing]],
+        ledger: CampaignLedger,
+        tally: Tally,
+        *,
+        resend_unknown: bool,
+    ) -> None:
+        self._blocks: Iterator[Sequence[Outgoing]] = iter(blocks)
+        self._ledger = ledger
+        self._tally = tally
+        self._resend_unknown = resend_unknown
+        self._free: dict[bytes, Outgoing] = {}
+        self._take_over: dict[bytes, int] = {}
+        self._held: dict[bytes, Outgoing] = {}
+        self.exhausted = False
+
+    @property
+    def readable(self) -> bool:
+        """Whether a block may be read now."""
+        return not self.exhausted and len(self._held) < MAX_HELD
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is anything to claim, or to read in search of it."""
+        return bool(self._free) or self.readable
+
+    @property
+    def empty(self) -> bool:
+        """Whether every message was claimed or counted."""
+        return self.exhausted and not self._free and not self._held
+
+    def read(self) -> None:
+        """Take in one block of the source.
+
+        :raises LedgerError: when the ledger cannot say what is held.
+        :raises Exception: what the source raises.
+        """
+        try:
+            block = next(self._blocks, None)
+        except Exception:
+            self.exhausted = True
+            raise
+        if block is None:
+            self.exhausted = True
+        else:
+            self.sort(block)
+
+    def take(self, size: int) -> tuple[list[Outgoing], dict[bytes, int]]:
+        """Give the next messages to claim, and which of them are to be taken over from which unknown request.
+
+        Reads as much of the source as it needs. Fewer than ``size`` come only at the end.
+        """
+        while len(self._free) < size and self.readable:
+            self.read()
+        if not self._free:
+            self.look_again()
+        chunk = list(islice(self._free.values(), size))
+        for outgoing in chunk:
+            del self._free[outgoing.key]
+        return chunk, {m.key: self._take_over.pop(m.key) for m in chunk if m.key in self._take_over}
+
+    def sort(self, messages: Sequence[Outgoing]) -> None:
+        """Keep what is free, count what is not."""
+        holders = self._ledger.holders([outgoing.key for outgoing in messages])
+        for outgoing in messages:
+            key = outgoing.key
+            if key in self._free or key in self._held:
+                self._tally.duplicate += 1
+            elif (holder := holders.get(key)) is not None:
+                self._count(outgoing, holder)
+            else:
+                self._free[key] = outgoing
+
+    def _count(self, outgoing: Outgoing, holder: Holder) -> None:
+        if holder.mine:
+            self._tally.duplicate += 1
+        elif holder.state == ACCEPTED:
+            self._tally.already_sent += 1
+        elif holder.state == CLAIMED:
+            self._held[outgoing.key] = outgoing
+        elif self._resend_unknown:
+            self.take_over(outgoing, holder.request_id)
+        else:
+            self._tally.unknown += 1
+            self._tally.name_unknown(holder.request_id)
+
+    def take_over(self, outgoing: Outgoing, request_id: int) -> None:
+        """Queue a message that is to be posted again, though an unknown request holds it."""
+        self._take_over[outgoing.key] = request_id
+        self._free[outgoing.key] = outgoing
+
+    def put_back(self, messages: Sequence[Outgoing]) -> None:
+        """Queue messages whose claim was given back."""
+        self._free.update((outgoing.key, outgoing) for outgoing in messages)
+
+    def look_again(self) -> None:
+        """Sort anew what other live processes had claimed: they may have sent it, or given it back."""
+        if self._held:
+            held, self._held = self._held, {}
+            self.sort(list(held.values()))
+
+    def drop_free(self) -> None:
+        """Count what is free as not sent; what was to be taken over stays unknown."""
+        for key in self._free:
+            if key in self._take_over:
+                self._tally.unknown += 1
+                self._tally.name_unknown(self._take_over[key])
+            else:
+                self._tally.not_sent += 1
+        self._free.clear()
+        self._take_over.clear()
+
+    def drop(self) -> None:
+        """Count all that is left; what others hold is unknown here, since they have not recorded an outcome."""
+        self.drop_free()
+        self._tally.unknown += len(self._held)
+        self._held.clear()

@@ -1,0 +1,43 @@
+"""The summary that a task returns: JSON, of constant size whatever was sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.sending.tally import Tally
+
+
+def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str, Any]:
+    """Give the summary of one try.
+
+    ``rows`` equals the sum of the seven counts after it: what no request, no earlier claim and no check accounts for
+    was not sent. Event ids are text, since JavaScript readers round 64-bit integers; above the tally's limit there are
+    none.
+
+    :param rows: rows of the source.
+    :param invalid: of these, rows that cannot be texted.
+    """
+    unreached = rows - invalid - tally.settled
+    return {
+        "campaign": campaign,
+        "rows": rows,
+        "accepted": tally.accepted,
+        "unknown": tally.unknown,
+        "not_sent": tally.not_sent + unreached,
+        "invalid": invalid,
+        "duplicate": tally.duplicate,
+        "suppressed": 0,
+        "already_sent": tally.already_sent,
+        "requests": tally.requests,
+        "parts": tally.parts,
+        "cost": float(tally.cost),
+        "remaining_balance": None if tally.remaining_balance is None else float(tally.remaining_balance),
+        "event_ids": [str(event_id) for event_id in tally.event_ids] if tally.requests <= tally.max_event_ids else [],
+        "cost_breakdown": {
+            network: {"cost": float(cost), "quantity": quantity}
+            for network, (cost, quantity) in tally.cost_breakdown.items()
+        },
+        "error_report": dict(tally.error_report),
+        "report": None,
+    }

@@ -1,0 +1,91 @@
+"""The ledger's tables: a contract with every ledger already on disk.
+
+A change here needs a new ``SCHEMA_VERSION`` and a migration. Times are seconds since the epoch, UTC. Costs are decimal
+numbers as text, since SQLite has no decimal type and money is not rounded.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
+
+SCHEMA_VERSION = 1
+
+# SQLite numbers rows by itself only where the key's type is exactly INTEGER.
+_Id = BigInteger().with_variant(Integer(), "sqlite")
+
+metadata = MetaData()
+
+ledger_version = Table(
+    "sms_ledger_version",
+    metadata,
+    Column("version", Integer, nullable=False),
+)
+
+campaign = Table(
+    "sms_campaign",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("name", String(1000), nullable=False, unique=True),
+    Column("created_at", Float(53), nullable=False),
+)
+
+claimant = Table(
+    "sms_claimant",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("dag_id", String(250), nullable=False),
+    Column("task_id", String(250), nullable=False),
+    Column("run_id", String(250), nullable=False),
+    Column("map_index", Integer, nullable=False),
+    Column("try_number", Integer, nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("started_at", Float(53), nullable=False),
+)
+
+request = Table(
+    "sms_request",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
+    Column("claimant_id", ForeignKey("sms_claimant.id"), nullable=False),
+    Column("kind", String(10), nullable=False),
+    Column("state", String(10), nullable=False),
+    Column("submitted", Integer, nullable=False),
+    Column("claimed_at", Float(53), nullable=False),
+    Column("deadline", Float(53), nullable=False),
+    Column("finished_at", Float(53)),
+    Column("http_status", Integer),
+    Column("event_id", BigInteger),
+    Column("messages", Integer),
+    Column("parts", Integer),
+    Column("cost", String(40)),
+    Column("reason", Text),
+    Column("response", Text),
+    Index("sms_request_campaign_state", "campaign_id", "state"),
+)
+
+message = Table(
+    "sms_message",
+    metadata,
+    Column("campaign_id", _Id, primary_key=True),
+    Column("message_key", LargeBinary(16), primary_key=True),
+    # Digits of E.164 as a number: 15 digits fit, and none begins with 0. None: the message of a group.
+    Column("destination", BigInteger),
+    Column("request_id", ForeignKey("sms_request.id"), nullable=False),
+    # A request's messages are released together when it was not sent.
+    Index("sms_message_request", "request_id"),
+    sqlite_with_rowid=False,
+)

@@ -1,0 +1,364 @@
+"""The sender: claims messages in the ledger, posts what it claimed, records what became of it.
+
+One thread reads the source, owns the ledger and decides; the others do nothing but post. Outcomes and the next claims
+share one commit, and a slot is free again only once its outcome is recorded: so after a crash at any instant at most
+``concurrency`` requests are unknown.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.exceptions import LedgerError, ServiceError
+from airflow_provider_sms.sending.backlog import Backlog, Outgoing
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.ledger import NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.outcomes import accepted, failed
+from airflow_provider_sms.sending.pacing import Pacer
+from airflow_provider_sms.sending.tally import Tally, reported
+from airflow_provider_sms.service.responses import SendResponse
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterable, Sequence
+
+    from airflow_provider_sms.sending.ledger import CampaignLedger
+
+log = logging.getLogger(__name__)
+
+MARGIN_SECONDS = 10.0
+"""What a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
+POLL_SECONDS = 0.2
+"""How often the stop signal, and the claims of other live processes, are looked at."""
+FLUSH_WAITS = (0.2, 1.0, 3.0, 10.0)
+"""Seconds between attempts to record outcomes when the ledger fails."""
+
+
+@dataclass(frozen=True, slots=True)
+class SendingOptions:
+    """How to send.
+
+    :param chunk_size: messages a request, 1 to 100.
+    :param concurrency: requests in flight at once, at least 1.
+    :param max_requests_per_second: None for no limit.
+    :param resend_unknown: post messages again whose outcome is unknown: at least once instead of at most once.
+    :param backoff: waits between attempts of a request that was surely not processed.
+    """
+
+    chunk_size: int = 100
+    concurrency: int = 4
+    max_requests_per_second: float | None = None
+    resend_unknown: bool = False
+    backoff: Backoff = field(default_factory=Backoff)
+
+
+@dataclass(slots=True)
+class _Flight:
+    """One claimed request on its way; ``attempt`` counts its POSTs."""
+
+    request_id: int
+    messages: Sequence[Outgoing]
+    taken_over: frozenset[bytes]
+    deadline: float
+    attempt: int = 0
+    due: float = 0.0
+
+
+class _Stale(Exception):  # noqa: N818  # a word from one thread to another, not an error
+    """The claim's deadline is too near to post under it."""
+
+
+class Sender:
+    """Sends a stream of messages, each at most once within its campaign.
+
+    :param ledger: this try's view of the campaign.
+    :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
+    :param post_seconds: the longest that ``post`` may take.
+    :param stop: when set, nothing more is claimed; what is in flight is awaited and recorded.
+    :param tally: where to count.
+    :param clock: seconds since the epoch, the same as the ledger's.
+    :param sleep: waits for that many seconds.
+    """
+
+    def __init__(
+        self,
+        ledger: CampaignLedger,
+        post: Callable[[Sequence[Outgoing]], SendResponse],
+        *,
+        post_seconds: float,
+        options: SendingOptions,
+        stop: threading.Event,
+        tally: Tally | None = None,
+        clock: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.tally = Tally() if tally is None else tally
+        self.error: Exception | None = None
+        self._ledger = ledger
+        self._post = post
+        self._post_seconds = post_seconds
+        self._options = options
+        self._stop = stop
+        self._clock = clock
+        self._sleep = sleep
+        self._pacer = Pacer(options.max_requests_per_second)
+        self._landed: queue.SimpleQueue[tuple[_Flight, SendResponse | Exception]] = queue.SimpleQueue()
+        self._flying = 0
+        self._waiting: list[_Flight] = []
+        self._renewing: list[_Flight] = []
+        self._outcomes: list[Outcome] = []
+
+    def run(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
+        """Send all of it, and return when every request has an outcome that is recorded.
+
+        What went wrong is in ``error`` afterwards, and the counts are in ``tally``: both are needed when sending ends
+        early. Where it was stopped, or the ledger failed, blocks are left unread; their messages are not in the tally.
+
+        :param blocks: the messages; read only as fast as they go out.
+        """
+        backlog = Backlog(blocks, self._ledger, self.tally, resend_unknown=self._options.resend_unknown)
+        with ThreadPoolExecutor(self._options.concurrency, thread_name_prefix="sms-post") as pool:
+            while self._flying or self._waiting or self._renewing or (self._claiming and not backlog.empty):
+                self._collect(backlog)
+                self._commit(backlog, self._next_chunks(backlog), pool)
+                self._post_again(pool)
+        self._flush()
+        self._count_the_rest(backlog)
+
+    @property
+    def _claiming(self) -> bool:
+        return self.error is None and not self._stop.is_set()
+
+    # Results of posts
+
+    def _collect(self, backlog: Backlog) -> None:
+        """Wait until there is something to do, and take in every post that has ended."""
+        try:
+            landed = self._landed.get(timeout=self._patience(backlog))
+            while True:
+                self._land(*landed, backlog)
+                landed = self._landed.get_nowait()
+        except queue.Empty:
+            pass
+
+    def _patience(self, backlog: Backlog) -> float:
+        now = self._clock()
+        paced = self._pacer.delay(now)
+        waits = [POLL_SECONDS, *(max(flight.due - now, paced) for flight in self._waiting)]
+        if self._renewing or (self._claiming and self._free_slots() and backlog.ready):
+            waits.append(0.0 if self._renewing else paced)
+        return max(0.0, min(waits))
+
+    def _land(self, flight: _Flight, result: SendResponse | Exception, backlog: Backlog) -> None:
+        self._flying -= 1
+        if isinstance(result, SendResponse):
+            self._accepted(flight, result)
+        elif isinstance(result, _Stale):
+            self._renew(flight, 0.0)
+        elif isinstance(result, ServiceError) and not result.may_have_been_sent:
+            self._not_processed(flight, result)
+        else:
+            self._unknown(flight, result, backlog)
+
+    def _accepted(self, flight: _Flight, response: SendResponse) -> None:
+        submitted = len(flight.messages)
+        self._outcomes.append(accepted(flight.request_id, response))
+        self.tally.add_accepted(submitted, response)
+        if response.messages < submitted:
+            log.warning(
+                "Request %d: the service took %d of %d messages; its reasons: %s",
+                flight.request_id,
+                response.messages,
+                submitted,
+                reported(response.error_report),
+            )
+
+    def _not_processed(self, flight: _Flight, error: ServiceError) -> None:
+        wait = self._options.backoff.wait(flight.attempt, error.retry_after) if error.transient else None
+        if wait is not None and self._claiming:
+            log.warning("Request %d was not processed, again in %.1f s: %s", flight.request_id, wait, error)
+            self._pacer.hold(self._clock() + wait)
+            self._renew(flight, wait)
+            return
+        if self._claiming:
+            self.error = error
+        self._release(flight, error)
+
+    def _unknown(self, flight: _Flight, error: Exception, backlog: Backlog) -> None:
+        outcome = failed(flight.request_id, UNKNOWN, error)
+        self._outcomes.append(outcome)
+        log.warning(
+            "Request %d of %d messages: its outcome is unknown: %s",
+            flight.request_id,
+            len(flight.messages),
+            outcome.reason,
+        )
+        if not isinstance(error, ServiceError):
+            # Something that nobody foresaw: it may happen to every request, so no other one is tried.
+            self.error = self.error or error
+        self.tally.requests += 1
+        for outgoing in flight.messages:
+            # Once more in one try is enough: the next try comes after Airflow's retry delay.
+            if self._options.resend_unknown and outgoing.key not in flight.taken_over:
+                backlog.take_over(outgoing, flight.request_id)
+            else:
+                self.tally.unknown += 1
+                self.tally.name_unknown(flight.request_id)
+
+    def _release(self, flight: _Flight, error: Exception | None) -> None:
+        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
+        self.tally.not_sent += len(flight.messages)
+
+    def _renew(self, flight: _Flight, wait: float) -> None:
+        flight.due = self._clock() + wait
+        flight.deadline = flight.due + self._post_seconds + MARGIN_SECONDS
+        self._renewing.append(flight)
+
+    # Claims
+
+    def _free_slots(self) -> int:
+        return self._options.concurrency - self._flying - len(self._waiting) - len(self._renewing)
+
+    def _next_chunks(self, backlog: Backlog) -> list[tuple[list[Outgoing], dict[bytes, int]]]:
+        chunks: list[tuple[list[Outgoing], dict[bytes, int]]] = []
+        now = self._clock()
+        while self._claiming and self._pacer.allowed(now, self._free_slots() - len(chunks)):
+            try:
+                chunk, take_over = backlog.take(self._options.chunk_size)
+            except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
+                self.error = error
+                break
+            if not chunk:
+                break
+            chunks.append((chunk, take_over))
+            self._pacer.take(now)
+        return chunks
+
+    def _commit(
+        self,
+        backlog: Backlog,
+        chunks: list[tuple[list[Outgoing], dict[bytes, int]]],
+        pool: ThreadPoolExecutor,
+    ) -> None:
+        if isinstance(self.error, LedgerError):
+            self._abandon(backlog, chunks)
+            return
+        if not (self._outcomes or self._renewing or chunks):
+            return
+        deadline = self._clock() + self._post_seconds + MARGIN_SECONDS
+        try:
+            committed = self._ledger.commit(
+                outcomes=self._outcomes,
+                renewals={flight.request_id: flight.deadline for flight in self._renewing},
+                chunks=[Chunk([m.key for m in chunk], [m.destination for m in chunk], take) for chunk, take in chunks],
+                deadline=deadline,
+            )
+        except LedgerError as error:
+            self.error = self.error or error
+            self._abandon(backlog, chunks)
+            return
+        self._outcomes = []
+        renewing, self._renewing = self._renewing, []
+        for flight in renewing:
+            if flight.request_id in committed.renewed:
+                self._waiting.append(flight)
+            else:
+                # It was called unknown while it waited, but surely not sent: given back, to be claimed anew.
+                self._outcomes.append(failed(flight.request_id, NOT_SENT, None))
+                backlog.put_back(flight.messages)
+        for (chunk, take), claim in zip(chunks, committed.claims, strict=True):
+            won = [chunk[position] for position in claim.won]
+            if claim.request_id is not None:
+                self._launch(_Flight(claim.request_id, won, frozenset(take), deadline), pool)
+            if len(won) < len(chunk):
+                won_keys = {outgoing.key for outgoing in won}
+                self._sort_lost(backlog, [outgoing for outgoing in chunk if outgoing.key not in won_keys])
+
+    def _sort_lost(self, backlog: Backlog, lost: list[Outgoing]) -> None:
+        try:
+            backlog.sort(lost)
+        except LedgerError as error:
+            self.error = self.error or error
+            backlog.put_back(lost)
+
+    def _abandon(self, backlog: Backlog, chunks: list[tuple[list[Outgoing], dict[bytes, int]]]) -> None:
+        """Nothing of the commit may be relied on: its claims are not posted, its outcomes are kept for later."""
+        for chunk, take in chunks:
+            backlog.put_back(chunk)
+            for outgoing in chunk:
+                if outgoing.key in take:
+                    backlog.take_over(outgoing, take[outgoing.key])
+        for flight in self._renewing:
+            self._release(flight, self.error)
+        self._renewing = []
+
+    # Posts
+
+    def _launch(self, flight: _Flight, pool: ThreadPoolExecutor) -> None:
+        flight.attempt += 1
+        self._flying += 1
+        pool.submit(self._post_one, flight)
+
+    def _post_one(self, flight: _Flight) -> None:
+        """Post, in a thread of the pool, and hand back whatever came of it."""
+        result: SendResponse | Exception
+        try:
+            in_time = self._clock() + self._post_seconds <= flight.deadline
+            result = self._post(flight.messages) if in_time else _Stale()
+        except Exception as error:  # noqa: BLE001  # every end of a post is an outcome
+            result = error
+        self._landed.put((flight, result))
+
+    def _post_again(self, pool: ThreadPoolExecutor) -> None:
+        """Post what waited its time; when nothing more may go out, give it back."""
+        waiting, self._waiting = self._waiting, []
+        for flight in waiting:
+            now = self._clock()
+            if not self._claiming:
+                self._release(flight, self.error)
+            elif flight.due <= now and self._pacer.allowed(now, 1):
+                self._pacer.take(now)
+                self._launch(flight, pool)
+            else:
+                self._waiting.append(flight)
+
+    # The end
+
+    def _flush(self) -> None:
+        """Record what is known and not yet recorded, within a bound; else the log holds it."""
+        for wait in (*FLUSH_WAITS, None):
+            if not self._outcomes:
+                return
+            try:
+                self._ledger.commit(outcomes=self._outcomes)
+                self._outcomes = []
+            except LedgerError as error:
+                self.error = self.error or error
+                if wait is not None:
+                    self._sleep(wait)
+        for outcome in self._outcomes:
+            log.error(
+                "Not recorded in the ledger: request %d is %s, event id %s",
+                outcome.request_id,
+                outcome.state,
+                outcome.event_id,
+            )
+
+    def _count_the_rest(self, backlog: Backlog) -> None:
+        """After an error of the service, look up what was not reached, so that the counts say what became of it."""
+        backlog.drop_free()
+        try:
+            while not (self._stop.is_set() or backlog.exhausted or isinstance(self.error, LedgerError)):
+                if not backlog.readable:
+                    backlog.look_again()
+                backlog.read()
+                backlog.drop_free()
+            backlog.look_again()
+        except Exception as error:  # noqa: BLE001  # the counts are then of what was read
+            self.error = self.error or error
+        backlog.drop()

@@ -1,0 +1,97 @@
+"""From a table of recipients to messages: every row is checked first, and only then is the table read to be sent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.exceptions import InvalidRowsError, SourceError
+from airflow_provider_sms.sending.backlog import Outgoing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow_provider_sms.messages.prepare import Preparation, RejectedRow
+    from airflow_provider_sms.messages.sources import Source
+
+MAX_EXAMPLES = 10
+BLOCK_ROWS = 10_000
+
+
+@dataclass(slots=True)
+class CheckedTable:
+    """What a look at every row found.
+
+    :param invalid: rows that cannot be texted.
+    :param reasons: why, and how many rows each.
+    :param examples: the first invalid rows.
+    """
+
+    rows: int = 0
+    invalid: int = 0
+    reasons: Counter[str] = field(default_factory=Counter)
+    examples: list[RejectedRow] = field(default_factory=list)
+
+    def explain(self) -> str:
+        """Say how many rows are invalid and why; numbers are masked."""
+        reasons = "; ".join(f"{count} times {reason}" for reason, count in self.reasons.most_common())
+        examples = "; ".join(
+            f"row {r.row}, column {r.column}: {r.reason}" + (f" ({r.value})" if r.value else "") for r in self.examples
+        )
+        return (
+            f"{self.invalid} of {self.rows} rows cannot be texted: {reasons}. Rows count from 0; the first: {examples}"
+        )
+
+
+def check_table(source: Source, preparation: Preparation, table: CheckedTable) -> None:
+    """Look at every row, and send nothing.
+
+    :param table: filled with what is found, as far as it gets.
+    :raises ColumnError: when a column is missing.
+    :raises SourceError: when the source cannot be read.
+    :raises TemplateError: when the template does not fit a column.
+    """
+    if source.schema.names:
+        preparation.check(source.schema)
+    for batch in source.batches(preparation.columns, BLOCK_ROWS):
+        checked = preparation.check_batch(batch, table.rows)
+        table.rows += checked.num_rows
+        table.invalid += len(checked.rejected)
+        table.reasons.update(rejected.reason for rejected in checked.rejected)
+        table.examples.extend(checked.rejected[: MAX_EXAMPLES - len(table.examples)])
+
+
+def require_sendable(table: CheckedTable, *, skip_invalid: bool) -> None:
+    """Refuse a table that must not be sent.
+
+    :param skip_invalid: leave invalid rows out, where at least one is valid.
+    :raises InvalidRowsError: says how many, why and which.
+    """
+    if table.invalid and not skip_invalid:
+        raise InvalidRowsError(
+            f"{table.explain()}. Nothing was sent. Mend the rows, or set on_invalid='skip' to leave them out"
+        )
+    if table.invalid and table.invalid == table.rows:
+        raise InvalidRowsError(f"{table.explain()}. Nothing was sent, since no row is valid")
+
+
+def outgoing_blocks(source: Source, preparation: Preparation, expected: CheckedTable) -> Iterator[list[Outgoing]]:
+    """Read the table once more, and give its messages.
+
+    :param expected: what the check found.
+    :raises SourceError: when the source has changed since: its rows were not checked.
+    """
+    rows = invalid = valid = 0
+    for batch in source.batches(preparation.columns, BLOCK_ROWS):
+        prepared = preparation.prepare(batch, rows)
+        rows += prepared.num_rows
+        invalid += len(prepared.rejected)
+        valid += len(prepared.destinations)
+        if invalid > expected.invalid or valid > expected.rows - expected.invalid:
+            raise SourceError(
+                "The source has changed since it was checked, so sending stopped: let nothing write to it"
+            )
+        yield list(map(Outgoing, prepared.keys, prepared.destinations, prepared.contents))
+    if rows != expected.rows:
+        raise SourceError(f"The source has changed since it was checked: {expected.rows - rows} rows are gone, unsent")

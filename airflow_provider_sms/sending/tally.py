@@ -1,0 +1,84 @@
+"""What a send came to, counted as it happens, in memory that does not grow with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.service.responses import ErrorReport, SendResponse
+
+MAX_NAMED_REQUESTS = 20
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of messages by what became of them, and sums over the service's answers.
+
+    :param accepted: the service said that it took them.
+    :param unknown: posted by this or an earlier try, and whether the service took them is not known.
+    :param not_sent: not posted, or posted and surely not taken.
+    :param duplicate: repeats of a message of this try.
+    :param already_sent: held by a request that was accepted before this try met them.
+    :param requests: posted by this try and accepted or unknown.
+    :param partial: messages that the service left out of requests that it accepted.
+    :param max_event_ids: how many event ids are kept; None of them above it.
+    """
+
+    accepted: int = 0
+    unknown: int = 0
+    not_sent: int = 0
+    duplicate: int = 0
+    already_sent: int = 0
+    requests: int = 0
+    partial: int = 0
+    parts: int = 0
+    cost: Decimal = Decimal(0)
+    remaining_balance: Decimal | None = None
+    event_ids: list[int] = field(default_factory=list)
+    cost_breakdown: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
+    error_report: dict[str, int] = field(
+        default_factory=lambda: {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0}
+    )
+    unknown_requests: list[int] = field(default_factory=list)
+    max_event_ids: int = 1000
+
+    @property
+    def settled(self) -> int:
+        """The messages that this try is done with."""
+        return self.accepted + self.unknown + self.not_sent + self.duplicate + self.already_sent
+
+    def add_accepted(self, submitted: int, response: SendResponse) -> None:
+        """Count a request that the service answered; it may have taken fewer messages than were submitted."""
+        taken = min(submitted, response.messages)
+        self.accepted += taken
+        self.not_sent += submitted - taken
+        self.partial += submitted - taken
+        self.requests += 1
+        self.parts += response.parts
+        self.cost += response.cost
+        self.remaining_balance = response.remaining_balance
+        if self.requests <= self.max_event_ids:
+            self.event_ids.append(response.event_id)
+        for line in response.cost_breakdown:
+            cost, quantity = self.cost_breakdown.get(line.network, (Decimal(0), 0))
+            self.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)
+        for name, count in reported(response.error_report).items():
+            self.error_report[name] = self.error_report.get(name, 0) + count
+
+    def name_unknown(self, request_id: int) -> None:
+        """Keep the number of a request whose outcome is not known, while there are few."""
+        if len(self.unknown_requests) < MAX_NAMED_REQUESTS and request_id not in self.unknown_requests:
+            self.unknown_requests.append(request_id)
+
+
+def reported(report: ErrorReport) -> dict[str, int]:
+    """Give an error report as counts only: its faults hold numbers."""
+    return {
+        "NoNetwork": report.no_network,
+        "Duplicates": report.duplicates,
+        "OptedOuts": report.opted_outs,
+        "Faults": len(report.faults),
+        **report.other,
+    }

@@ -1,0 +1,137 @@
+"""The sensor that waits for credit."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import (
+    AirflowException,
+    AirflowFailException,
+    BaseSensorOperator,
+    PokeReturnValue,
+    conf,
+)
+
+from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.triggers.balance import BalanceTrigger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.service.responses import Balance
+
+
+class BalanceSensor(BaseSensorOperator):
+    """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
+
+    Returns ``{"balance": 1500.0, "post_paid": false}``. Transient errors (no connection, 5xx, 429) are ridden out, up
+    to a number in a row; 401 and 403 fail at once, without retries. Each poke of the mode ``reschedule`` is a process
+    of its own that remembers nothing: there, a poke tries as often itself, waiting 1, 2, 4 … seconds.
+
+    :param min_balance: the least that suffices: a number, or text of one. (templated)
+    :param sms_conn_id: the connection. (templated)
+    :param deferrable: wait in the triggerer, without a worker slot. Default: Airflow's
+        ``operators.default_deferrable``.
+    :param max_failures: transient errors in a row that are ridden out, at least 0.
+    :param sleep: waits for that many seconds; for tests.
+    """
+
+    template_fields: Sequence[str] = ("min_balance", "sms_conn_id")
+    ui_color = "#e3f2ee"
+
+    def __init__(
+        self,
+        *,
+        min_balance: float | str | Decimal,
+        sms_conn_id: str = SmsHook.default_conn_name,
+        deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
+        max_failures: int = 5,
+        sleep: Callable[[float], None] = time.sleep,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.min_balance = min_balance
+        self.sms_conn_id = sms_conn_id
+        self.deferrable = deferrable
+        self.max_failures = max_failures
+        self._sleep = sleep
+        self._failures = 0
+
+    def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  # the base's signature
+        """Look at the balance once; defer when it does not suffice and the sensor is deferrable.
+
+        :raises AirflowFailException: for a wrong argument, connection or token.
+        :raises AirflowException: when there were too many transient errors in a row.
+        """
+        try:
+            wanted = _amount(self.min_balance)
+            balance = self._balance()
+        except InputError as error:
+            raise AirflowFailException(str(error)) from error
+        except ServiceError as error:
+            if not error.transient:
+                raise AirflowFailException(str(error)) from error
+            raise AirflowException(f"The balance could not be read {self._failures} times in a row: {error}") from error
+        if balance is not None and (balance.post_paid or balance.amount >= wanted):
+            return PokeReturnValue(
+                is_done=True, xcom_value={"balance": float(balance.amount), "post_paid": balance.post_paid}
+            )
+        if balance is not None:
+            self.log.info("The balance is %s, waiting for %s", balance.amount, wanted)
+        if self.deferrable:
+            # Raised from within the base's execute, so that soft_fail and never_fail stay the base's.
+            self.defer(
+                trigger=BalanceTrigger(
+                    sms_conn_id=self.sms_conn_id,
+                    min_balance=str(wanted),
+                    poke_interval=self.poke_interval,
+                    max_failures=self.max_failures,
+                ),
+                method_name="execute_complete",
+                timeout=timedelta(seconds=self.timeout),
+            )
+        return PokeReturnValue(is_done=False)
+
+    def _balance(self) -> Balance | None:
+        """Read the balance; None after a transient error that is to be ridden out."""
+        hook = SmsHook(self.sms_conn_id)
+        while True:
+            try:
+                balance = hook.get_balance()
+            except ServiceError as error:
+                self._failures += 1
+                if not error.transient or self._failures > self.max_failures:
+                    raise
+                self.log.warning("The balance cannot be read (%d in a row): %s", self._failures, error)
+                if self.deferrable or not self.reschedule:
+                    return None
+                self._sleep(2.0 ** (self._failures - 1))
+            else:
+                self._failures = 0
+                return balance
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
+        """Take what the trigger saw.
+
+        :raises AirflowFailException: for a wrong connection or token.
+        :raises AirflowException: when there were too many transient errors in a row.
+        """
+        if event["status"] != "success":
+            raise (AirflowFailException if event["permanent"] else AirflowException)(event["message"])
+        return {"balance": event["balance"], "post_paid": event["post_paid"]}
+
+
+def _amount(value: object) -> Decimal:
+    try:
+        amount = Decimal(str(value).strip())
+    except InvalidOperation:
+        amount = Decimal("NaN")
+    if not amount.is_finite():
+        raise InputError(f"min_balance must be a number, not {value!r}")
+    return amount

@@ -1,0 +1,221 @@
+"""Where the bearer token comes from: given once, or fetched with credentials and kept while it lasts."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Protocol
+
+from requests.auth import AuthBase
+
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    InputError,
+    NotSentError,
+    ServiceError,
+    UnknownOutcomeError,
+)
+from airflow_provider_sms.service.errors import error_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from requests import PreparedRequest
+
+    from airflow_provider_sms.service.transport import Transport
+
+ASSUMED_MINUTES = 60
+"""Lifetime of a token whose answer does not state a usable one; too long a guess costs one 401."""
+
+LONGEST_LEAD = 60.0
+"""Seconds before its end at which a token is replaced, or a tenth of its life where that is less."""
+
+_MOST_MINUTES = 10 * 366 * 24 * 60
+"""Ten years: a longer life is a mistake in the unit."""
+
+_MINUTE = 60.0
+
+
+class Authorization(AuthBase):
+    """Sets ``Authorization``, and so keeps ``requests`` from taking one out of ``~/.netrc``.
+
+    :param value: the header's value; not in the repr.
+    """
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def __call__(self, r: PreparedRequest) -> PreparedRequest:
+        """Set the header."""
+        r.headers["Authorization"] = self._value
+        return r
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Token:
+    """A bearer token.
+
+    :param value: the token itself; not in the repr.
+    :param good_until: when it is to be replaced, in seconds of the client's clock; infinity for one that is
+        given.
+    """
+
+    value: str = field(repr=False)
+    good_until: float
+
+    def authorization(self) -> Authorization:
+        """Make the header of it (RFC 6750 section 2.1)."""
+        return Authorization(f"Bearer {self.value}")
+
+
+class TokenSource(Protocol):
+    """Where a client gets its token from."""
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What no error may repeat, beside the tokens."""
+
+    @property
+    def fetches(self) -> bool:
+        """Whether a request may have to wait for a token."""
+
+    def current(self) -> Token:
+        """Give the token to use, fetched where there is none that is still good."""
+
+    def renewed(self, rejected: Token) -> Token | None:
+        """Give another than the one that the service did not accept; None where there is no other."""
+
+
+class FixedToken:
+    """The one token that the user gave.
+
+    :param value: the token.
+    :raises InputError: no header can carry it.
+    """
+
+    secrets: tuple[str, ...] = ()
+    fetches = False
+
+    def __init__(self, value: str) -> None:
+        if not _fits_a_header(value):
+            # requests would quote it in its own error.
+            raise InputError("the token has characters that no header may carry: a space, or a line end?")
+        self._token = Token(value, float("inf"))
+
+    def current(self) -> Token:
+        """Give the token."""
+        return self._token
+
+    def renewed(self, rejected: Token) -> None:
+        """Give none: there is no other."""
+
+
+class FetchedToken:
+    """A token fetched from ``Authentication``: one thread fetches, the others wait and share the outcome.
+
+    :param transport: what requests go through.
+    :param url: address of ``Authentication``.
+    :param client_id: user name of HTTP Basic; without a colon (RFC 7617 section 2).
+    :param client_secret: password of HTTP Basic.
+    :param clock: a monotonic clock, in seconds.
+    :raises InputError: the client id has a colon.
+    """
+
+    fetches = True
+
+    def __init__(
+        self, transport: Transport, url: str, client_id: str, client_secret: str, clock: Callable[[], float]
+    ) -> None:
+        if ":" in client_id:
+            raise InputError("client_id has a colon, which HTTP Basic cannot carry")
+        basic = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
+        self.secrets = (client_secret, basic)
+        self._authorization = Authorization(f"Basic {basic}")
+        self._transport = transport
+        self._url = url
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._token: Token | None = None
+        self._failures = 0
+        self._failure: ServiceError | None = None
+
+    def current(self) -> Token:
+        """Give the token, fetched where there is none or the one there is about to end.
+
+        :raises ServiceError: as :meth:`renewed`.
+        """
+        token = self._token
+        return token if token is not None and self._is_good(token) else self._other_than(token)
+
+    def renewed(self, rejected: Token) -> Token:
+        """Give a token other than the one that the service did not accept.
+
+        :param rejected: that one.
+        :raises NotSentError: no token came: what it was wanted for is not sent.
+        :raises ThrottledError: the service asks to wait.
+        :raises AuthenticationError: the client id or the secret is not valid (401, 403).
+        :raises RefusedError: the service refuses to give one (other 3xx and 4xx).
+        """
+        return self._other_than(rejected)
+
+    def _is_good(self, token: Token) -> bool:
+        return self._clock() < token.good_until
+
+    def _other_than(self, unwanted: Token | None) -> Token:
+        failures = self._failures
+        with self._lock:
+            token = self._token
+            if token is not None and token is not unwanted and self._is_good(token):
+                return token
+            if self._failure is not None and self._failures != failures:
+                # It failed while this thread waited: trying again one by one, each would wait for all.
+                raise copy.copy(self._failure)
+            try:
+                self._token = token = self._fetched()
+            except ServiceError as error:
+                self._failures += 1
+                self._failure = error
+                raise
+            return token
+
+    def _fetched(self) -> Token:
+        asked_at = self._clock()
+        try:
+            answer = self._transport.exchange("GET", self._url, self._authorization)
+        except UnknownOutcomeError as error:
+            raise NotSentError(f"no token came: {error}") from None
+        if answer.status == HTTPStatus.OK:
+            value, minutes = _parse_token(answer.body)
+            life = minutes * _MINUTE
+            return Token(value, asked_at + life - min(LONGEST_LEAD, life / 10))
+        failure = error_for(answer, hidden=self.secrets, now=time.time())
+        if isinstance(failure, UnknownOutcomeError):
+            raise NotSentError(f"no token came: HTTP {answer.status}", status=answer.status, code=failure.code)
+        if answer.status == HTTPStatus.FORBIDDEN:
+            raise AuthenticationError(str(failure), status=answer.status, code=failure.code)
+        raise failure
+
+
+def _fits_a_header(value: str) -> bool:
+    return value.isascii() and value.isprintable() and " " not in value
+
+
+def _parse_token(body: bytes) -> tuple[str, float]:
+    """Read ``{"token", "schema", "expiresInMinutes"}``, keys in any case: the token, its life in minutes."""
+    try:
+        document: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        document = None
+    fields = {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
+    token, minutes = fields.get("token"), fields.get("expiresinminutes")
+    if not isinstance(token, str) or not token or not _fits_a_header(token):
+        # Never with a quotation: the body of an answer with a token is a secret.
+        raise NotSentError("no token came: Authentication answered without one", status=HTTPStatus.OK.value)
+    if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes <= _MOST_MINUTES:
+        minutes = ASSUMED_MINUTES
+    return token, minutes

@@ -1,0 +1,259 @@
+"""The service's three operations, one request each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+from urllib.parse import urlsplit
+
+import orjson
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.service.authentication import FetchedToken, FixedToken, TokenSource
+from airflow_provider_sms.service.errors import error_for
+from airflow_provider_sms.service.responses import (
+    Balance,
+    Billing,
+    SendResponse,
+    parse_balance,
+    parse_send_response,
+)
+from airflow_provider_sms.service.transport import Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+MAX_MESSAGES = 100
+"""Messages that one request may carry."""
+
+_REQUIRED_KEYS = frozenset({"Content", "Destination"})
+_KEYS = _REQUIRED_KEYS | {"CustomerId"}
+
+_SHORTEST_HIDDEN = 4
+"""Characters from which a text is blanked out of the service's words: a shorter one is in half of them."""
+
+
+class SmsClient:
+    """The messaging service, for any number of threads.
+
+    Each call makes one request and never repeats it, but for this: after a 401, which means that nothing was
+    processed, a client with credentials fetches a new token and makes the request once more.
+
+    :param base_url: for example ``https://rest.example.com/v1``; without a scheme, ``https``. A trailing
+        slash does not matter.
+    :param token: the bearer token; None: it is fetched with ``client_id`` and ``client_secret``.
+    :param client_id: for ``{base_url}/Authentication``; None: ``token`` is used.
+    :param client_secret: its secret.
+    :param balance_url: base URL of ``Balance`` where it is another; None: ``base_url``.
+    :param connect_timeout: seconds for a connection to be made, above 0.
+    :param timeout: seconds to wait for an answer, above 0. A request ends within the sum of both: see
+        :class:`~airflow_provider_sms.service.transport.Transport`.
+    :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
+    :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; or ``prepaid``,
+        ``postpaid``.
+    :param pool_size: connections kept open: the number of threads that send at once.
+    :param clock: a monotonic clock, in seconds.
+    :raises InputError: an argument is missing or wrong.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: str | None = None,
+        client_id: str | None = None,
+        client_secret: str | None = None,
+        balance_url: str | None = None,
+        connect_timeout: float = 5.0,
+        timeout: float = 30.0,
+        verify: bool | str = True,
+        billing: Billing = "auto",
+        pool_size: int = 10,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._base_url = _base(base_url, "host")
+        self._balance_url = _base(balance_url, "balance_url") if balance_url else self._base_url
+        if not (connect_timeout > 0 and timeout > 0):
+            raise InputError("connect_timeout and timeout must be above 0 seconds")
+        if isinstance(verify, str) and not Path(verify).exists():
+            raise InputError(f"verify: there is no CA bundle at {verify!r}")
+        if billing not in get_args(Billing):
+            raise InputError(f"billing must be one of {', '.join(get_args(Billing))}")
+        self.timeouts = (connect_timeout, timeout)
+        """Seconds for a connection to be made, and for an answer: a request ends within their sum."""
+        self._billing = billing
+        self._transport = Transport(
+            connect_timeout=connect_timeout, timeout=timeout, verify=verify, pool_size=pool_size, clock=clock
+        )
+        self._tokens = self._token_source(token, client_id, client_secret, clock)
+
+    def _token_source(
+        self,
+        token: str | None,
+        client_id: str | None,
+        client_secret: str | None,
+        clock: Callable[[], float],
+    ) -> TokenSource:
+        if token and not (client_id or client_secret):
+            return FixedToken(token)
+        if token:
+            raise InputError("give a token, or client_id with client_secret, but not both")
+        if client_id and client_secret:
+            url = f"{self._base_url}/Authentication"
+            return FetchedToken(self._transport, url, client_id, client_secret, clock)
+        if client_id:
+            raise InputError("client_secret is missing: client_id alone fetches no token")
+        if client_secret:
+            raise InputError("client_id is missing: client_secret alone fetches no token")
+        raise InputError("the token is missing: give it, or client_id with client_secret")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._base_url!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    @property
+    def longest_call(self) -> float:
+        """Seconds within which any call ends, so that a claim's deadline can be set by it.
+
+        One request with a token that was given. With credentials up to four: a token, the request, another
+        token after a 401, and the request once more.
+        """
+        return sum(self.timeouts) * (4 if self._tokens.fetches else 1)
+
+    def send_bulk(
+        self,
+        messages: Sequence[Message | Mapping[str, str]],
+        *,
+        send_options: Mapping[str, Any] | None = None,
+    ) -> SendResponse:
+        """Send one text each to up to 100 people.
+
+        :param messages: 1 to 100 messages, or mappings with the keys ``Content``, ``Destination`` and, if
+            wanted, ``CustomerId``.
+        :param send_options: passed through as given; None or empty: left out.
+        :return: what the service took; ``messages`` of it can be fewer than were given.
+        :raises InputError: the messages are not such; nothing was sent.
+        :raises ServiceError: one of its kinds; each says whether the request may have been processed.
+        """
+        if isinstance(messages, (str, bytes)) or not 1 <= len(messages) <= MAX_MESSAGES:
+            raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
+        entries = [_entry(position, message) for position, message in enumerate(messages, 1)]
+        body = _body({"Messages": entries}, send_options)
+        return parse_send_response(self._post("bulkmessages", body, hidden=(entry["Content"] for entry in entries)))
+
+    def send_group(
+        self, message: str, groups: Sequence[str], *, send_options: Mapping[str, Any] | None = None
+    ) -> SendResponse:
+        """Send one text to everyone in groups that the service knows.
+
+        :param message: the text.
+        :param groups: at least one name of a group.
+        :param send_options: passed through as given; None or empty: left out.
+        :raises InputError: there is no text or no group; nothing was sent.
+        :raises ServiceError: one of its kinds; each says whether the request may have been processed.
+        """
+        if not isinstance(message, str) or not message:
+            raise InputError("message must be a text that is not empty")
+        names = [] if isinstance(groups, str) else list(groups)
+        if not names or not all(isinstance(name, str) and name for name in names):
+            raise InputError("groups must be a list of at least one name of a group")
+        body = _body({"Message": message, "Groups": names}, send_options)
+        return parse_send_response(self._post("groupmessages", body, hidden=(message,)))
+
+    def get_balance(self) -> Balance:
+        """Ask for the account's balance, which costs nothing.
+
+        :raises ServiceError: one of its kinds; that of an unknown outcome only means that no usable answer
+            came.
+        """
+        return parse_balance(self._answer("GET", f"{self._balance_url}/Balance"), self._billing)
+
+    def _post(self, operation: str, body: bytes, hidden: Iterable[str]) -> bytes:
+        return self._answer("POST", f"{self._base_url}/{operation}", body, hidden)
+
+    def _answer(self, method: str, url: str, body: bytes | None = None, hidden: Iterable[str] = ()) -> bytes:
+        """Make a request, once more with another token after a 401, and give the content of a 200.
+
+        :param hidden: texts that the service may repeat in an error, where they must not be seen.
+        """
+        token = self._tokens.current()
+        answer = self._transport.exchange(method, url, token.authorization(), body)
+        if answer.status == HTTPStatus.UNAUTHORIZED and (other := self._tokens.renewed(token)):
+            token = other
+            answer = self._transport.exchange(method, url, token.authorization(), body)
+        if answer.status == HTTPStatus.OK:
+            return answer.body
+        texts = (text for text in hidden if len(text) >= _SHORTEST_HIDDEN)
+        raise error_for(answer, hidden=(token.value, *self._tokens.secrets, *texts), now=time.time())
+
+
+def _base(url: str, name: str) -> str:
+    """Complete a base URL.
+
+    :param url: as a user gave it.
+    :param name: what the user calls it.
+    :raises InputError: it is none. The error does not quote it, since a password may be in it.
+    """
+    url = url.strip()
+    if not url:
+        raise InputError(f"{name} is missing: the base URL, for example https://rest.example.com/v1")
+    if "://" not in url:
+        url = f"https://{url}"
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or any(c.isspace() for c in url):
+        raise InputError(f"{name} is not a URL")
+    if parts.scheme not in ("http", "https"):
+        raise InputError(f"{name} must begin with https:// or http://, not with {parts.scheme}://")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InputError(f"{name} must be a URL without user name, query and fragment")
+    return url.rstrip("/")
+
+
+def _entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
+    """Make the JSON object of one message.
+
+    :param position: of the message in the request, from 1, for the error.
+    """
+    if isinstance(message, Message):
+        entry = {"Content": message.content, "Destination": message.destination}
+    elif isinstance(message, Mapping):
+        entry = dict(message)
+        if not entry.keys() >= _REQUIRED_KEYS or not entry.keys() <= _KEYS:
+            raise InputError(f"message {position} must have Content and Destination, and may have CustomerId")
+    else:
+        raise InputError(f"message {position} is neither a Message nor a mapping")
+    if not all(isinstance(value, str) for value in entry.values()):
+        raise InputError(f"message {position}: its values must be texts")
+    return entry
+
+
+def _body(request: dict[str, Any], send_options: Mapping[str, Any] | None) -> bytes:
+    if send_options:
+        request["SendOptions"] = dict(send_options)
+    try:
+        return orjson.dumps(request)
+    except orjson.JSONEncodeError as error:
+        # Its own words name a type, never a value.
+        raise InputError(f"the request cannot be written as JSON: {error}") from None

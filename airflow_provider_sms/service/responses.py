@@ -1,0 +1,240 @@
+"""The service's answers as values, exact to the last digit, or no answers at all."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from decimal import Decimal
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Literal
+
+from airflow_provider_sms.exceptions import UnknownOutcomeError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Billing = Literal["auto", "prepaid", "postpaid"]
+
+POST_PAID_BALANCE = 1_000_000
+"""What every balance of a post-paid account reads."""
+
+_INT64 = 2**63
+
+_KNOWN_COUNTERS = frozenset({"nonetwork", "duplicates", "optedouts"})
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCost:
+    """The part of a request that went to one network.
+
+    :param network: its name, free text: ``Local`` is the only one ever seen. Empty where the service gave
+        none.
+    :param cost: what it cost, in credits.
+    :param quantity: messages, from 0.
+    """
+
+    network: str
+    cost: Decimal
+    quantity: int
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorReport:
+    """What went wrong within a request that was accepted.
+
+    :param no_network: messages that no network takes, from 0.
+    :param duplicates: messages left out as duplicates, from 0.
+    :param opted_outs: messages to people who opted out, from 0.
+    :param faults: one object per faulty message, keys as received; it holds phone numbers. Its shape is not
+        specified: what is no object stands as ``{"errorMessage": …}``.
+    :param other: further counters by their name as received, for example ``NoContents``.
+    """
+
+    no_network: int = 0
+    duplicates: int = 0
+    opted_outs: int = 0
+    faults: tuple[Mapping[str, Any], ...] = field(default=(), repr=False)
+    other: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SendResponse:
+    """The answer to a request that the service accepted, in whole or in part.
+
+    :param cost: what the request cost, in credits.
+    :param remaining_balance: credits left after it; 1000000 on a post-paid account.
+    :param event_id: identifier of the send event, 64 bits.
+    :param sample: sample of the text as sent: message content, so personal data.
+    :param messages: messages of the request that were taken, from 0; can be fewer than were submitted.
+    :param parts: SMS parts of those messages, from 0.
+    :param cost_breakdown: cost per network.
+    :param error_report: why messages were not taken.
+    :param raw: the JSON as received, with plain numbers; it holds all of the above.
+    """
+
+    cost: Decimal
+    remaining_balance: Decimal
+    event_id: int
+    sample: str = field(repr=False)
+    messages: int
+    parts: int
+    cost_breakdown: tuple[NetworkCost, ...]
+    error_report: ErrorReport
+    raw: dict[str, Any] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """What is left on the account.
+
+    :param amount: credits.
+    :param post_paid: whether the account is billed afterwards, so that ``amount`` says nothing.
+    """
+
+    amount: Decimal
+    post_paid: bool
+
+
+def parse_send_response(body: bytes) -> SendResponse:
+    """Read the answer to a send.
+
+    Keys match in any case and unknown ones are ignored; ``Sample``, ``CostBreakDown`` and ``ErrorReport`` may
+    be missing or null.
+
+    :param body: content of an answer with status 200.
+    :raises UnknownOutcomeError: it is not of the contract. The error names the field and quotes nothing.
+    """
+    # Read twice: amounts need decimals, which are exact, and ``raw`` needs floats, which JSON can be made of
+    # again.
+    exact, raw = _object(body, Decimal), _object(body, _finite)
+    fields, plain = _unwrapped(exact), _unwrapped(raw)
+    return SendResponse(
+        cost=_amount(fields, "Cost"),
+        remaining_balance=_amount(fields, "RemainingBalance"),
+        event_id=_event_id(fields),
+        sample=_text(fields, "Sample"),
+        messages=_count(fields, "Messages"),
+        parts=_count(fields, "Parts"),
+        cost_breakdown=tuple(_network_cost(entry) for entry in _list(fields, "CostBreakDown")),
+        error_report=_error_report(_get(plain, "ErrorReport", {})),
+        raw=raw,
+    )
+
+
+def parse_balance(body: bytes, billing: Billing) -> Balance:
+    """Read the answer to ``Balance``.
+
+    :param body: content of an answer with status 200.
+    :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; ``prepaid`` and
+        ``postpaid`` say so outright.
+    :raises UnknownOutcomeError: it is not of the contract.
+    """
+    amount = _amount(_lowered(_object(body, Decimal)), "Balance")
+    return Balance(amount, amount == POST_PAID_BALANCE if billing == "auto" else billing == "postpaid")
+
+
+def _not_of_the_contract(what: str) -> UnknownOutcomeError:
+    return UnknownOutcomeError(f"the answer is not the contract's: {what}", status=HTTPStatus.OK.value)
+
+
+def _object(body: bytes, parse_float: Callable[[str], Any]) -> dict[str, Any]:
+    try:
+        document = json.loads(body, parse_float=parse_float, parse_constant=_finite)
+    except (ValueError, ArithmeticError, RecursionError):
+        # "from None": the error from the parser holds the whole body.
+        raise _not_of_the_contract("it is not JSON") from None
+    if not isinstance(document, dict):
+        raise _not_of_the_contract("it is not a JSON object")
+    return document
+
+
+def _finite(text: str) -> float:
+    """Read a number; NaN and infinity are none (RFC 8259 section 6), nor is one too large for a float."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError("not a finite number")
+    return number
+
+
+def _lowered(document: dict[str, Any]) -> dict[str, Any]:
+    return {key.lower(): value for key, value in document.items()}
+
+
+def _unwrapped(document: dict[str, Any]) -> dict[str, Any]:
+    """Take the send response out of the newer ``{"statusCode", "sendResponse": {…}, "errors": […]}``."""
+    fields = _lowered(document)
+    if "sendresponse" not in fields:
+        return fields
+    if not isinstance(fields["sendresponse"], dict):
+        raise _not_of_the_contract("sendResponse is not an object")
+    return _lowered(fields["sendresponse"])
+
+
+def _get(fields: dict[str, Any], name: str, default: Any = None) -> Any:
+    """Look a field up; null stands for one that is missing."""
+    value = fields.get(name.lower())
+    return default if value is None else value
+
+
+def _amount(fields: dict[str, Any], name: str, default: int | None = None) -> Decimal:
+    value = _get(fields, name, default)
+    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or not -_INT64 < value < _INT64:
+        raise _not_of_the_contract(f"{name} is missing or not an amount")
+    return Decimal(value)
+
+
+def _count(fields: dict[str, Any], name: str, default: int | None = None) -> int:
+    value = _get(fields, name, default)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _INT64:
+        raise _not_of_the_contract(f"{name} is missing or not a count")
+    return value
+
+
+def _event_id(fields: dict[str, Any]) -> int:
+    value = _get(fields, "EventId")
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= len(str(_INT64)):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
+        raise _not_of_the_contract("EventId is missing or not a 64-bit integer")
+    return value
+
+
+def _text(fields: dict[str, Any], name: str) -> str:
+    value = _get(fields, name, "")
+    if not isinstance(value, str):
+        raise _not_of_the_contract(f"{name} is not a string")
+    return value
+
+
+def _list(fields: dict[str, Any], name: str) -> list[Any]:
+    value = _get(fields, name, [])
+    if not isinstance(value, list):
+        raise _not_of_the_contract(f"{name} is not a list")
+    return value
+
+
+def _network_cost(entry: Any) -> NetworkCost:
+    if not isinstance(entry, dict):
+        raise _not_of_the_contract("an entry of CostBreakDown is not an object")
+    fields = _lowered(entry)
+    return NetworkCost(_text(fields, "Network"), _amount(fields, "Cost", 0), _count(fields, "Quantity", 0))
+
+
+def _error_report(report: Any) -> ErrorReport:
+    if not isinstance(report, dict):
+        raise _not_of_the_contract("ErrorReport is not an object")
+    fields = _lowered(report)
+    return ErrorReport(
+        no_network=_count(fields, "NoNetwork", 0),
+        duplicates=_count(fields, "Duplicates", 0),
+        opted_outs=_count(fields, "OptedOuts", 0),
+        faults=tuple(
+            fault if isinstance(fault, dict) else {"errorMessage": fault} for fault in _list(fields, "Faults")
+        ),
+        other={
+            key: value
+            for key, value in report.items()
+            if key.lower() not in _KNOWN_COUNTERS and isinstance(value, int) and not isinstance(value, bool)
+        },
+    )

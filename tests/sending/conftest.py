@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from support.sending import Clock, Service, claimant
+
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.store import open_sqlite
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def service():
+    return Service()
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = open_sqlite(tmp_path / "ledger.db")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def enter(store, clock):
+    """Enter the campaign as another try."""
+
+    def enter(try_number=1, *, campaign="c", into=store, clock=clock, **changes):
+        return CampaignLedger(into, campaign, claimant(try_number, **changes), clock=clock)
+
+    return enter
+
+
+@pytest.fixture
+def sender(service, enter):
+    """Make a sender whose waits take no time."""
+
+    def sender(ledger=None, *, stop=None, post=service, **options):
+        options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
+        return Sender(
+            ledger or enter(clock=time.time),
+            post,
+            post_seconds=5.0,
+            options=SendingOptions(**options),
+            stop=stop or threading.Event(),
+            sleep=lambda seconds: None,
+        )
+
+    return sender

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import pytest
+from support.sending import outgoing, people
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.ledger import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+
+DEADLINE = 1_000_060.0
+AFTER = DEADLINE + 1
+
+
+def chunk(messages, take_over=None):
+    return Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+
+
+def claim(ledger, messages, take_over=None):
+    return ledger.commit(chunks=[chunk(messages, take_over)], deadline=DEADLINE).claims[0]
+
+
+def record(ledger, claimed, state, **fields):
+    ledger.commit(outcomes=[Outcome(claimed.request_id, state, **fields)])
+
+
+def state_of(ledger, message):
+    holder = ledger.holders([message.key]).get(message.key)
+    return holder and holder.state
+
+
+def test_a_free_message_is_won_by_the_first_claim_only(enter):
+    """Of two tries that claim the same messages, one wins each of them."""
+    first, second = enter(1), enter(2)
+    assert list(claim(first, people(3)).won) == [0, 1, 2]
+    assert claim(second, people(3)).request_id is None
+
+
+def test_overlapping_claims_win_only_what_is_free(enter):
+    """A chunk that partly belongs to somebody else is won in part, by position."""
+    claim(enter(1), people(3))
+    won = claim(enter(2), people(5))
+    assert list(won.won) == [3, 4]
+
+
+def test_a_claim_is_durable_before_it_is_known(enter, store, tmp_path):
+    """What a claim returns can be read by another connection at once."""
+    from airflow_provider_sms.sending.store import open_sqlite
+
+    claim(enter(1), people(1))
+    other = open_sqlite(tmp_path / "ledger.db")
+    assert state_of(enter(2, into=other), people(1)[0]) == "claimed"
+    other.close()
+
+
+def test_campaigns_do_not_see_each_other(enter):
+    """The same message may be claimed once in each campaign."""
+    claim(enter(campaign="a"), people(1))
+    assert list(claim(enter(campaign="b"), people(1)).won) == [0]
+
+
+def test_the_same_number_with_another_text_is_another_message(enter):
+    """Claims are by message, not by number."""
+    ledger = enter()
+    claim(ledger, [outgoing(27820000000, "one")])
+    assert list(claim(ledger, [outgoing(27820000000, "two")]).won) == [0]
+
+
+def test_not_sent_releases_its_messages(enter):
+    """What was surely not sent can be claimed again."""
+    first = enter(1)
+    record(first, claim(first, people(2)), NOT_SENT)
+    assert list(claim(enter(2), people(2)).won) == [0, 1]
+
+
+@pytest.mark.parametrize("state", [ACCEPTED, UNKNOWN])
+def test_accepted_and_unknown_keep_their_messages(enter, state):
+    """Only a person or a policy sends again what may have been sent."""
+    first = enter(1)
+    record(first, claim(first, people(2)), state)
+    assert claim(enter(2), people(2)).request_id is None
+    assert state_of(enter(2), people(1)[0]) == state
+
+
+def test_a_claim_is_its_makers_until_its_deadline(enter, clock):
+    """Until the deadline a process may still live; past it the request is unknown, whoever made it."""
+    claim(enter(1), people(1))
+    other = enter(2)
+    clock.now = DEADLINE - 1
+    assert state_of(other, people(1)[0]) == "claimed"
+    clock.now = AFTER
+    assert state_of(other, people(1)[0]) == UNKNOWN
+
+
+def test_a_late_answer_corrects_unknown(enter, clock):
+    """An answer that arrives after its request was called unknown makes it accepted."""
+    first, second = enter(1), enter(2)
+    claimed = claim(first, people(1))
+    clock.now = AFTER
+    second.lapse()
+    record(first, claimed, ACCEPTED)
+    assert state_of(second, people(1)[0]) == ACCEPTED
+
+
+def test_an_outcome_is_final(enter):
+    """What was accepted is not called anything else later, and keeps its messages."""
+    ledger = enter()
+    claimed = claim(ledger, people(1))
+    record(ledger, claimed, ACCEPTED)
+    record(ledger, claimed, NOT_SENT)
+    assert state_of(ledger, people(1)[0]) == ACCEPTED
+
+
+def test_lapsed_claims_cannot_be_renewed(enter, clock):
+    """A process that slept past its deadline learns that its claim was called unknown."""
+    first, second = enter(1), enter(2)
+    claimed = claim(first, people(1))
+    assert first.commit(renewals={claimed.request_id: DEADLINE + 30}).renewed == {claimed.request_id}
+    clock.now = DEADLINE + 31
+    second.lapse()
+    assert first.commit(renewals={claimed.request_id: clock.now + 60}).renewed == frozenset()
+
+
+def test_unknown_messages_are_taken_over_once(enter):
+    """Of two tries that send unknown messages again, one wins each of them."""
+    first = enter(1)
+    claimed = claim(first, people(2))
+    record(first, claimed, UNKNOWN)
+    take = {m.key: claimed.request_id for m in people(2)}
+    assert list(claim(enter(2), people(2), take).won) == [0, 1]
+    assert claim(enter(3), people(2), take).request_id is None
+
+
+@pytest.mark.parametrize("state", ["claimed", ACCEPTED])
+def test_only_unknown_messages_are_taken_over(enter, state):
+    """What was accepted, or may still be answered, is not sent again even by the policy that resends."""
+    first = enter(1)
+    claimed = claim(first, people(1))
+    if state == ACCEPTED:
+        record(first, claimed, ACCEPTED)
+    assert claim(enter(2), people(1), {people(1)[0].key: claimed.request_id}).request_id is None
+
+
+def test_a_lapsed_claim_is_taken_over(enter, clock):
+    """A claim past its deadline is unknown, so that the policy that resends may take it."""
+    claimed = claim(enter(1), people(1))
+    clock.now = AFTER
+    assert list(claim(enter(2), people(1), {people(1)[0].key: claimed.request_id}).won) == [0]
+
+
+def test_holders_say_whose_a_claim_is(enter):
+    """A try tells its own claims from those of others."""
+    first, second = enter(1), enter(2)
+    claim(first, people(1))
+    key = people(1)[0].key
+    assert (first.holders([key])[key].mine, second.holders([key])[key].mine) == (True, False)
+
+
+def test_many_keys_are_looked_up_in_pieces(enter):
+    """A look-up is not bounded by the number of parameters of a statement."""
+    ledger = enter()
+    messages = people(2500)
+    claim(ledger, messages[::2])
+    assert {m.key for m in messages[::2]} == ledger.holders([m.key for m in messages]).keys()
+
+
+def test_responses_are_those_of_this_task_in_request_order(enter):
+    """A retry sees the answers of earlier tries of its task, and of no other task."""
+    first, other, retry = enter(1), enter(1, task_id="other"), enter(2)
+    for start, ledger in enumerate([first, other, first]):
+        record(ledger, claim(ledger, people(1, start)), ACCEPTED, response=f'{{"EventId": {start}}}')
+    assert retry.responses(10) == ['{"EventId": 0}', '{"EventId": 2}']
+    assert retry.responses(1) == ['{"EventId": 0}']
+    assert retry.count_responses() == 2
+
+
+def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
+    """Another run of the campaign can read what became of a message."""
+    first = enter(1)
+    record(first, claim(first, people(1)), ACCEPTED, response="{}")
+    other = enter(1, run_id="other")
+    assert other.response_to(people(1)[0].key) == "{}"
+    assert other.response_to(people(1, 5)[0].key) is None
+
+
+@pytest.mark.parametrize("event_id", [2**63 - 1, 2**63, 2**64, -(2**63)])
+def test_no_event_id_costs_the_record_of_a_send(enter, event_id):
+    """An event id that the column cannot hold does not keep an outcome from being recorded."""
+    ledger = enter()
+    record(ledger, claim(ledger, people(1)), ACCEPTED, event_id=event_id)
+    assert state_of(ledger, people(1)[0]) == ACCEPTED
+
+
+def test_a_failed_commit_keeps_nothing(enter):
+    """Outcomes and claims share one transaction: all of it is durable, or none."""
+    ledger = enter()
+    claimed = claim(ledger, people(1))
+    broken = Chunk([b"k" * 16], ["27820000001"]), Chunk([None], ["27820000002"])  # type: ignore[list-item]
+    with pytest.raises(LedgerError):
+        ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)], chunks=broken, deadline=DEADLINE)
+    assert state_of(ledger, people(1)[0]) == "claimed"
+    assert ledger.holders([b"k" * 16]) == {}
+
+
+def test_errors_of_the_ledger_show_no_number(enter):
+    """A database error quotes its statement, never the numbers in it."""
+    with pytest.raises(LedgerError) as caught:
+        enter().commit(chunks=[Chunk([None], ["27820000001"])], deadline=DEADLINE)  # type: ignore[list-item]
+    assert "27820000001" not in f"{caught.value!r} {caught.value.__cause__!r}"

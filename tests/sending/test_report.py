@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+from support.sending import answer
+
+from airflow_provider_sms.sending.report import summarise
+from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.service.responses import NetworkCost, parse_send_response
+
+COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
+
+
+def test_the_summary_has_the_documented_shape():
+    """Names and types of the summary are a contract with whoever reads the XCom."""
+    tally = Tally()
+    tally.add_accepted(100, answer(12_345_678_901, 100))
+    summary = summarise("c", 105, 5, tally)
+    assert json.loads(json.dumps(summary)) == {
+        "campaign": "c",
+        "rows": 105,
+        "accepted": 100,
+        "unknown": 0,
+        "not_sent": 0,
+        "invalid": 5,
+        "duplicate": 0,
+        "suppressed": 0,
+        "already_sent": 0,
+        "requests": 1,
+        "parts": 100,
+        "cost": 150.0,
+        "remaining_balance": 1000.0,
+        "event_ids": ["12345678901"],
+        "cost_breakdown": {},
+        "error_report": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0},
+        "report": None,
+    }
+
+
+def test_rows_are_the_sum_of_the_counts_whenever_sending_ended():
+    """What nothing accounts for was not sent."""
+    tally = Tally(unknown=10, duplicate=2, already_sent=5)
+    tally.add_accepted(20, answer(1, 17, left_out=3))
+    summary = summarise("c", 100, 4, tally)
+    assert (summary["not_sent"], sum(summary[name] for name in COUNTS)) == (62, 100)
+
+
+def test_above_the_limit_there_are_no_event_ids():
+    """The summary's size does not grow with the send."""
+    tally = Tally(max_event_ids=3)
+    for number in range(3):
+        tally.add_accepted(1, answer(number, 1))
+    assert summarise("c", 3, 0, tally)["event_ids"] == ["0", "1", "2"]
+    tally.add_accepted(1, answer(3, 1))
+    assert summarise("c", 4, 0, tally)["event_ids"] == []
+
+
+def test_costs_are_added_exactly():
+    """Money is added as decimals: ten times 0.1 is 1."""
+    tally = Tally()
+    body = (
+        b'{"Cost": 0.1, "RemainingBalance": 9.9, "EventId": 1, "Messages": 1, "Parts": 1,'
+        b' "CostBreakDown": [{"Network": "Local", "Cost": 0.1, "Quantity": 1}]}'
+    )
+    response = parse_send_response(body)
+    assert response.cost_breakdown == (NetworkCost("Local", Decimal("0.1"), 1),)
+    for _ in range(10):
+        tally.add_accepted(1, response)
+    summary = summarise("c", 10, 0, tally)
+    assert (summary["cost"], summary["cost_breakdown"]) == (1.0, {"Local": {"cost": 1.0, "quantity": 10}})
+
+
+def test_error_reports_are_added_with_counters_nobody_foresaw():
+    """Further counters of the service are in the summary, faults as a count only."""
+    tally = Tally()
+    body = (
+        b'{"Cost": 1, "RemainingBalance": 9, "EventId": 1, "Messages": 1, "Parts": 1, "ErrorReport":'
+        b' {"NoNetwork": 1, "Duplicates": 0, "OptedOuts": 2, "NoContents": 4,'
+        b' "Faults": [{"rawDestination": "27821234567"}]}}'
+    )
+    for _ in range(2):
+        tally.add_accepted(9, parse_send_response(body))
+    assert summarise("c", 18, 0, tally)["error_report"] == {
+        "NoNetwork": 2,
+        "Duplicates": 0,
+        "OptedOuts": 4,
+        "Faults": 2,
+        "NoContents": 8,
+    }
+
+
+def test_the_balance_is_the_last_one_seen():
+    """The remaining balance is that of the last answer; without one there is none."""
+    tally = Tally()
+    assert summarise("c", 0, 0, tally)["remaining_balance"] is None
+    tally.add_accepted(1, answer(1, 1))
+    assert summarise("c", 1, 0, tally)["remaining_balance"] == 1000.0

@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from support.sending import failing, outgoing, people
+
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    LedgerError,
+    NotSentError,
+    RefusedError,
+    SourceError,
+    ThrottledError,
+    UnknownOutcomeError,
+)
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.ledger import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+
+LOST = UnknownOutcomeError("the answer was lost")
+DOWN = NotSentError("connection refused")
+
+
+def counts(tally):
+    names = ("accepted", "unknown", "not_sent", "duplicate", "already_sent")
+    return {name: getattr(tally, name) for name in names if getattr(tally, name)}
+
+
+def states(ledger, messages):
+    holders = ledger.holders([m.key for m in messages])
+    found = [holders[m.key].state if m.key in holders else NOT_SENT for m in messages]
+    return {state: found.count(state) for state in set(found)}
+
+
+def hold(ledger, messages, state=None, deadline=None):
+    """Let another try claim messages, and record what became of them."""
+    deadline = time.time() + 60 if deadline is None else deadline
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    request_id = ledger.commit(chunks=[chunk], deadline=deadline).claims[0].request_id
+    if state is not None:
+        ledger.commit(outcomes=[Outcome(request_id, state)])
+    return request_id
+
+
+def test_everyone_is_texted_once_in_full_requests(sender, service):
+    """Messages go out in requests of the chunk size, whatever the blocks that they came in."""
+    send = sender()
+    send.run([people(3), people(14, 3), people(8, 17)])
+    assert sorted(map(len, service.requests)) == [5, 10, 10]
+    assert (counts(send.tally), send.error) == ({"accepted": 25}, None)
+    assert set(service.taken.values()) == {1}
+
+
+def test_a_message_is_posted_only_after_its_claim_is_durable(sender, service, enter):
+    """The rule above all: at every POST, another connection sees the claims of all of its messages."""
+    witness = enter(9)
+    seen = []
+    service.before_each = lambda messages: seen.append(states(witness, messages))
+    sender().run([people(45)])
+    assert sorted(seen, key=str) == [{CLAIMED: 10}] * 4 + [{CLAIMED: 5}]
+
+
+def test_outcomes_are_recorded(sender, enter):
+    """After a run the ledger says of each message what became of it."""
+    sender().run([people(30)])
+    assert states(enter(2), people(30)) == {ACCEPTED: 30}
+
+
+def test_a_second_run_sends_nothing(sender, service, enter):
+    """Run again, a campaign finds everything sent."""
+    sender(enter(1)).run([people(30)])
+    again = sender(enter(2))
+    again.run([people(30)])
+    assert (counts(again.tally), again.tally.requests) == ({"already_sent": 30}, 0)
+    assert len(service.requests) == 3
+
+
+def test_repeats_within_a_source_are_duplicates(sender, service):
+    """A message that stands twice in a source goes out once, wherever the repeat stands."""
+    send = sender(concurrency=1)
+    send.run([people(5) + people(5), people(20), people(5)])
+    assert counts(send.tally) == {"accepted": 20, "duplicate": 15}
+    assert service.duplicates == 0
+
+
+def test_a_lost_answer_is_unknown_and_not_sent_again(sender, service, enter):
+    """A request that may have been processed is never posted again, now or by the next try."""
+    service.script = [failing(LOST, accepted=True)]
+    first = sender(enter(1))
+    first.run([people(30)])
+    retry = sender(enter(2))
+    retry.run([people(30)])
+    assert counts(first.tally) == {"accepted": 20, "unknown": 10}
+    assert counts(retry.tally) == {"already_sent": 20, "unknown": 10}
+    assert first.tally.unknown_requests == retry.tally.unknown_requests
+    assert (len(first.tally.unknown_requests), service.duplicates) == (1, 0)
+
+
+def test_a_lost_answer_is_sent_again_where_asked_for(sender, service):
+    """The policy that resends posts what is unknown once more in the same try: at least once, and said so."""
+    service.script = [failing(LOST)]
+    send = sender(resend_unknown=True)
+    send.run([people(30)])
+    assert counts(send.tally) == {"accepted": 30}
+    assert set(service.taken.values()) == {1}
+
+
+def test_an_answer_lost_twice_is_left_to_the_next_try(sender, service, enter):
+    """The policy that resends does so once in a try, and again in the next one."""
+    service.script = [failing(LOST), failing(LOST)]
+    first = sender(enter(1), resend_unknown=True, concurrency=1)
+    first.run([people(10)])
+    assert (counts(first.tally), len(service.requests)) == ({"unknown": 10}, 2)
+    retry = sender(enter(2), resend_unknown=True)
+    retry.run([people(10)])
+    assert counts(retry.tally) == {"accepted": 10}
+
+
+@pytest.mark.parametrize("error", [DOWN, ThrottledError("429", retry_after=0.001), ThrottledError("503")])
+def test_what_was_surely_not_processed_is_posted_again(sender, service, error):
+    """Refused connections, 429 and 503 are ridden out: nothing lost, nothing twice."""
+    service.script = [failing(error)] * 3
+    send = sender()
+    send.run([people(30)])
+    assert (counts(send.tally), send.error) == ({"accepted": 30}, None)
+    assert set(service.taken.values()) == {1}
+
+
+def test_retry_after_holds_every_request_back(sender, service):
+    """A service that asks to wait is not bothered with other requests meanwhile."""
+    began = time.monotonic()
+    times = []
+    service.before_each = lambda messages: times.append(time.monotonic() - began)
+    service.script = [failing(ThrottledError("429", retry_after=0.2))]
+    sender(concurrency=1).run([people(30)])
+    assert (len(times), min(times[1:]) > 0.2) == (4, True)
+
+
+def test_giving_up_sends_nothing_more_and_says_what_was_not_sent(sender, service, enter):
+    """A service that stays away ends the send; what was not posted is free for the next try."""
+    service.script = [failing(DOWN)] * 100
+    send = sender(concurrency=1)
+    send.run([people(30), people(10)])
+    assert (counts(send.tally), send.error) == ({"not_sent": 40}, DOWN)
+    assert (len(service.requests), states(enter(2), people(30))) == (4, {NOT_SENT: 30})
+
+
+@pytest.mark.parametrize("error", [RefusedError("400", status=400), AuthenticationError("401", status=401)])
+def test_a_refusal_ends_the_send(sender, service, enter, error):
+    """After a refusal nothing more is claimed, and what was refused is free for the next try."""
+    service.script = [failing(error)]
+    send = sender(concurrency=1)
+    send.run([people(30)])
+    assert (counts(send.tally), send.error, len(service.requests)) == ({"not_sent": 30}, error, 1)
+    retry = sender(enter(2))
+    retry.run([people(30)])
+    assert counts(retry.tally) == {"accepted": 30}
+
+
+def test_after_a_refusal_the_rest_is_still_looked_up(sender, service, enter):
+    """Counts are exact when sending ends early: what earlier tries sent is not called unsent."""
+    sender(enter(1)).run([people(20, 20)])
+    service.script = [failing(RefusedError("403"))]
+    send = sender(enter(2), concurrency=1)
+    send.run([people(20), people(20, 20), people(5, 40)])
+    assert counts(send.tally) == {"not_sent": 25, "already_sent": 20}
+
+
+def test_fewer_messages_than_submitted_are_counted(sender, service, enter):
+    """A request taken in part is accepted in part; nobody of it is texted again, since who was left out is not said."""
+    service.script = [lambda s, messages, number: s.take(messages, number, left_out=3)]
+    send = sender()
+    send.run([people(20)])
+    assert (counts(send.tally), send.tally.partial) == ({"accepted": 17, "not_sent": 3}, 3)
+    assert send.tally.error_report["OptedOuts"] == 3
+    retry = sender(enter(2))
+    retry.run([people(20)])
+    assert counts(retry.tally) == {"already_sent": 20}
+
+
+def test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send(sender, service):
+    """An exception of the client that says nothing about the request is taken as the worst."""
+    bug = ZeroDivisionError("27820000000")
+    service.script = [failing(bug)]
+    send = sender(concurrency=1)
+    send.run([people(30)])
+    assert (counts(send.tally), send.error) == ({"unknown": 10, "not_sent": 20}, bug)
+
+
+def test_a_source_that_fails_midway_ends_the_send(sender, service, enter):
+    """What was claimed before the source failed is sent and recorded; the error is kept."""
+    error = SourceError("the file is gone")
+
+    def blocks():
+        yield people(20)
+        raise error
+
+    send = sender()
+    send.run(blocks())
+    assert (send.error, service.duplicates) == (error, 0)
+    assert states(enter(2), people(20)).get(ACCEPTED, 0) == send.tally.accepted
+    assert send.tally.settled == 20
+
+
+def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, service, enter):
+    """Told to stop, a sender waits for its posts, records them, and leaves the rest to the next try."""
+    stop = threading.Event()
+    service.before_each = lambda messages: stop.set()
+    send = sender(stop=stop, concurrency=1)
+    send.run([people(30), people(30, 30)])
+    assert (counts(send.tally), len(service.requests)) == ({"accepted": 10, "not_sent": 20}, 1)
+    assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
+
+
+def test_stopping_gives_back_what_waits_to_be_posted_again(sender, service, enter):
+    """A request that was surely not processed is released when there is no more time to post it again."""
+    stop = threading.Event()
+    service.script = [failing(ThrottledError("429", retry_after=200.0))]
+    send = sender(stop=stop, concurrency=1)
+    service.before_each = lambda messages: threading.Timer(0.05, stop.set).start()
+    send.run([people(10)])
+    assert (counts(send.tally), states(enter(2), people(10))) == ({"not_sent": 10}, {NOT_SENT: 10})
+
+
+def test_what_another_live_process_holds_is_awaited(sender, service, enter):
+    """Messages in another process's hands are neither sent nor called sent until it has recorded an outcome."""
+    other = enter(1)
+    request_id = hold(other, people(10))
+    timer = threading.Timer(0.3, lambda: other.commit(outcomes=[Outcome(request_id, ACCEPTED)]))
+    timer.start()
+    send = sender(enter(2))
+    send.run([people(30)])
+    timer.join()
+    assert counts(send.tally) == {"accepted": 20, "already_sent": 10}
+
+
+def test_what_another_live_process_gives_back_is_sent(sender, service, enter):
+    """Nobody is lost when the other process could not send: its messages are claimed here."""
+    other = enter(1)
+    request_id = hold(other, people(10))
+    timer = threading.Timer(0.3, lambda: other.commit(outcomes=[Outcome(request_id, NOT_SENT)]))
+    timer.start()
+    send = sender(enter(2))
+    send.run([people(30)])
+    timer.join()
+    assert counts(send.tally) == {"accepted": 30}
+    assert set(service.taken.values()) == {1}
+
+
+def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, service, enter):
+    """Everything else is sent meanwhile, and the claims of the dead are waited for until their own deadline."""
+    hold(enter(1), people(10), deadline=time.time() + 0.3)
+    send = sender(enter(2, clock=time.time))
+    send.run([people(30)])
+    assert counts(send.tally) == {"accepted": 20, "unknown": 10}
+
+
+@pytest.mark.parametrize("failing_commit", range(1, 9))
+def test_a_ledger_that_fails_once_sends_nothing_unclaimed(sender, service, enter, failing_commit):
+    """Whichever commit fails, what is posted was claimed, and what was accepted is recorded in the end."""
+    ledger = enter(1)
+    send = sender(FailingLedger(ledger, {failing_commit}), concurrency=1)
+    send.run([people(30)])
+    assert service.duplicates == 0
+    assert states(enter(2), people(30)).get(ACCEPTED, 0) == sum(service.taken.values()) == send.tally.accepted
+    assert send.tally.settled == 30
+    retry = sender(enter(2))
+    retry.run([people(30)])
+    assert (service.duplicates, len(service.taken)) == (0, 30)
+
+
+def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service, enter, caplog):
+    """When outcomes cannot be recorded, the log names the requests, their state and event ids, and no number."""
+    ledger = FailingLedger(enter(1), set(range(2, 100)))
+    send = sender(ledger, concurrency=1)
+    send.run([people(30)])
+    assert isinstance(send.error, LedgerError)
+    assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [
+        "Not recorded in the ledger: request 1 is accepted, event id 9007199254740993"
+    ]
+    assert (counts(send.tally), len(service.requests)) == ({"accepted": 10, "not_sent": 20}, 1)
+
+
+def test_two_senders_at_once_send_each_message_once(sender, service, enter, store, tmp_path):
+    """Two live copies of a task share the work, and neither loses anybody."""
+    from airflow_provider_sms.sending.store import open_sqlite
+
+    other_store = open_sqlite(tmp_path / "ledger.db")
+    senders = [sender(enter(1, clock=time.time)), sender(enter(2, into=other_store, clock=time.time))]
+    service.before_each = lambda messages: time.sleep(0.001)
+    threads = [threading.Thread(target=s.run, args=([people(200), people(100, 200)],)) for s in senders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other_store.close()
+    assert (len(service.taken), service.duplicates) == (300, 0)
+    assert [s.tally.settled for s in senders] == [300, 300]
+    assert sum(s.tally.accepted for s in senders) == 300
+
+
+def test_a_post_that_comes_too_late_for_its_claim_is_renewed_first(service, enter):
+    """A process that slept between claim and POST extends the claim's deadline before it posts."""
+    from airflow_provider_sms.sending.sender import Sender, SendingOptions
+
+    ledger = enter(clock=time.time)
+    jumps = iter([0.0, 0.0, 0.0, 1000.0])
+    ahead = [0.0]
+
+    def clock():
+        ahead[0] = next(jumps, ahead[0])
+        return time.time() + ahead[0]
+
+    send = Sender(
+        ledger, service, post_seconds=5.0, options=SendingOptions(concurrency=1), stop=threading.Event(), clock=clock
+    )
+    send.run([people(5)])
+    assert (counts(send.tally), service.duplicates) == ({"accepted": 5}, 0)
+
+
+def test_requests_are_paced(sender, service):
+    """No more requests a second go out than were asked for."""
+    began = time.monotonic()
+    sender(max_requests_per_second=20, concurrency=5).run([people(50)])
+    assert len(service.requests) == 5
+    assert time.monotonic() - began >= 0.2
+
+
+def test_the_source_is_read_no_faster_than_requests_go_out(sender, service):
+    """Backpressure: while posts hang, no more than what fills the slots is read."""
+    release = threading.Event()
+    service.before_each = lambda messages: release.wait(10)
+    read = []
+
+    def blocks():
+        for start in range(0, 1000, 10):
+            read.append(start)
+            yield people(10, start)
+
+    send = sender(concurrency=2)
+    thread = threading.Thread(target=send.run, args=(blocks(),))
+    thread.start()
+    time.sleep(0.3)
+    hanging = len(read)
+    release.set()
+    thread.join()
+    assert (hanging, len(read), send.tally.accepted) == (2, 100, 1000)
+
+
+def test_at_most_concurrency_requests_are_open(sender, service, enter):
+    """A crash at any POST leaves at most ``concurrency`` requests without an outcome."""
+    witness = enter(9)
+    most = []
+    service.before_each = lambda messages: most.append(states(witness, people(100)).get(CLAIMED, 0))
+    sender(concurrency=3).run([people(100)])
+    assert 0 < max(most) <= 30
+
+
+def test_no_number_or_text_is_logged(sender, service, caplog):
+    """The log counts, and names requests only."""
+    caplog.set_level("DEBUG")
+    service.script = [failing(LOST), failing(DOWN), failing(ThrottledError("429"))]
+    service.script += [lambda s, messages, number: s.take(messages, number, left_out=3)]
+    sender(concurrency=1).run([[outgoing(27820000000 + n, "secret words") for n in range(60)]])
+    assert caplog.records
+    assert not [line for line in caplog.messages if "278200" in line or "secret" in line]
+
+
+class FailingLedger:
+    """A ledger whose n-th commits fail as those of a full disk do."""
+
+    def __init__(self, ledger, failing):
+        self._ledger = ledger
+        self._failing = failing
+        self._commits = 0
+
+    def holders(self, keys):
+        return self._ledger.holders(keys)
+
+    def commit(self, **what):
+        self._commits += 1
+        if self._commits in self._failing:
+            raise LedgerError("disk is full")
+        return self._ledger.commit(**what)
+
+
+def test_backoff_is_bounded_in_length_and_number():
+    """Waits grow up to the longest, and end."""
+    backoff = Backoff(attempts=8, base=1.0, longest=10.0)
+    waits = [backoff.wait(attempt) for attempt in range(1, 9)]
+    assert waits[-1] is None
+    assert all(0 <= wait <= limit for wait, limit in zip(waits, [1, 2, 4, 8, 10, 10, 10], strict=False))
+
+
+def test_backoff_grants_retry_after_within_reason():
+    """What the service asks for is waited, but not for an hour."""
+    backoff = Backoff(longest_retry_after=300.0)
+    assert [backoff.wait(1, asked) for asked in (0.0, 17.0, 3600.0)] == [0.0, 17.0, 300.0]
+
+
+def test_an_unknown_state_of_earlier_tries_is_named(sender, enter):
+    """A retry names the earlier try's requests whose outcome is unknown."""
+    request_id = hold(enter(1), people(10), UNKNOWN)
+    send = sender(enter(2))
+    send.run([people(30)])
+    assert send.tally.unknown_requests == [request_id]

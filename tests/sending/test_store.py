@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
+from airflow_provider_sms.sending.store import open_sqlite
+
+
+def sql(path, statement):
+    connection = sqlite3.connect(path)
+    rows = connection.execute(statement).fetchall()
+    connection.commit()
+    connection.close()
+    return rows
+
+
+def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
+    """The write-ahead log is synced at every commit: a claim must survive the machine."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    with store.write() as connection:
+        modes = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
+    store.close()
+    assert modes == ["wal", 2]
+
+
+def test_the_schema_version_is_recorded(tmp_path):
+    """A ledger says which version wrote it."""
+    for _ in range(2):
+        open_sqlite(tmp_path / "ledger.db").close()
+    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(1,)]
+
+
+def test_a_newer_ledger_is_refused(tmp_path):
+    """A ledger of a newer version is not written to, and the error says what to do."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 2")
+    with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
+        open_sqlite(tmp_path / "ledger.db")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    """A ledger that cannot be opened raises, so that nothing is sent."""
+    (tmp_path / "ledger.db").write_text("not a database, but long enough to be one" * 10)
+    with pytest.raises(LedgerError):
+        open_sqlite(tmp_path / "ledger.db")
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    """The error for a folder that is not there names it and the setting."""
+    with pytest.raises(LedgerError, match="nowhere does not exist: make it, or set"):
+        open_sqlite(tmp_path / "nowhere" / "ledger.db")
+
+
+def test_a_writer_waits_for_another_one_only_so_long(tmp_path):
+    """A ledger that stays locked raises, and nothing is relied on."""
+    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="locked"), store.write():
+        pass
+    other.close()
+    store.close()
+
+
+def test_reading_waits_for_no_writer(tmp_path):
+    """A reader sees the last commit while another process writes."""
+    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with store.read() as connection:
+        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 1
+    other.close()
+    store.close()
+
+
+def test_processes_that_make_the_ledger_at_once_all_open_it(tmp_path):
+    """Two tasks may be the first to use a ledger at the same instant."""
+    code = (
+        "import sys, pathlib; from airflow_provider_sms.sending.store import open_sqlite; sys.stdin.read(1);"
+        "open_sqlite(pathlib.Path(sys.argv[1])).close()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "ledger.db")]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(6)]
+    for process in processes:
+        process.stdin.write(b"x")
+        process.stdin.close()
+    assert [process.wait(60) for process in processes] == [0] * 6

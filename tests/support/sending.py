@@ -1,0 +1,91 @@
+"""A service, a clock and people for the tests of sending."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter
+from decimal import Decimal
+
+from airflow_provider_sms.sending.backlog import Outgoing
+from airflow_provider_sms.sending.ledger import Claimant
+from airflow_provider_sms.service.responses import ErrorReport, SendResponse
+
+
+class Clock:
+    """A clock that tests move by hand."""
+
+    def __init__(self, now=1_000_000.0):
+        self.now = now
+
+    def __call__(self):
+        return self.now
+
+
+class Service:
+    """A service that takes what it is sent, and does to each request what the test has put on its list."""
+
+    def __init__(self):
+        self.taken = Counter()
+        self.requests = []
+        self.script = []
+        self.lock = threading.Lock()
+        self.before_each = lambda messages: None
+
+    def __call__(self, messages):
+        self.before_each(messages)
+        with self.lock:
+            number = len(self.requests)
+            self.requests.append([m.destination for m in messages])
+            step = self.script.pop(0) if self.script else None
+        if step is not None:
+            return step(self, messages, number)
+        return self.take(messages, number)
+
+    def take(self, messages, number=0, left_out=0):
+        with self.lock:
+            self.taken.update(m.destination for m in messages[left_out:])
+        return answer(9_007_199_254_740_993 + number, len(messages) - left_out, left_out)
+
+    @property
+    def duplicates(self):
+        return sum(count - 1 for count in self.taken.values())
+
+
+def answer(event_id, messages, left_out=0):
+    return SendResponse(
+        cost=Decimal("1.5") * messages,
+        remaining_balance=Decimal(1000),
+        event_id=event_id,
+        sample="",
+        messages=messages,
+        parts=messages,
+        cost_breakdown=(),
+        error_report=ErrorReport(opted_outs=left_out),
+        raw={"EventId": event_id, "Messages": messages},
+    )
+
+
+def failing(error, *, accepted=False):
+    """Script one request that ends in an error, before or after the service took it."""
+
+    def step(service, messages, number):
+        if accepted:
+            service.take(messages, number)
+        raise error
+
+    return step
+
+
+def people(count, start=0):
+    return [outgoing(27_820_000_000 + n) for n in range(start, start + count)]
+
+
+def outgoing(number, text="Hi"):
+    key = hashlib.blake2b(f"{number}\n{text}".encode(), digest_size=16).digest()
+    return Outgoing(key, str(number), text)
+
+
+def claimant(try_number=1, **changes):
+    fields = {"dag_id": "d", "task_id": "t", "run_id": "r", "map_index": -1, "host": "h", "pid": 1}
+    return Claimant(**{**fields, **changes}, try_number=try_number)

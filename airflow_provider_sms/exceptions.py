@@ -48,8 +48,7 @@ class InvalidRowsError(InputError):
 
 
 class ServiceError(SmsError):
-    """
-    One request to the service did not succeed.
+    """One request to the service did not succeed.
 
     :param message: what happened, in words without numbers, texts or tokens.
     :param status: HTTP status of the answer; None where there was no answer.

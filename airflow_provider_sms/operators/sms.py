@@ -278,7 +278,7 @@ class GroupSmsOperator(CampaignOperator):
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
-        from airflow_provider_sms.messages.keys import group_key
+        from airflow_provider_sms.messages.groups import group_key
         from airflow_provider_sms.sending.backlog import Outgoing
         from airflow_provider_sms.sending.sender import SendingOptions
         from airflow_provider_sms.sending.tally import Tally

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
-from urllib.parse import urlsplit
-
-import orjson
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.authentication import FetchedToken, FixedToken, TokenSource
 from airflow_provider_sms.service.errors import error_for
+from airflow_provider_sms.service.inputs import checked_url, message_entry, request_body
 from airflow_provider_sms.service.responses import (
     Balance,
     Billing,
@@ -25,16 +21,18 @@ from airflow_provider_sms.service.responses import (
 from airflow_provider_sms.service.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from typing_extensions import Self
 
+    from airflow_provider_sms.messages.message import Message
+
+MAX_TIMEOUT = 86_400
+"""Seconds of the longest timeout: a socket takes no number of any size."""
+
 MAX_MESSAGES = 100
 """Messages that one request may carry."""
-
-_REQUIRED_KEYS = frozenset({"Content", "Destination"})
-_KEYS = _REQUIRED_KEYS | {"CustomerId"}
 
 _SHORTEST_HIDDEN = 4
 """Characters from which a text is blanked out of the service's words: a shorter one is in half of them."""
@@ -52,8 +50,8 @@ class SmsClient:
     :param client_id: for ``{base_url}/Authentication``; None: ``token`` is used.
     :param client_secret: its secret.
     :param balance_url: base URL of ``Balance`` where it is another; None: ``base_url``.
-    :param connect_timeout: seconds for a connection to be made, above 0.
-    :param timeout: seconds to wait for an answer, above 0. A request ends within the sum of both: see
+    :param connect_timeout: seconds for a connection to be made, above 0, at most a day.
+    :param timeout: seconds to wait for an answer, above 0, at most a day. A request ends within the sum of both: see
         :class:`~airflow_provider_sms.service.transport.Transport`.
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; or ``prepaid``,
@@ -78,11 +76,12 @@ class SmsClient:
         pool_size: int = 10,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._base_url = _base(base_url, "host")
-        self._balance_url = _base(balance_url, "balance_url") if balance_url else self._base_url
-        if not (connect_timeout > 0 and timeout > 0):
-            raise InputError("connect_timeout and timeout must be above 0 seconds")
-        if isinstance(verify, str) and not Path(verify).exists():
+        self._base_url = checked_url(base_url, "host")
+        self._balance_url = checked_url(balance_url, "balance_url") if balance_url else self._base_url
+        if not (0 < connect_timeout <= MAX_TIMEOUT and 0 < timeout <= MAX_TIMEOUT):
+            raise InputError(f"connect_timeout and timeout must be above 0 and at most {MAX_TIMEOUT} seconds")
+        if not isinstance(verify, bool) and not (verify and Path(verify).exists()):
+            # An empty path, too: requests would take it for "do not verify".
             raise InputError(f"verify: there is no CA bundle at {verify!r}")
         if billing not in get_args(Billing):
             raise InputError(f"billing must be one of {', '.join(get_args(Billing))}")
@@ -155,8 +154,8 @@ class SmsClient:
         """
         if isinstance(messages, (str, bytes)) or not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
-        entries = [_entry(position, message) for position, message in enumerate(messages, 1)]
-        body = _body({"Messages": entries}, send_options)
+        entries = [message_entry(position, message) for position, message in enumerate(messages, 1)]
+        body = request_body({"Messages": entries}, send_options)
         return parse_send_response(self._post("bulkmessages", body, hidden=(entry["Content"] for entry in entries)))
 
     def send_group(
@@ -175,7 +174,7 @@ class SmsClient:
         names = [] if isinstance(groups, str) else list(groups)
         if not names or not all(isinstance(name, str) and name for name in names):
             raise InputError("groups must be a list of at least one name of a group")
-        body = _body({"Message": message, "Groups": names}, send_options)
+        body = request_body({"Message": message, "Groups": names}, send_options)
         return parse_send_response(self._post("groupmessages", body, hidden=(message,)))
 
     def get_balance(self) -> Balance:
@@ -203,57 +202,3 @@ class SmsClient:
             return answer.body
         texts = (text for text in hidden if len(text) >= _SHORTEST_HIDDEN)
         raise error_for(answer, hidden=(token.value, *self._tokens.secrets, *texts), now=time.time())
-
-
-def _base(url: str, name: str) -> str:
-    """Complete a base URL.
-
-    :param url: as a user gave it.
-    :param name: what the user calls it.
-    :raises InputError: it is none. The error does not quote it, since a password may be in it.
-    """
-    url = url.strip()
-    if not url:
-        raise InputError(f"{name} is missing: the base URL, for example https://rest.example.com/v1")
-    if "://" not in url:
-        url = f"https://{url}"
-    try:
-        parts = urlsplit(url)
-        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
-    except ValueError:
-        usable = False
-    if not usable or any(c.isspace() for c in url):
-        raise InputError(f"{name} is not a URL")
-    if parts.scheme not in ("http", "https"):
-        raise InputError(f"{name} must begin with https:// or http://, not with {parts.scheme}://")
-    if parts.username is not None or parts.query or parts.fragment:
-        raise InputError(f"{name} must be a URL without user name, query and fragment")
-    return url.rstrip("/")
-
-
-def _entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
-    """Make the JSON object of one message.
-
-    :param position: of the message in the request, from 1, for the error.
-    """
-    if isinstance(message, Message):
-        entry = {"Content": message.content, "Destination": message.destination}
-    elif isinstance(message, Mapping):
-        entry = dict(message)
-        if not entry.keys() >= _REQUIRED_KEYS or not entry.keys() <= _KEYS:
-            raise InputError(f"message {position} must have Content and Destination, and may have CustomerId")
-    else:
-        raise InputError(f"message {position} is neither a Message nor a mapping")
-    if not all(isinstance(value, str) for value in entry.values()):
-        raise InputError(f"message {position}: its values must be texts")
-    return entry
-
-
-def _body(request: dict[str, Any], send_options: Mapping[str, Any] | None) -> bytes:
-    if send_options:
-        request["SendOptions"] = dict(send_options)
-    try:
-        return orjson.dumps(request)
-    except orjson.JSONEncodeError as error:
-        # Its own words name a type, never a value.
-        raise InputError(f"the request cannot be written as JSON: {error}") from None

@@ -1,0 +1,132 @@
+"""What makes a message the same message again: 16 bytes, stable under a new export of the same table.
+
+A change of anything here texts people again who were texted already.
+
+The canonical form of a key value is text: text as it is, numbers in decimal without trailing zeros (1, 1.0 and
+1.00 are ``1``), dates and times as ISO 8601 without trailing zeros or a time of midnight, instants in UTC, binary
+values in hexadecimal. So it does not matter in which width, unit or encoding a column was stored. Null, and NaN, is
+a value of its own. Column names take no part, their order does.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sms.messages.columns import is_text, plain, value_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_BY_TEXT = blake2b(digest_size=16, person=b"sms: text")
+_BY_COLUMNS = blake2b(digest_size=16, person=b"sms: key columns")
+
+# Floats from here on stand for several integers, so two people could have one key.
+_INEXACT_FROM = 2.0**53
+
+
+def message_keys(
+    destinations: Sequence[str],
+    contents: Sequence[str],
+    key_values: Sequence[pa.Array | pa.ChunkedArray] | None = None,
+) -> list[bytes]:
+    """Digest what identifies each message: its destination and its text, or its destination and key values.
+
+    :param destinations: digits with country code, one for each message.
+    :param contents: the texts; unused when there are key values.
+    :param key_values: the key columns, each with a value for every message; None: the text identifies a message;
+        no columns: the destination alone does.
+    :returns: a BLAKE2b digest of 16 bytes for each message.
+    """
+    base, identities = _BY_TEXT, contents
+    if key_values is not None:
+        columns = [_delimited(canonical(column)) for column in key_values]
+        base, identities = _BY_COLUMNS, [""] * len(destinations)
+        if columns:
+            identities = pc.binary_join_element_wise(*columns, "").to_pylist()
+    keys = []
+    for destination, identity in zip(destinations, identities, strict=True):
+        key = base.copy()
+        # The length makes the end of the destination certain; what comes after it is one text or delimited itself.
+        key.update(f"{len(destination)}:{destination}{identity}".encode("utf-8", "surrogatepass"))
+        keys.append(key.digest())
+    return keys
+
+
+def can_be_key(kind: pa.DataType) -> bool:
+    """Tell whether a type has a canonical form."""
+    kind, types = value_type(kind), pa.types
+    kind = getattr(kind, "storage_type", kind)
+    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    times = (types.is_date, types.is_time, types.is_timestamp)
+    binaries = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
+    return any(check(kind) for check in (is_text, *numbers, *times, *binaries))
+
+
+def lost_digits(column: pa.Array) -> pa.Array | None:
+    """Tell which values of a key column are floats too large to say which integer they were.
+
+    :returns: a condition for each row; None where the type cannot hold such values.
+    """
+    if not pa.types.is_floating(column.type):
+        return None
+    return pc.greater_equal(pc.abs(column.cast(pa.float64())), _INEXACT_FROM)
+
+
+def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Bring a key column into its canonical form: strings, null for null and NaN."""
+    column, types = plain(column), pa.types
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    kind = column.type
+    if types.is_floating(kind):
+        return _canonical_floats(column.cast(pa.float64()))
+    if types.is_decimal(kind):
+        return _by_value(column, lambda value: _without_zeros(format(value, "f")))
+    if types.is_date64(kind):
+        column = column.cast(pa.date32())
+    if types.is_timestamp(kind) or types.is_time(kind):
+        return _canonical_times(column)
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return _by_value(column, bytes.hex)
+    return column.cast(pa.string())
+
+
+def _delimited(texts: pa.Array) -> pa.Array:
+    """Put each text's length before it, so that two columns cannot run together; null is a dash, without length."""
+    lengths = pc.utf8_length(texts).cast(pa.string())
+    return pc.coalesce(pc.binary_join_element_wise(lengths, texts, ":"), "-")
+
+
+def _canonical_floats(column: pa.Array) -> pa.Array:
+    whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), _INEXACT_FROM))
+    texts = pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string())
+    others = pc.if_else(pc.or_(whole, pc.is_nan(column)), None, column)
+    if others.null_count == len(others):
+        return texts
+    return pc.coalesce(texts, _by_value(others, lambda value: _without_zeros(format(Decimal(repr(value)), "f"))))
+
+
+def _canonical_times(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if kind == pa.time32("s"):
+        column = column.cast(pa.time32("ms"))  # a fraction shows which zeros may go
+    elif pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("ms" if kind.unit == "s" else kind.unit, kind.tz and "UTC"))
+    return pc.replace_substring_regex(column.cast(pa.string()), r"( 00:00:00)?\.0+(Z?)$|0+(Z?)$", r"\2\3")
+
+
+def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
+    """Write each distinct value once."""
+    distinct = pc.dictionary_encode(column)
+    texts = pa.array([write(value) for value in distinct.dictionary.to_pylist()], pa.string())
+    return texts.take(distinct.indices)
+
+
+def _without_zeros(number: str) -> str:
+    number = number.rstrip("0").rstrip(".") if "." in number else number
+    return "0" if number == "-0" else number

@@ -1,0 +1,21 @@
+"""One text to one person."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from airflow_provider_sms.messages.masking import mask_number
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Message:
+    """One text to one person. Its repr shows neither: it may end up in a log or a traceback."""
+
+    content: str
+    """The text, as the person will read it."""
+    destination: str
+    """The number: digits with country code, no separators, no plus."""
+
+    def __repr__(self) -> str:
+        masked = mask_number(self.destination)
+        return f"Message(content=<{len(self.content)} characters>, destination={masked!r})"

@@ -1,0 +1,73 @@
+"""How many SMS a text takes, by the rules of GSM 03.38 and GSM 03.40.
+
+A text is sent in septets if all its characters are in the GSM alphabet or its extension table, else in UCS-2.
+One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 153 or 67: each has a header.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+SEPTETS_SINGLE, SEPTETS_PART = 160, 153
+UNITS_SINGLE, UNITS_PART = 70, 67
+
+# The escape itself (0x1B) is left out: as a character of a text it has no meaning in the alphabet.
+_BASIC = (
+    "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
+    "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
+)
+_EXTENSION = "\f^{}\\[~]|€"
+_ESCAPE = "\x1b"
+
+_is_basic = re.compile(f"[{re.escape(_BASIC)}]*").fullmatch
+_is_gsm = re.compile(f"[{re.escape(_BASIC + _EXTENSION)}]*").fullmatch
+_ESCAPED = str.maketrans({character: _ESCAPE + character for character in _EXTENSION})
+
+
+def encoding(text: str) -> Literal["GSM-7", "UCS-2"]:
+    """Tell in which alphabet a text is sent.
+
+    :param text: the text; one character outside of the GSM alphabet makes all of it UCS-2.
+    """
+    return "GSM-7" if _is_gsm(text) else "UCS-2"
+
+
+def count_parts(text: str) -> int:
+    """Count the SMS that a text takes; the service charges each.
+
+    :param text: the text, of any length.
+    :returns: at least 1, also for an empty text.
+    """
+    if _is_basic(text):
+        return 1 if len(text) <= SEPTETS_SINGLE else -(-len(text) // SEPTETS_PART)
+    if _is_gsm(text):
+        return _count_septet_parts(text.translate(_ESCAPED))
+    return _count_unit_parts(text.encode("utf-16-be", "surrogatepass"))
+
+
+def _count_septet_parts(septets: str) -> int:
+    """Count parts of text in which an escape stands before each character of the extension table."""
+    if len(septets) <= SEPTETS_SINGLE:
+        return 1
+    parts = start = 0
+    while start < len(septets):
+        start += SEPTETS_PART
+        if start < len(septets) and septets[start - 1] == _ESCAPE:
+            start -= 1  # an escape at the end of a part would lose its character to the next
+        parts += 1
+    return parts
+
+
+def _count_unit_parts(units: bytes) -> int:
+    """Count parts of UCS-2 text, two bytes a unit, in which emoji and the like are surrogate pairs."""
+    length = len(units) // 2
+    if length <= UNITS_SINGLE:
+        return 1
+    parts = start = 0
+    while start < length:
+        start += UNITS_PART
+        if start < length and 0xD8 <= units[2 * start - 2] <= 0xDB:  # noqa: PLR2004 - high surrogates (Unicode 3.8)
+            start -= 1  # half a pair at the end of a part would show as two broken characters
+        parts += 1
+    return parts

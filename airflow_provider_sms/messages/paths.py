@@ -1,0 +1,137 @@
+"""Paths, directories, globs and URIs → the Parquet files that they stand for."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+import fsspec
+
+from airflow_provider_sms.exceptions import SourceError
+
+_SUFFIXES = (".parquet", ".parq", ".pq")
+_MAGIC = b"PAR1"
+_HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file to be read."""
+
+    filesystem: Any
+    """Its fsspec filesystem."""
+    path: str
+    """Where it is there."""
+
+    @property
+    def name(self) -> str:
+        """The path as logs may show it."""
+        return shown(self.path)
+
+    @property
+    def partitions(self) -> dict[str, str | None]:
+        """What the directories of its path say in the manner of Hive: ``country=ZA`` is a column."""
+        pairs = (segment.split("=", 1) for segment in self.path.split("/")[:-1] if "=" in segment)
+        return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, value in pairs}
+
+
+def is_path(source: object) -> bool:
+    """Tell whether a source is a path, or an object such as a ``UPath`` that has one on a filesystem."""
+    return isinstance(source, (str, os.PathLike)) or (hasattr(source, "fs") and hasattr(source, "path"))
+
+
+def shown(source: Any) -> str:
+    """Write a path for logs, without the password or the signature that a URI may carry."""
+    text = re.sub(r"(?<=://)[^/@]*@", "*****@", str(source))
+    return re.sub(r"^(https?://[^?]*)\?.*", r"\1", text)
+
+
+def safe_cause(error: Exception, source: Any) -> Exception | None:
+    """Pass on the error of a filesystem, unless it may quote a secret that is in the path."""
+    return error if shown(source) == str(source) else None
+
+
+def find_files(source: Any) -> list[DataFile]:
+    """Find the Parquet files that a path stands for, sorted.
+
+    :param source: path or URI of a file or a directory, a glob, or an object with ``fs`` and ``path``.
+    :raises SourceError: there are none, or the filesystem cannot be asked.
+    """
+    name = shown(source)
+    try:
+        filesystem, path = _locate(source)
+        return [DataFile(filesystem, found) for found in _expand(filesystem, path, name)]
+    except SourceError:
+        raise
+    except Exception as error:  # noqa: BLE001 - each filesystem raises errors of its own
+        raise SourceError(f"{name}: cannot be looked up: {type(error).__name__}") from safe_cause(error, source)
+
+
+def _locate(source: Any) -> tuple[Any, str]:
+    if hasattr(source, "fs") and hasattr(source, "path"):
+        return source.fs, str(source.path)
+    text = os.fspath(source)
+    if not text.strip():
+        raise SourceError("source is empty: it should be the path of Parquet files")
+    try:
+        filesystem, path = fsspec.core.url_to_fs(text)
+    except (ImportError, ValueError) as error:
+        # These say which package to install, or that there is no such protocol.
+        raise SourceError(f"{shown(text)}: {error}") from safe_cause(error, text)
+    return filesystem, path
+
+
+def _expand(filesystem: Any, path: str, name: str) -> list[str]:
+    if (kind := _kind(filesystem, path)) is None and not re.search(r"[*?\[]", path):
+        raise SourceError(f"{name}: there is no such file or directory")
+    if kind == "file":
+        return [path]
+    if kind == "directory":
+        return _in_directory(filesystem, path, name)
+    files: list[str] = []
+    for match in sorted(filesystem.glob(path)):
+        if _is_hidden(match.rstrip("/").rsplit("/", 1)[-1]):
+            continue
+        if _kind(filesystem, match) == "directory":
+            files += _in_directory(filesystem, match, name)
+        else:
+            files.append(match)
+    if not files:
+        raise SourceError(f"{name}: no file matches")
+    return sorted(dict.fromkeys(files))
+
+
+def _kind(filesystem: Any, path: str) -> str | None:
+    try:
+        kind = filesystem.info(path)["type"]
+    except FileNotFoundError:
+        return None
+    return "directory" if kind == "directory" else "file"
+
+
+def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
+    below = len(path.rstrip("/"))
+    found = [
+        file
+        for file in sorted(filesystem.find(path))
+        if not any(map(_is_hidden, file[below:].split("/"))) and _is_data(filesystem, file)
+    ]
+    if not found:
+        raise SourceError(f"{name}: there is no Parquet file in the directory")
+    return found
+
+
+def _is_hidden(segment: str) -> bool:
+    return segment.startswith(("_", "."))
+
+
+def _is_data(filesystem: Any, path: str) -> bool:
+    """Tell data from the notes beside it; in doubt it is data, so that no one's file is passed over in silence."""
+    name = path.rsplit("/", 1)[-1]
+    if "." not in name or name.lower().endswith(_SUFFIXES):
+        return True
+    with filesystem.open(path, "rb") as file:
+        return bool(file.read(len(_MAGIC)) == _MAGIC)

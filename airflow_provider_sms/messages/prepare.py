@@ -1,0 +1,234 @@
+"""Rows of a source → messages that can be sent, and the rows that cannot with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
+from airflow_provider_sms.messages.columns import column_of, field_of
+from airflow_provider_sms.messages.destinations import clean_destinations
+from airflow_provider_sms.messages.keys import can_be_key, lost_digits, message_keys
+from airflow_provider_sms.messages.masking import mask_number
+from airflow_provider_sms.messages.national import find_region
+from airflow_provider_sms.messages.template import Template, TextColumn
+from airflow_provider_sms.messages.written import can_hold_numbers, first_reason
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+NO_VALUE = "no value"
+EMPTY_TEXT = "the text is empty"
+LOST_DIGITS = "a float too large to tell it from its neighbours: store the column as integers or as text"
+
+
+@dataclass(frozen=True, slots=True)
+class RejectedRow:
+    """A row that cannot be texted."""
+
+    row: int
+    """Index in the source, from 0."""
+    column: str
+    """The column that is to blame."""
+    reason: str
+    """What is wrong, without the value."""
+    value: str
+    """A number, masked; '' where there is none, and for texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a look at a batch found."""
+
+    num_rows: int
+    """Rows of the batch."""
+    valid: int
+    """How many of them can be texted."""
+    rejected: list[RejectedRow]
+    """The others, in order."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class PreparedBatch:
+    """The messages of a batch, as columns of one length, and the rows that gave none."""
+
+    num_rows: int
+    """Rows of the batch."""
+    rows: list[int]
+    """Index in the source, from 0, of each message's row."""
+    destinations: list[str]
+    """Digits with country code."""
+    contents: list[str]
+    """The texts."""
+    keys: list[bytes]
+    """What identifies each message, 16 bytes."""
+    rejected: list[RejectedRow]
+    """Rows without a message, in order."""
+
+    def __repr__(self) -> str:
+        return f"PreparedBatch({len(self.rows)} messages of {self.num_rows} rows)"
+
+
+class _Rule(NamedTuple):
+    """A reason to reject rows."""
+
+    rejects: pa.Array
+    column: str
+    reason: str
+
+
+class _Assessed(NamedTuple):
+    """A batch, judged."""
+
+    digits: pa.Array
+    texts: pa.Array
+    reasons: pa.Array
+    columns: pa.Array
+
+
+class Preparation:
+    """How rows become messages; holds no rows itself.
+
+    :param message: template of the text, for example ``"Hi {first_name}"``; None: the text is in a column.
+    :param content_column: column with the text; None: the text is a template.
+    :param destination_column: column with the number.
+    :param default_region: ISO 3166 alpha-2 of the country whose numbers are stored without country code, such as
+        ``"ZA"``; None: every number carries its country code.
+    :param key_columns: what identifies a message beside its destination; None: its text; none of them: nothing else.
+    :raises InputError: both or neither of message and content_column, or an unknown region.
+    :raises TemplateError: the template is wrong or blank.
+    """
+
+    def __init__(
+        self,
+        message: str | None,
+        content_column: str | None,
+        destination_column: str = "destination",
+        default_region: str | None = None,
+        key_columns: Sequence[str] | None = None,
+    ) -> None:
+        if message is not None and content_column is None:
+            self._text: Template | TextColumn = Template(message)
+            if not message.strip():
+                raise TemplateError("message is empty")
+        elif content_column is not None and message is None:
+            self._text = TextColumn(content_column)
+        else:
+            raise InputError("exactly one of message and content_column is needed")
+        if isinstance(key_columns, str):
+            raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
+        if default_region is not None:
+            find_region(default_region)
+        self._destination_column = destination_column
+        self._default_region = default_region
+        self._key_columns = None if key_columns is None else tuple(key_columns)
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are needed, each once, the destination first."""
+        return list(dict.fromkeys([self._destination_column, *self._text.columns, *(self._key_columns or ())]))
+
+    def check(self, schema: pa.Schema) -> None:
+        """Check before any row is read that all columns are there and of types that can work.
+
+        :raises ColumnError: names the column and the argument that asked for it.
+        """
+        if not schema.names:
+            return  # an empty list of rows has no columns, and lacks none
+        kind = field_of(schema, self._destination_column, "destination_column").type
+        if not can_hold_numbers(kind):
+            raise ColumnError(
+                f"destination_column: {self._destination_column!r} is of type {kind}; phone numbers are text or numbers"
+            )
+        self._text.check(schema)
+        for name in self._key_columns or ():
+            kind = field_of(schema, name, "key_columns").type
+            if not can_be_key(kind):
+                raise ColumnError(f"key_columns: {name!r} is of type {kind}, which cannot identify a message")
+
+    def check_batch(self, batch: pa.RecordBatch, first_row: int) -> Checked:
+        """Find the rows that cannot be texted, without making the messages of the others.
+
+        :param batch: rows with the needed columns.
+        :param first_row: index in the source of the batch's first row.
+        """
+        rejected = self._rejected(batch, first_row, self._assess(batch, first_row))
+        return Checked(num_rows=len(batch), valid=len(batch) - len(rejected), rejected=rejected)
+
+    def prepare(self, batch: pa.RecordBatch, first_row: int) -> PreparedBatch:
+        """Make the messages of a batch.
+
+        :param batch: rows with the needed columns.
+        :param first_row: index in the source of the batch's first row.
+        """
+        assessed = self._assess(batch, first_row)
+        valid = pc.is_null(assessed.reasons)
+        destinations = assessed.digits.filter(valid).to_pylist()
+        contents = assessed.texts.filter(valid).to_pylist()
+        key_values = None
+        if self._key_columns is not None:
+            key_values = [column_of(batch, name, "key_columns").filter(valid) for name in self._key_columns]
+        return PreparedBatch(
+            num_rows=len(batch),
+            rows=pc.add(pc.indices_nonzero(valid), first_row).to_pylist(),
+            destinations=destinations,
+            contents=contents,
+            keys=message_keys(destinations, contents, key_values),
+            rejected=self._rejected(batch, first_row, assessed),
+        )
+
+    def _assess(self, batch: pa.RecordBatch, first_row: int) -> _Assessed:
+        numbers = column_of(batch, self._destination_column, "destination_column")
+        destinations = clean_destinations(numbers, self._default_region)
+        texts = self._text.render(batch, first_row)
+        reasons = destinations.reasons
+        columns = pc.if_else(pc.is_null(reasons), None, self._destination_column)
+        rules = [*self._text_rules(batch, texts), *self._key_rules(batch)]
+        if rules:
+            reasons = pc.coalesce(reasons, first_reason(*((rule.rejects, rule.reason) for rule in rules)))
+            columns = pc.coalesce(columns, first_reason(*((rule.rejects, rule.column) for rule in rules)))
+        return _Assessed(destinations.digits, texts, reasons, columns)
+
+    def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[_Rule]:
+        names = self._text.columns
+        if texts.null_count:
+            for name in names:
+                yield _Rule(pc.is_null(column_of(batch, name, "message"), nan_is_null=True), name, NO_VALUE)
+        blank = pc.equal(pc.utf8_trim_whitespace(texts), "")
+        if pc.any(blank).as_py():
+            yield _Rule(blank, names[0], EMPTY_TEXT)
+
+    def _key_rules(self, batch: pa.RecordBatch) -> Iterator[_Rule]:
+        for name in self._key_columns or ():
+            lost = lost_digits(column_of(batch, name, "key_columns"))
+            if lost is not None:
+                yield _Rule(lost, name, LOST_DIGITS)
+
+    def _rejected(self, batch: pa.RecordBatch, first_row: int, assessed: _Assessed) -> list[RejectedRow]:
+        invalid = pc.is_valid(assessed.reasons)
+        if not pc.any(invalid).as_py():
+            return []
+        numbers = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
+        return [
+            RejectedRow(
+                row=first_row + row,
+                column=column,
+                reason=reason,
+                value=_masked(number) if column == self._destination_column else "",
+            )
+            for row, column, reason, number in zip(
+                pc.indices_nonzero(invalid).to_pylist(),
+                assessed.columns.filter(invalid).to_pylist(),
+                assessed.reasons.filter(invalid).to_pylist(),
+                numbers,
+                strict=True,
+            )
+        ]
+
+
+def _masked(number: object) -> str:
+    text = "" if number is None or number != number else str(number).strip()  # noqa: PLR0124 - NaN is no number
+    return mask_number(text) if text else ""

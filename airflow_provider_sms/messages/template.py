@@ -1,0 +1,161 @@
+"""``"Hi {first_name}, you owe {amount:.2f}"`` and a batch of rows → texts, a column at a time."""
+
+from __future__ import annotations
+
+from string import Formatter
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sms.exceptions import ColumnError, TemplateError
+from airflow_provider_sms.messages.columns import column_of, field_of, is_text, value_type
+
+USED_BY = "message"
+
+
+class _Field(NamedTuple):
+    """A place in the text for a value of a column."""
+
+    column: str
+    spec: str
+
+
+class Template:
+    """A text with places for the values of columns, in the syntax of :meth:`str.format`.
+
+    A field is the exact name of a column, ``{a.b}`` that of the column ``a.b``, and may have a format, as in
+    ``{amount:.2f}``. Braces of the text itself are doubled. The text is in no repr and in no error.
+
+    :param text: the template; without fields everyone gets the same text.
+    :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
+    """
+
+    __slots__ = ("_pieces", "columns")
+
+    columns: tuple[str, ...]
+    """The columns that the text needs, in order, each once."""
+
+    def __init__(self, text: str) -> None:
+        self._pieces = _parse(text)
+        self.columns = tuple(dict.fromkeys(piece.column for piece in self._pieces if isinstance(piece, _Field)))
+
+    def check(self, schema: pa.Schema) -> None:
+        """Check that the columns are there and that their values can be written as text.
+
+        :raises ColumnError: one is not, or cannot.
+        """
+        for name in self.columns:
+            kind = field_of(schema, name, USED_BY).type
+            if not _has_text(kind):
+                raise ColumnError(f"{USED_BY}: column {name!r} is of type {kind}, which has no form as text")
+
+    def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
+        """Render the text of each row.
+
+        :param batch: rows with all columns of the template.
+        :param first_row: index in the source of the batch's first row, for errors.
+        :returns: strings; null where a value that the text needs is null or NaN.
+        :raises ColumnError: a column is missing.
+        :raises TemplateError: a format does not fit the values of its column.
+        """
+        if not self.columns:
+            return pa.repeat(pa.scalar("".join(map(str, self._pieces)), pa.string()), len(batch))
+        pieces = [
+            _texts(column_of(batch, piece.column, USED_BY), piece, first_row) if isinstance(piece, _Field) else piece
+            for piece in self._pieces
+        ]
+        return pc.binary_join_element_wise(*pieces, "")
+
+
+class TextColumn:
+    """A column that holds the finished texts; to be used like a template.
+
+    :param column: its name.
+    """
+
+    __slots__ = ("columns",)
+
+    columns: tuple[str, ...]
+    """The column, alone."""
+
+    def __init__(self, column: str) -> None:
+        self.columns = (column,)
+
+    def check(self, schema: pa.Schema) -> None:
+        """Check that the column is there and holds text.
+
+        :raises ColumnError: it is not, or does not.
+        """
+        kind = field_of(schema, self.columns[0], "content_column").type
+        if not is_text(value_type(kind)) and not pa.types.is_null(kind):
+            raise ColumnError(f"content_column: column {self.columns[0]!r} is of type {kind}, which is no text")
+
+    def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
+        """Take the text of each row, null where there is none.
+
+        :raises ColumnError: the column is missing.
+        """
+        return column_of(batch, self.columns[0], "content_column").cast(pa.string())
+
+
+def _parse(text: str) -> list[str | _Field]:
+    pieces: list[str | _Field] = []
+    try:
+        parsed = list(Formatter().parse(text))
+    except (TypeError, ValueError) as error:
+        raise TemplateError(f"{USED_BY} is not a template: {error}; braces of the text itself are doubled") from None
+    for literal, column, spec, conversion in parsed:
+        if literal:
+            pieces.append(literal)
+        if column is None:
+            continue
+        if not column:
+            raise TemplateError(f"{USED_BY}: a field has no name; write the name of a column in it: {{first_name}}")
+        if conversion:
+            raise TemplateError(f"{USED_BY}: {{{column}!{conversion}}} has a conversion; only a format is allowed")
+        if spec and ("{" in spec or "}" in spec):
+            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a field in it; only a fixed one is allowed")
+        pieces.append(_Field(column, spec or ""))
+    return pieces
+
+
+def _has_text(kind: pa.DataType) -> bool:
+    kind, types = value_type(kind), pa.types
+    checks = (is_text, types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    return any(check(kind) for check in (*checks, types.is_temporal))
+
+
+def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
+    """Write the values of a column, as Python's ``format`` does; each distinct one once."""
+    written_by_arrow = is_text(column.type) or pa.types.is_integer(column.type)
+    if pa.types.is_null(column.type) or (written_by_arrow and not field.spec):
+        return column.cast(pa.string())
+    distinct = pc.dictionary_encode(_as_python_has_it(column))
+    texts = []
+    for index, value in enumerate(distinct.dictionary.to_pylist()):
+        try:
+            texts.append(format(value, field.spec))
+        except (TypeError, ValueError, OverflowError):
+            row = first_row + pc.index(distinct.indices, index).as_py()
+            # Python's own words may quote the value, which is somebody's.
+            raise TemplateError(
+                f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r} "
+                f"of type {column.type}, first in row {row}"
+            ) from None
+    return pa.array(texts, pa.string()).take(distinct.indices)
+
+
+def _as_python_has_it(column: pa.Array) -> pa.Array:
+    """Bring values into types for which Python has an equal one."""
+    kind, types = column.type, pa.types
+    if types.is_floating(kind):
+        if kind.bit_width < 64:  # noqa: PLR2004 - bits
+            column = column.cast(pa.float32()).cast(pa.string())  # else 0.1 would read 0.10000000149011612
+        column = column.cast(pa.float64())
+        return pc.if_else(pc.is_nan(column), None, column)
+    if types.is_timestamp(kind):
+        return column.cast(pa.timestamp("us", kind.tz), safe=False)
+    if types.is_duration(kind):
+        return column.cast(pa.duration("us"), safe=False)
+    return column.cast(pa.time64("us"), safe=False) if types.is_time64(kind) else column

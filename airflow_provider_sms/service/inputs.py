@@ -1,0 +1,77 @@
+"""What callers hand in, checked and brought into the service's form before anything is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import orjson
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.message import Message
+
+_REQUIRED_KEYS = frozenset({"Content", "Destination"})
+_KEYS = _REQUIRED_KEYS | {"CustomerId"}
+
+
+def checked_url(url: str, name: str) -> str:
+    """Complete a base URL.
+
+    :param url: as a user gave it.
+    :param name: what the user calls it.
+    :raises InputError: it is none. The error does not quote it, since a password may be in it.
+    """
+    url = url.strip()
+    if not url:
+        raise InputError(f"{name} is missing: the base URL, for example https://rest.example.com/v1")
+    if "://" not in url:
+        url = f"https://{url}"
+    try:
+        parts = urlsplit(url)
+        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        usable = False
+    if not usable or any(c.isspace() for c in url):
+        raise InputError(f"{name} is not a URL")
+    if parts.scheme not in ("http", "https"):
+        raise InputError(f"{name} must begin with https:// or http://, not with {parts.scheme}://")
+    if parts.username is not None or parts.query or parts.fragment:
+        raise InputError(f"{name} must be a URL without user name, query and fragment")
+    return url.rstrip("/")
+
+
+def message_entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
+    """Make the JSON object of one message.
+
+    :param position: of the message in the request, from 1, for the error.
+    :param message: a message, or a mapping with the keys of the service.
+    :raises InputError: it is neither. The error quotes none of it.
+    """
+    if isinstance(message, Message):
+        entry = {"Content": message.content, "Destination": message.destination}
+    elif isinstance(message, Mapping):
+        entry = dict(message)
+        if not entry.keys() >= _REQUIRED_KEYS or not entry.keys() <= _KEYS:
+            raise InputError(f"message {position} must have Content and Destination, and may have CustomerId")
+    else:
+        raise InputError(f"message {position} is neither a Message nor a mapping")
+    if not all(isinstance(value, str) for value in entry.values()):
+        raise InputError(f"message {position}: its values must be texts")
+    return entry
+
+
+def request_body(request: dict[str, Any], send_options: Mapping[str, Any] | None) -> bytes:
+    """Write a request as JSON.
+
+    :param request: its fields; the options are added to them.
+    :param send_options: passed through as given; None or empty: left out.
+    :raises InputError: a value is nothing that JSON knows. The error quotes none of it.
+    """
+    if send_options:
+        request["SendOptions"] = dict(send_options)
+    try:
+        return orjson.dumps(request)
+    except orjson.JSONEncodeError as error:
+        # Its own words name a type, never a value.
+        raise InputError(f"the request cannot be written as JSON: {error}") from None

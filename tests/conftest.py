@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+TOKEN = "sandbox-token-0123"
+
+# Airflow reads its environment when it is first imported: nothing of the developer's own may reach it.
+HOME = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-"))
+for name in [name for name in os.environ if name.startswith(("AIRFLOW", "_AIRFLOW"))]:
+    del os.environ[name]
+os.environ.update(
+    {
+        "AIRFLOW_HOME": str(HOME),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
+        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
+        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
+    }
+)
+
+
+def pytest_sessionfinish():
+    shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def airflow_home():
+    """An Airflow of this test session's own, with an empty database."""
+    from airflow.utils.db import initdb
+
+    (HOME / "dags").mkdir(exist_ok=True)
+    initdb()
+    return HOME
+
+
+@pytest.fixture
+def sandbox():
+    """The service on this machine, with credit for everything and a witness."""
+    from airflow_provider_sms.sandbox.config import SandboxConfig
+    from airflow_provider_sms.sandbox.server import running_sandbox
+
+    with running_sandbox(SandboxConfig(token=TOKEN, balance=100_000)) as handle:
+        yield handle
+
+
+@pytest.fixture
+def sms_default(airflow_home, sandbox, monkeypatch):
+    """Point the connection ``sms_default`` at the sandbox; call it to change fields."""
+
+    def point(extra=None, **fields):
+        connection = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": extra or {}, **fields}
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", json.dumps(connection))
+
+    point()
+    return point
+
+
+@pytest.fixture
+def ledger_path(tmp_path, monkeypatch):
+    """A ledger of this test's own."""
+    path = tmp_path / "ledger.db"
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(path))
+    return path

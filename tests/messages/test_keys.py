@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import datetime as dt
+import uuid
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sms.messages.keys import can_be_key, canonical, message_keys
+
+NUMBER = "27821234567"
+
+
+def at(*parts):
+    """Make a time without a zone, as tables hold them."""
+    return dt.datetime(*parts)  # noqa: DTZ001 - without a zone is what is meant
+
+
+def keys_of(*columns):
+    """Make the keys of rows that have one destination and these key columns."""
+    rows = len(columns[0])
+    return message_keys([NUMBER] * rows, [""] * rows, list(columns))
+
+
+def test_keys_never_change():
+    """The digests are a contract with every ledger ever written: these values may not change."""
+    by_text = message_keys([NUMBER], ["Hi Thandi"])[0].hex()
+    by_columns = message_keys([NUMBER], ["Hi"], [pa.array([1]), pa.array(["a"]), pa.array([None], pa.string())])[
+        0
+    ].hex()
+    by_destination = message_keys([NUMBER], ["Hi"], [])[0].hex()
+    expected = (
+        "ce29dc4959b88c5d3ccc53a0173dd1a7",
+        "59006904087792e64ce05b1942216818",
+        "a479c086fb87676735ab14f0eefab664",
+    )
+    assert expected == (by_text, by_columns, by_destination)
+
+
+def test_a_key_is_sixteen_bytes():
+    """A key has the size of the ledger's column."""
+    assert [len(key) for key in message_keys([NUMBER], [""])] == [16]
+
+
+def test_text_identifies_a_message():
+    """Without key columns, one text to one number is one message, and any other is another."""
+    keys = message_keys([NUMBER, NUMBER, NUMBER, "27821234568"], ["Hi", "Hi", "Ho", "Hi"])
+    assert keys[0] == keys[1]
+    assert len(set(keys)) == 3
+
+
+def test_key_columns_identify_a_message():
+    """With key columns, their values do, and the text does not matter."""
+    first = message_keys([NUMBER], ["Hi"], [pa.array([1])])
+    assert first == message_keys([NUMBER], ["Ho"], [pa.array([1])])
+    assert first != message_keys([NUMBER], ["Hi"], [pa.array([2])])
+
+
+def test_no_key_columns_leave_the_destination():
+    """An empty list of key columns means one message to each number, whatever its text."""
+    first, second = message_keys([NUMBER, NUMBER], ["Hi", "Ho"], [])
+    assert first == second
+
+
+def test_the_two_kinds_of_keys_are_apart():
+    """A text that reads like an encoded key value is not taken for it."""
+    assert message_keys([NUMBER], ["1:5"]) != message_keys([NUMBER], [""], [pa.array([5])])
+
+
+@given(st.tuples(st.text(), st.text()), st.tuples(st.text(), st.text()))
+def test_destination_and_text_do_not_run_together(one, other):
+    """Two messages have one key only if both their destinations and their texts are the same."""
+    first, second = message_keys([one[0], other[0]], [one[1], other[1]])
+    assert (one == other) == (first == second)
+
+
+texts = st.one_of(st.none(), st.text(st.sampled_from("1:-a€"), max_size=4))
+
+
+@given(st.tuples(texts, texts), st.tuples(texts, texts))
+def test_key_values_do_not_run_together(one, other):
+    """Two rows have one key only if each of their key values is the same, null included."""
+    columns = [pa.array(column, pa.string()) for column in zip(one, other, strict=True)]
+    first, second = keys_of(*columns)
+    assert (one == other) == (first == second)
+
+
+def test_more_columns_are_other_keys():
+    """A key column more gives other keys, also where it is empty."""
+    assert keys_of(pa.array(["a"])) != keys_of(pa.array(["a"]), pa.array([""]))
+
+
+def test_null_is_a_value():
+    """Null is neither the empty text nor the word."""
+    assert len(set(keys_of(pa.array([None, "", "-", "null", "None", "0:"])))) == 6
+
+
+ALIKE = [
+    [pa.array([1], pa.int8()), pa.array([1]), pa.array([1], pa.uint64()), pa.array([1.0]), pa.array([1], pa.float32()),
+     pa.array([1.0], pa.float16()), pa.array([Decimal(1)]), pa.array([Decimal("1.00")]), pa.array(["1"]),
+     pa.array([1]).dictionary_encode()],
+    [pa.array([0]), pa.array([0.0]), pa.array([-0.0]), pa.array([Decimal("0.00")]), pa.array([Decimal("-0.0")])],
+    [pa.array([1000000]), pa.array([1e6]), pa.array([Decimal("1E+6")])],
+    [pa.array([-1500]), pa.array([-1500.0]), pa.array([Decimal("-1500.0")])],
+    [pa.array([2**53 - 1]), pa.array([float(2**53 - 1)])],
+    [pa.array([1.5]), pa.array([1.5], pa.float32()), pa.array([Decimal("1.50")])],
+    [pa.array([1e-7]), pa.array([Decimal("0.00000010")])],
+    [pa.array(["é"]), pa.array(["é"], pa.large_string()), pa.array(["é"]).dictionary_encode()],
+    [pa.array([None], pa.int64()), pa.array([None], pa.float64()), pa.array([float("nan")]), pa.nulls(1),
+     pa.array([None], pa.string()), pa.array([None], pa.timestamp("us"))],
+    [pa.array([at(2025, 3, 1, 9, 30, 20)], pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")],
+    [pa.array([at(2025, 3, 1, 9, 30, 0, 500000)], pa.timestamp(unit)) for unit in ("ms", "us", "ns")],
+    [pa.array([at(2025, 3, 1)], pa.timestamp("s")), pa.array([at(2025, 3, 1)], pa.timestamp("ns")),
+     pa.array([dt.date(2025, 3, 1)]), pa.array([dt.date(2025, 3, 1)], pa.date64()), pa.array(["2025-03-01"])],
+    [pa.array([at(2025, 3, 1, 10)], pa.timestamp("s", "UTC")),
+     pa.array([at(2025, 3, 1, 10)], pa.timestamp("ns", "Europe/Paris"))],
+    [pa.array([dt.time(9, 30)], pa.time32("s")), pa.array([dt.time(9, 30)], pa.time64("ns"))],
+    [pa.array([b"\x01\xff"]), pa.array([b"\x01\xff"], pa.large_binary()), pa.array([b"\x01\xff"], pa.binary(2))],
+    [pa.array([True]), pa.array([True]).dictionary_encode()],
+    [pa.array(["a"]), pa.chunked_array([["a"]])],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", ALIKE, ids=lambda columns: str(columns[0].type))
+def test_a_new_export_gives_the_same_keys(columns):
+    """A value keeps its key in whichever width, unit or encoding the table is stored next time."""
+    keys = {keys_of(column)[0] for column in columns}
+    assert len(keys) == 1
+
+
+def test_different_values_are_apart():
+    """What differs as a value differs as a key, over all examples."""
+    assert len(ALIKE) == len({keys_of(columns[0])[0] for columns in ALIKE})
+
+
+def test_an_integer_column_that_became_float():
+    """A null that appears in an integer column makes it float on its way through pandas; the keys stay."""
+    before = keys_of(pa.array([1, 2, None, 20000000000]))
+    assert before == keys_of(pa.array([1.0, 2.0, float("nan"), 20000000000.0]))
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (pa.array([1.0]), "1"),
+        (pa.array([0.1]), "0.1"),
+        (pa.array([1e300]), "1" + "0" * 300),
+        (pa.array([Decimal("12.3400")]), "12.34"),
+        (pa.array([100]), "100"),
+        (pa.array([Decimal(100)]), "100"),
+        (pa.array(["1.0"]), "1.0"),
+        (pa.array([True]), "true"),
+        (pa.array([at(2025, 3, 10, 10, 20, 30)], pa.timestamp("ns")), "2025-03-10 10:20:30"),
+        (pa.array([at(2025, 3, 10, 10, 20, 0, 120)], pa.timestamp("us")), "2025-03-10 10:20:00.00012"),
+        (pa.array([at(2025, 3, 10, 10)], pa.timestamp("us", "Europe/Paris")), "2025-03-10 10:00:00Z"),
+        (pa.array([at(2025, 3, 10)], pa.timestamp("us", "UTC")), "2025-03-10Z"),
+        (pa.array([dt.time(0, 0)]), "00:00:00"),
+        (pa.array([dt.date(2025, 3, 10)]), "2025-03-10"),
+        (pa.array([b"\x00\xff"]), "00ff"),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_the_canonical_form(column, text):
+    """The form that is digested is the one that is documented."""
+    assert can_be_key(column.type)
+    assert [text] == canonical(column).to_pylist()
+
+
+def test_uuids_are_keys():
+    """A column of UUIDs, which some writers store as 16 bytes with a type of their own, can be a key."""
+    if not hasattr(pa, "uuid"):
+        pytest.skip("this pyarrow has no type for UUIDs")
+    value = uuid.UUID("12345678-1234-5678-1234-567812345678")
+    column = pa.array([value.bytes], pa.uuid())
+    assert can_be_key(column.type)
+    assert canonical(column).to_pylist() == [value.hex]
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.int8()), pa.struct([("a", pa.int8())]), pa.duration("s")], ids=str)
+def test_types_without_a_canonical_form(kind):
+    """Nested values and durations cannot identify a message."""
+    assert not can_be_key(kind)
+
+
+def test_no_messages_have_no_keys():
+    """No messages, no keys, of either kind."""
+    assert message_keys([], []) == message_keys([], [], [pa.array([], pa.int64())]) == []

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import random
+
+import phonenumbers
+import pyarrow as pa
+import pytest
+
+from airflow_provider_sms.messages import national
+
+EVERY_REGION = sorted(phonenumbers.SUPPORTED_REGIONS)
+
+
+def candidates(region, count):
+    """Numbers near those of the region: examples of each kind, changed a little, and random ones, in many forms."""
+    numbers = random.Random(region.name)
+    examples = [
+        phonenumbers.national_significant_number(example)
+        for kind in phonenumbers.PhoneNumberType.values()
+        if (example := phonenumbers.example_number_for_type(region.name, kind))
+    ]
+
+    def digits(length):
+        return "".join(numbers.choices("0123456789", k=length))
+
+    for _ in range(count):
+        example = numbers.choice(examples)
+        national_number = numbers.choice(
+            [example, example[:-1], example + digits(1), example[:3] + digits(len(example) - 3),
+             digits(numbers.choice(region.lengths)), digits(numbers.randint(3, 16))]
+        )  # fmt: skip
+        trunk = region.trunk or "0"
+        prefix = numbers.choice(
+            ["", "", trunk, region.code, region.code, region.code + trunk, "00" + region.code, "011"]
+        )
+        yield prefix + national_number
+
+
+@pytest.mark.parametrize("name", EVERY_REGION)
+def test_the_fast_way_reads_as_the_slow_one(name):
+    """What is completed a column at a time is what reading number by number gives, for every region's plan."""
+    region = national.find_region(name)
+    numbers = sorted(set(candidates(region, 60)))
+    plain = national._complete_plain(pa.array(numbers), region).to_pylist()
+    read = [national._read(number, region)[0] if fast is not None else None
+            for number, fast in zip(numbers, plain, strict=True)]  # fmt: skip
+    assert read == plain
+
+
+@pytest.mark.parametrize("name", EVERY_REGION)
+def test_mobiles_of_every_region_are_completed(name):
+    """A region's own mobile number comes out right without its code, with it, and with the trunk digit before it."""
+    example = phonenumbers.example_number_for_type(name, phonenumbers.PhoneNumberType.MOBILE)
+    if example is None:
+        pytest.skip("the region has no mobile numbers")
+    expected = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)[1:]
+    region, written = national.find_region(name), phonenumbers.national_significant_number(example)
+    forms = [written, expected, f"{region.trunk or ''}{written}"]
+    assert [expected] * 3 == national.complete(pa.array(forms), region)[0].to_pylist()
+
+
+def test_most_numbers_go_the_fast_way():
+    """The common forms of a country with a plain numbering plan do not wait for the parser."""
+    forms = pa.array(["821234567", "0821234567", "27821234567"])
+    assert national._complete_plain(forms, national.find_region("ZA")).to_pylist() == ["27821234567"] * 3

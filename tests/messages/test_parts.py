@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sms.messages.parts import count_parts, encoding
+
+# GSM 03.38, 6.2.1: the default alphabet in the order of its codes without the escape at 0x1B, and its extension.
+GSM = (
+    "@£$¥èéùìòÇ\nØø\rÅå"
+    "Δ_ΦΓΛΩΠΨΣΘΞÆæßÉ"
+    " !\"#¤%&'()*+,-./"
+    "0123456789:;<=>?"
+    "¡ABCDEFGHIJKLMNO"
+    "PQRSTUVWXYZÄÖÑÜ§"
+    "¿abcdefghijklmno"
+    "pqrstuvwxyzäöñüà"
+)
+EXTENSION = "\f^{}\\[~]|€"
+
+
+def reference(text):
+    """Lay the characters out one by one, each whole, in the plainest way."""
+    if all(character in GSM + EXTENSION for character in text):
+        sizes, single, part = [2 if character in EXTENSION else 1 for character in text], 160, 153
+    else:
+        sizes, single, part = [2 if ord(character) > 0xFFFF else 1 for character in text], 70, 67
+    if sum(sizes) <= single:
+        return 1
+    parts, used = 1, 0
+    for size in sizes:
+        if used + size > part:
+            parts, used = parts + 1, 0
+        used += size
+    return parts
+
+
+def test_the_alphabet_is_whole():
+    """The default alphabet has 127 characters besides the escape, and the extension table ten."""
+    expected = (127, 10)
+    assert expected == (len(set(GSM)), len(set(EXTENSION)))
+
+
+@pytest.mark.parametrize("character", [*GSM, *EXTENSION])
+def test_gsm_characters_are_sent_in_septets(character):
+    """Each character of the alphabet and of its extension table keeps a text in septets."""
+    assert encoding(character) == "GSM-7"
+
+
+@pytest.mark.parametrize(
+    "character", ["`", "\t", "\x1b", "\0", "ç", "á", "Á", "“", "\u2019", "\u2013", "…", "\u00a0", "你", "😀"]
+)
+def test_other_characters_are_sent_in_ucs2(character):
+    """One character outside of the alphabet, the ASCII backtick and tab too, makes the whole text UCS-2."""
+    assert encoding(f"Hello {character}") == "UCS-2"
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("", 1),
+        ("a" * 160, 1),
+        ("a" * 161, 2),
+        ("a" * 306, 2),
+        ("a" * 307, 3),
+        ("€" * 80, 1),
+        ("€" * 80 + "a", 2),
+        ("é" * 160, 1),
+        ("ç" * 70, 1),
+        ("ç" * 71, 2),
+        ("ç" * 134, 2),
+        ("ç" * 135, 3),
+        ("😀" * 35, 1),
+        ("😀" * 35 + "a", 2),
+        ("`" + "a" * 69, 1),
+        ("`" + "a" * 70, 2),
+    ],
+)
+def test_parts_at_the_limits(text, parts):
+    """One SMS holds 160 septets or 70 units; the parts of a longer text hold 153 or 67."""
+    assert parts == count_parts(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a" * 152 + "€" + "a" * 152, 3),  # 306 septets fill two parts, unless the euro sign straddles them
+        ("a" * 151 + "€" + "a" * 153, 2),
+        ("€" * 153, 3),  # 76 whole euro signs in a part leave one septet empty
+        ("€" * 152, 2),
+    ],
+)
+def test_an_escape_stays_with_its_character(text, parts):
+    """A character of the extension table is never split across two parts."""
+    assert parts == count_parts(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("ç" * 66 + "😀" + "ç" * 66, 3),
+        ("ç" * 65 + "😀" + "ç" * 67, 2),
+        ("😀" * 67, 3),
+        ("😀" * 66, 2),
+    ],
+)
+def test_a_surrogate_pair_stays_whole(text, parts):
+    """A character of two UCS-2 units is never split across two parts."""
+    assert parts == count_parts(text)
+
+
+def test_half_a_pair_is_counted():
+    """Text with a lone surrogate, which no table holds but a caller may, is counted and does not fail."""
+    assert count_parts("\ud83d" * 135) >= 2
+
+
+@given(
+    st.one_of(
+        st.text(st.sampled_from("a€[")),
+        st.lists(st.sampled_from(["a" * 30, "€", "a", "é", "[" * 7])).map("".join),
+        st.lists(st.sampled_from(["a" * 30, "😀", "ç", "b", "€"])).map("".join),
+        st.text(max_size=400),
+    )
+)
+def test_count_agrees_with_the_plain_reference(text):
+    """Counting by steps gives what laying out character by character gives."""
+    assert reference(text) == count_parts(text)

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_sms.exceptions import ColumnError, TemplateError
+from airflow_provider_sms.messages.template import Template, TextColumn
+
+
+def at(*parts):
+    """Make a time without a zone, as tables hold them."""
+    return dt.datetime(*parts)  # noqa: DTZ001 - without a zone is what is meant
+
+
+def batch(**columns):
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def rendered(text, **columns):
+    return Template(text).render(batch(**columns)).to_pylist()
+
+
+def test_fields_are_columns():
+    """Each row's text has that row's values in the places of their columns."""
+    expected = ["Hi Ann, you have 3 points.", "Hi Bob, you have 0 points."]
+    assert expected == rendered("Hi {name}, you have {points} points.", name=["Ann", "Bob"], points=[3, 0])
+
+
+def test_columns_are_listed_once_in_order():
+    """The columns of a template are known before any row is, each once."""
+    assert Template("{b} {a} {b:>5} {{c}}").columns == ("b", "a")
+
+
+@pytest.mark.parametrize("name", ["a.b", "a[0]", "first name", "0", "naïve", "a-b", "class", " padded "])
+def test_names_are_taken_literally(name):
+    """A field is the whole name of a column: there is no way to reach into a value."""
+    template = Template("<{" + name + "}>")
+    assert template.columns == (name,)
+    assert template.render(pa.RecordBatch.from_pydict({name: ["x"]})).to_pylist() == ["<x>"]
+
+
+def test_doubled_braces_are_braces():
+    """Doubled braces are braces of the text."""
+    assert rendered("{{{name}}}", name=["Ann"]) == ["{Ann}"]
+
+
+def test_a_constant_text():
+    """A template without fields gives every row the same text."""
+    assert rendered("The office is closed {{today}}.", name=["Ann", None]) == ["The office is closed {today}."] * 2
+
+
+def test_text_around_and_between_fields():
+    """Fields may stand at the start, at the end and side by side."""
+    assert rendered("{a}{b} and {a}", a=["x"], b=["y"]) == ["xy and x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Hi {}", "has no name"),
+        ("Hi {:>5}", "has no name"),
+        ("Hi {name!r}", "conversion"),
+        ("Hi {name!s:>5}", "conversion"),
+        ("Hi {name:{width}}", "only a fixed one"),
+        ("Hi {name", "not a template"),
+        ("Hi name}", "not a template"),
+        ("Hi {", "not a template"),
+        ("Hi {name!}", "not a template"),
+        (None, "not a template"),
+        (5, "not a template"),
+    ],
+)
+def test_wrong_syntax(text, words):
+    """A template that cannot be meant as written is an error before any row is read."""
+    with pytest.raises(TemplateError, match=words):
+        Template(text)
+
+
+@pytest.mark.parametrize(
+    ("spec", "values", "text"),
+    [
+        (":.2f", [1234.5], "1234.50"),
+        (":,.2f", [Decimal("1234.5")], "1,234.50"),
+        (":05d", [42], "00042"),
+        (":,", [1000000], "1,000,000"),
+        (":>6", ["Ann"], "   Ann"),
+        (":.3", ["Annabel"], "Ann"),
+        (":%d %B %Y", [dt.date(2025, 3, 1)], "01 March 2025"),
+        (":%H:%M", [at(2025, 3, 1, 9, 30)], "09:30"),
+        (":%H:%M", [dt.time(9, 30)], "09:30"),
+        (":d", [True], "1"),
+    ],
+)
+def test_formats(spec, values, text):
+    """A format is that of Python, for every type that has one."""
+    assert [text] == rendered("{x" + spec + "}", x=values)
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        (pa.array([5]), "5"),
+        (pa.array([2**64 - 1], pa.uint64()), "18446744073709551615"),
+        (pa.array([1.5]), "1.5"),
+        (pa.array([120.0]), "120.0"),
+        (pa.array([0.1], pa.float32()), "0.1"),
+        (pa.array([1.5], pa.float16()), "1.5"),
+        (pa.array([Decimal("1.50")]), "1.50"),
+        (pa.array([True]), "True"),
+        (pa.array(["x"], pa.large_string()), "x"),
+        (pa.array(["x"]).dictionary_encode(), "x"),
+        (pa.array([5]).dictionary_encode(), "5"),
+        (pa.array([dt.date(2025, 3, 1)]), "2025-03-01"),
+        (pa.array([dt.date(2025, 3, 1)], pa.date64()), "2025-03-01"),
+        (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("s")), "2025-03-01 09:30:00"),
+        (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("ns")), "2025-03-01 09:30:00"),
+        (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("us", "+02:00")), "2025-03-01 11:30:00+02:00"),
+        (pa.array([dt.time(9, 30)], pa.time64("ns")), "09:30:00"),
+        (pa.array([dt.timedelta(days=2)], pa.duration("ns")), "2 days, 0:00:00"),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_values_read_as_python_writes_them(column, text):
+    """Without a format, a value reads as Python's str writes it, whatever the width and unit that it is stored in."""
+    template = Template("{x}")
+    template.check(pa.schema([("x", column.type)]))
+    assert [text, text] == template.render(
+        pa.RecordBatch.from_arrays([column.take(pa.array([0, 0]))], ["x"])
+    ).to_pylist()
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([None], pa.string()),
+        pa.array([None], pa.int64()),
+        pa.array([None], pa.float64()),
+        pa.array([float("nan")]),
+        pa.array([float("nan")], pa.float32()),
+        pa.array([float("nan")], pa.float16()),
+        pa.array([None], pa.timestamp("ns")),
+        pa.array([None], pa.bool_()),
+        pa.array([None, "x"]).dictionary_encode()[:1],
+        pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([None, "x"])),
+        pa.nulls(1),
+    ],
+    ids=lambda column: str(column.type),
+)
+@pytest.mark.parametrize("text", ["Hi {x}", "Hi {x:>5}"])
+def test_nothing_is_never_written(column, text):
+    """A row without a value has no text: nobody reads "Hi nan" or "Hi None"."""
+    assert Template(text).render(pa.RecordBatch.from_arrays([column], ["x"])).to_pylist() == [None]
+
+
+def test_a_format_that_does_not_fit():
+    """A format that does not fit names the column and the first row, and not the value of that row."""
+    rows = batch(name=[None, "Thandi", "Sipho"])
+    with pytest.raises(TemplateError) as caught:
+        Template("Hi {name:.2f}").render(rows, first_row=100)
+    assert "'name'" in str(caught.value)
+    assert "row 101" in str(caught.value)
+    assert "Thandi" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_a_format_is_tried_only_on_values():
+    """Where a column has no values, no format can fail to fit."""
+    assert rendered("{x:.2f}", x=[None, None]) == [None, None]
+
+
+def test_a_missing_column():
+    """A column that is not there is an error that lists those that are."""
+    with pytest.raises(ColumnError, match=r"message: the source has no column 'nam'; it has 'name', 'age'"):
+        Template("{nam}").render(batch(name=["Ann"], age=[5]))
+
+
+@pytest.mark.parametrize("kind", [pa.list_(pa.string()), pa.struct([("a", pa.int8())]), pa.binary()], ids=str)
+def test_values_without_a_text(kind):
+    """Lists, structs and bytes have no form that a person would want to read."""
+    with pytest.raises(ColumnError, match="'x' is of type"):
+        Template("{x}").check(pa.schema([("x", kind)]))
+
+
+def test_an_empty_batch():
+    """No rows give no texts."""
+    assert rendered("Hi {x} {x:>3}", x=pa.array([], pa.string())) == []
+    assert rendered("Hi", x=pa.array([], pa.string())) == []
+
+
+def test_the_repr_hides_the_text():
+    """The text of a template is as private as that of a message."""
+    assert "secret" not in repr(Template("secret {name}"))
+
+
+def test_a_column_of_texts():
+    """A column of finished texts is taken as it is, braces and all."""
+    texts = TextColumn("text")
+    assert texts.columns == ("text",)
+    assert texts.render(batch(text=["Hi {name}", None])).to_pylist() == ["Hi {name}", None]
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string()), pa.null()], ids=str
+)
+def test_columns_that_hold_texts(kind):
+    """Text of any width is text, and so is a column that has none yet."""
+    TextColumn("text").check(pa.schema([("text", kind)]))
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.binary(), pa.list_(pa.string())], ids=str)
+def test_columns_that_hold_no_texts(kind):
+    """Numbers in the column of texts are rather the wrong column than a text."""
+    with pytest.raises(ColumnError, match="content_column"):
+        TextColumn("text").check(pa.schema([("text", kind)]))

@@ -1,0 +1,419 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from datetime import timedelta
+from decimal import Decimal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.airflow import run_task
+
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
+
+
+def counts(ran):
+    summary = ran.summary
+    assert summary["rows"] == sum(summary[name] for name in COUNTS)
+    return {name: summary[name] for name in COUNTS if summary[name]}
+
+
+def sends(sandbox):
+    return [request for request in sandbox.state.requests if request.operation == "bulk"]
+
+
+def test_a_table_goes_out_in_requests_of_100(send, people, sandbox, witnessed):
+    """1,050 rows are 11 requests that the service finds correct; XComs hold all answers with exact event ids."""
+    ran = send(people(1050))
+    requests = sends(sandbox)
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 1050})
+    assert sorted(r.submitted for r in requests) == [50] + [100] * 10
+    assert {r.status for r in requests} == {200}
+    assert sorted(body["EventId"] for body in ran.xcoms["responses"]) == [r.event_id for r in requests]
+    assert sorted(map(int, ran.summary["event_ids"])) == [r.event_id for r in requests]
+    assert all(event_id > 2**53 for event_id in map(int, ran.summary["event_ids"]))
+    assert (len(witnessed()), set(witnessed().values())) == (1050, {1})
+    assert (ran.summary["requests"], ran.summary["parts"], ran.summary["cost"]) == (11, 1050, 1050.0)
+    assert Decimal(str(ran.summary["remaining_balance"])) >= sandbox.state.balance == Decimal(98_950)
+
+
+def test_running_it_again_texts_nobody(send, people, sandbox, witnessed):
+    """Another run of the same campaign finds everybody texted."""
+    source = people(250)
+    send(source, campaign="spring")
+    before = len(sends(sandbox))
+    again = send(source, campaign="spring")
+    assert (again.state, counts(again)) == ("success", {"already_sent": 250})
+    assert (len(sends(sandbox)), again.xcoms["responses"]) == (before, [])
+    assert set(witnessed().values()) == {1}
+
+
+def test_lost_answers_are_unknown_and_never_sent_again(send, people, sandbox, witnessed):
+    """Answers of 3 of 10 requests lost: 300 unknown, 700 accepted, a failed task that names them, no duplicates."""
+    sandbox.state.set_faults([{"kind": "none", "times": 2}, {"kind": "drop_after", "times": 3}])
+    source = people(1000)
+    ran = send(source, campaign="spring", retries=2)
+    assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"accepted": 700, "unknown": 300})
+    assert len(ran.xcoms["responses"]) == 7
+    assert "300 messages in the ledger's requests " in ran.log
+    again = send(source, campaign="spring")
+    assert (again.state, counts(again)) == ("failed", {"already_sent": 700, "unknown": 300})
+    assert (len(witnessed()), set(witnessed().values())) == (1000, {1})
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"kind": "drop_before"},
+        {"kind": "truncated"},
+        {"kind": "foreign"},
+        {"kind": "status", "status": 500},
+        {"kind": "status", "status": 502, "accepted": True},
+        {"kind": "status", "status": 504},
+    ],
+    ids=str,
+)
+def test_what_cannot_be_known_is_called_unknown(send, people, sandbox, witnessed, fault):
+    """Whether or not the service took the request: an answer that does not say so leaves it unknown."""
+    sandbox.state.set_faults([fault])
+    ran = send(people(150))
+    assert (ran.state, counts(ran)["unknown"] in (50, 100)) == ("failed", True)
+    assert set(witnessed().values()) == {1}
+
+
+def test_a_slow_answer_is_unknown_after_the_timeout(send, people, sandbox, sms_default, witnessed):
+    """A read timeout does not mean that the request was not processed: it is not repeated."""
+    sms_default(extra={"timeout": 0.3})
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 1.0}])
+    ran = send(people(100), retries=1)
+    assert (ran.state, counts(ran), set(witnessed().values())) == ("failed", {"unknown": 100}, {1})
+
+
+def test_throttling_and_unavailability_are_ridden_out(send, people, sandbox, witnessed):
+    """429 with Retry-After and 503 cost nothing: nothing is lost, nothing goes out twice."""
+    sandbox.state.set_faults(
+        [
+            {"kind": "status", "status": 429, "retry_after": "0", "times": 3},
+            {"kind": "status", "status": 503, "retry_after": "0", "times": 2},
+        ]
+    )
+    ran = send(people(500))
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 500})
+    assert (len(witnessed()), set(witnessed().values())) == (500, {1})
+
+
+def test_refused_connections_are_ridden_out(send, people, airflow_home, ledger_path, monkeypatch):
+    """A service that comes up a moment later is texted through, once each."""
+    from airflow_provider_sms.sandbox.config import SandboxConfig
+    from airflow_provider_sms.sandbox.server import running_sandbox
+
+    config = SandboxConfig(token="sandbox-token-0123", balance=1000)
+    with running_sandbox(config) as down:
+        port = int(down.base_url.split(":")[2].split("/")[0])
+    connection = {"conn_type": "sms", "host": f"http://127.0.0.1:{port}", "password": "sandbox-token-0123"}
+    connection["host"] += "/v1"
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", json.dumps(connection))
+    up, done = threading.Event(), threading.Event()
+    received = []
+
+    def come_up():
+        up.wait(10)
+        with running_sandbox(SandboxConfig(token="sandbox-token-0123", balance=1000, port=port)) as handle:
+            done.wait(60)
+            received.extend(handle.state.accepted_messages)
+
+    thread = threading.Thread(target=come_up)
+    thread.start()
+    threading.Timer(0.3, up.set).start()
+    try:
+        ran = send(people(300))
+    finally:
+        done.set()
+        thread.join()
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 300})
+    assert (len(received), len(set(received))) == (300, 300)
+
+
+def test_a_wrong_token_fails_at_once_and_is_shown_nowhere(send, people, sandbox, sms_default):
+    """401 spends no retry; the token is in no log, XCom or rendered field."""
+    sms_default(password="wrong-token-4711")
+    ran = send(people(300), retries=3)
+    assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"not_sent": 300})
+    assert "wrong-token-4711" not in f"{ran.log}{ran.xcoms}{ran.rendered}"
+    assert "401" in ran.log
+
+
+def test_too_little_credit_stops_and_can_be_retried(send, people, sandbox, witnessed):
+    """A 403 for credit says so in the service's words, and a retry after a top-up sends the rest."""
+    sandbox.state.set_balance(250)
+    source = people(500)
+    ran = send(source, campaign="spring", concurrency=1)
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 300})
+    assert "InsufficientCredits" in ran.log
+    sandbox.state.set_balance(1000)
+    again = send(source, campaign="spring")
+    assert (again.state, counts(again)) == ("success", {"accepted": 300, "already_sent": 200})
+    assert (len(witnessed()), set(witnessed().values())) == (500, {1})
+
+
+def test_a_retry_sends_what_the_first_try_did_not(send, people, sandbox, witnessed):
+    """Airflow's retry goes on where the try before stopped, and XCom has the answers of both."""
+    sandbox.state.set_balance(250)
+    topped_up = threading.Timer(1.0, lambda: sandbox.state.set_balance(1000))
+    topped_up.start()
+    ran = send(people(500), retries=20, concurrency=1)
+    topped_up.join()
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 300, "already_sent": 200})
+    assert (ran.tries > 1, len(ran.xcoms["responses"])) == (True, 5)
+    assert set(witnessed().values()) == {1}
+
+
+def test_resending_the_unknown_is_at_least_once(send, people, sandbox, witnessed):
+    """Asked for, messages whose answer was lost are posted again: everybody is texted, some twice."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    ran = send(people(300), on_unknown="resend")
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 300})
+    assert sorted(set(witnessed().values())) == [1, 2]
+
+
+def test_people_who_opted_out_are_counted(airflow_home, ledger_path, people, monkeypatch):
+    """A request taken in part is counted in part, with the service's reasons; the task succeeds."""
+    from airflow_provider_sms.sandbox.config import SandboxConfig
+    from airflow_provider_sms.sandbox.server import running_sandbox
+
+    config = SandboxConfig(token="sandbox-token-0123", opted_out={"27820000003", "27820000150"})
+    with running_sandbox(config) as sandbox:
+        connection = {"conn_type": "sms", "host": sandbox.base_url, "password": "sandbox-token-0123"}
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", json.dumps(connection))
+        source = people(200)
+        ran = run_task(lambda: BulkSmsOperator(task_id="send", source=source, message="Hi"))
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 198, "not_sent": 2})
+    assert ran.summary["error_report"]["OptedOuts"] == 2
+    assert "the service took 99 of 100 messages" in ran.log
+
+
+def test_untidy_numbers_and_repeats_are_counted(send, sandbox, witnessed):
+    """Numbers as people store them are cleaned, bad rows left out, repeats sent once."""
+    frame = pd.DataFrame(
+        {
+            "destination": ["+27 82 123 4567", "0821234568", "27821234567.0", None, "2.78E+10", "(082) 123-4569", "x"],
+            "first_name": ["Ann", "Ben", "Ann", "Cy", "Di", None, "Ed"],
+        }
+    )
+    ran = send(frame, on_invalid="skip", default_region="ZA")
+    assert counts(ran) == {"accepted": 2, "duplicate": 1, "invalid": 4}
+    assert witnessed() == {("27821234567", "Hi Ann"): 1, ("27821234568", "Hi Ben"): 1}
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ({"destination": ["27820000000", "2.78E+10"]}, "1 of 2 rows cannot be texted"),
+        ({"destination": ["27820000000", None]}, "row 1, column destination"),
+        ({"phone": ["27820000000"]}, "destination"),
+        ({"destination": [None, None]}, "2 of 2 rows cannot be texted"),
+    ],
+    ids=["exponent", "null", "no column", "no valid row"],
+)
+def test_bad_input_is_refused_before_anything_is_sent(send, sandbox, rows, says):
+    """A clear error, no retry, and not one request."""
+    ran = send(pd.DataFrame(rows), "Hello", retries=2)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert says in ran.log
+    assert counts(ran).keys() <= {"invalid", "not_sent"}
+
+
+def test_no_valid_row_fails_even_where_invalid_rows_are_skipped(send, sandbox):
+    """A table of which nothing can be texted is probably the wrong one."""
+    ran = send(pd.DataFrame({"destination": ["x", None]}), "Hello", on_invalid="skip")
+    assert (ran.state, counts(ran), sends(sandbox)) == ("failed", {"invalid": 2}, [])
+
+
+def test_a_null_in_a_template_column_is_an_invalid_row(send, people, sandbox):
+    """'Hi nan' is never sent: by default one such row stops everything."""
+    ran = send(people(3, first_name=["Ann", None, "Cy"]))
+    assert (ran.state, counts(ran), sends(sandbox)) == ("failed", {"invalid": 1, "not_sent": 2}, [])
+    assert "row 1, column first_name" in ran.log
+
+
+@pytest.mark.parametrize("empty", [[], pd.DataFrame({"destination": [], "first_name": []})], ids=["list", "frame"])
+def test_an_empty_table_is_a_day_without_texts(send, sandbox, empty):
+    """Nobody to text is no error: the summary says 0 rows."""
+    ran = send(empty)
+    assert (ran.state, ran.summary["rows"], sends(sandbox)) == ("success", 0, [])
+
+
+def test_a_file_that_is_no_parquet_is_refused(send, tmp_path, sandbox):
+    """The error names the file and nothing is sent."""
+    (tmp_path / "people.parquet").write_text("destination\n27820000000\n")
+    ran = send(str(tmp_path / "people.parquet"), retries=2)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert "people.parquet" in ran.log
+
+
+def test_sources_of_every_kind_send_the_same(send, people, tmp_path, witnessed):
+    """A path, a directory, a glob, a URI, a list of paths, a table, a frame and a list of dicts are one campaign."""
+    path = people(20)
+    table = pq.read_table(path)
+    (tmp_path / "parts").mkdir()
+    pq.write_table(table.slice(0, 10), tmp_path / "parts" / "a.parquet")
+    pq.write_table(table.slice(10), tmp_path / "parts" / "b.parquet")
+    parts = [str(tmp_path / "parts" / name) for name in ("a.parquet", "b.parquet")]
+    sources = [path, str(tmp_path / "parts"), str(tmp_path / "parts" / "*.parquet"), f"file://{path}", parts]
+    sources += [[f"file://{part}" for part in parts], table, table.to_pandas(), table.to_pylist()]
+    results = [counts(send(source, campaign="one")) for source in sources]
+    assert results == [{"accepted": 20}] + [{"already_sent": 20}] * (len(sources) - 1)
+    assert set(witnessed().values()) == {1}
+
+
+def test_rows_are_not_shown_by_airflow(send, sandbox):
+    """Rendered fields and the log hold no number and no rendered text, also when rows are given in the DAG file."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    ran = send([{"destination": "27820000001", "first_name": "Zacharias{{ ds }}"}])
+    assert ran.rendered["source"] == "list of 1 rows"
+    shown = f"{ran.log}{ran.rendered}{ran.summary}"
+    assert ("27820000001" in shown, "Zacharias" in shown) == (False, False)
+
+
+def test_rows_of_an_upstream_task_are_not_shown_by_airflow(sms_default, sandbox, ledger_path, witnessed):
+    """A DataFrame that arrives through XCom is texted, and neither rendered nor logged."""
+    from airflow.providers.common.compat.sdk import task
+
+    def make():
+        @task(show_return_value_in_logs=False)
+        def recipients():
+            return pd.DataFrame({"destination": ["27820000001"], "first_name": ["Zacharias"]})
+
+        return BulkSmsOperator(task_id="send", source=recipients(), message="Hi {first_name}")
+
+    ran = run_task(make)
+    assert (ran.state, witnessed()) == ("success", {("27820000001", "Hi Zacharias"): 1})
+    assert ran.rendered["source"] == "DataFrame of 1 rows"
+    assert "27820000001" not in ran.log
+
+
+def test_paths_of_a_mapped_upstream_task_are_one_source(sms_default, sandbox, ledger_path, people, witnessed):
+    """What a mapped task returned, a lazy sequence of paths, is read as a list of them."""
+    from airflow.providers.common.compat.sdk import task
+
+    paths = [people(3), people(5)]
+
+    def make():
+        @task
+        def path_of(n):
+            return paths[n]
+
+        return BulkSmsOperator(task_id="send", source=path_of.expand(n=[0, 1]), message="Hi {first_name}")
+
+    ran = run_task(make)
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 5, "duplicate": 3})
+
+
+def test_key_columns_identify_a_message_whose_text_changes(send, witnessed):
+    """With key columns, another text for the same order is the same message."""
+    frame = pd.DataFrame({"destination": ["27820000001"], "order": [7]})
+    send(frame, "Order {order} at noon", campaign="orders", key_columns=["order"])
+    again = send(frame, "Order {order} at one", campaign="orders", key_columns=["order"])
+    assert counts(again) == {"already_sent": 1}
+    assert sum(witnessed().values()) == 1
+
+
+def test_send_options_are_passed_through(send, people, sandbox):
+    """Send Options reach the service as they were given, rendered."""
+    send(people(1), send_options={"SenderId": "ACME", "TestMode": True, "CampaignName": "{{ dag.dag_id }}"})
+    (request,) = sends(sandbox)
+    assert request.send_options["SenderId"] == "ACME"
+    assert request.send_options["CampaignName"].startswith("dag_")
+
+
+def test_above_the_limit_xcoms_hold_how_many_answers_there_are(send, people):
+    """XComs do not grow with the table."""
+    ran = send(people(30), chunk_size=10, max_xcom_responses=2)
+    assert ran.xcoms["responses"] == {"truncated": True, "requests": 3}
+    assert (ran.summary["event_ids"], ran.summary["requests"]) == ([], 3)
+
+
+def test_a_dry_run_sends_nothing(send, people, sandbox):
+    """Every row is checked, and no send operation is called."""
+    ran = send(people(30), dry_run=True)
+    assert (ran.state, counts(ran), sends(sandbox)) == ("success", {"not_sent": 30}, [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"on_unknown": "ask"}, "on_unknown='ask' is not available in this version"),
+        ({"on_unknown": "retry"}, "on_unknown must be one of fail, ask, resend"),
+        ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip'"),
+        ({"ledger_conn_id": "pg"}, "ledger_conn_id is not available in this version"),
+        ({"report": "r.parquet"}, "report is not available in this version"),
+        ({"chunk_size": 101}, "chunk_size must be 1 to 100"),
+        ({"concurrency": 0}, "concurrency must be at least 1"),
+        ({"max_requests_per_second": 0}, "max_requests_per_second must be above 0"),
+        ({"send_options": "SenderId"}, "send_options must be a dict"),
+        ({"content_column": "text"}, "exactly one of message and content_column"),
+        ({"default_region": "Atlantis"}, "default_region"),
+        ({"source": "nowhere.parquet"}, "nowhere.parquet"),
+        ({"source": "nowhere://x/y.parquet"}, "nowhere"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused_with_their_name(send, sandbox, people, arguments, says):
+    """An argument that cannot be obeyed fails at once, in words that name it, and nothing is sent."""
+    ran = send(**{"source": people(1), **arguments}, retries=1)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert says in ran.log
+
+
+def test_an_execution_timeout_records_what_was_in_flight(send, people, sandbox, witnessed):
+    """Airflow's timeout stops new claims; requests that are under way are awaited and recorded, and XComs pushed."""
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.8, "persistent": True}])
+    source = people(1000)
+    ran = send(source, campaign="spring", concurrency=2, execution_timeout=timedelta(seconds=0.5))
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 800})
+    assert "AirflowTaskTimeout" in ran.log
+    sandbox.state.set_faults([])
+    again = send(source, campaign="spring")
+    assert counts(again) == {"accepted": 800, "already_sent": 200}
+    assert set(witnessed().values()) == {1}
+
+
+def test_sigterm_records_what_was_in_flight(send, people, sandbox, witnessed):
+    """Told to stop, the task claims nothing more, and waits for and records what is under way."""
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.6, "persistent": True}])
+
+    def terminate():
+        while not sandbox.state.accepted:
+            pass
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    thread = threading.Thread(target=terminate)
+    thread.start()
+    try:
+        ran = send(people(1000), concurrency=2)
+    finally:
+        thread.join()
+        signal.signal(signal.SIGTERM, before)
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "not_sent": 800})
+    assert "Sending was stopped" in ran.log
+    assert sum(witnessed().values()) == 200
+
+
+def test_a_table_in_memory_is_not_copied_into_the_dag(airflow_home):
+    """The serialised DAG, which Airflow stores and shows, holds no number."""
+    from airflow.providers.common.compat.sdk import DAG
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    table = pa.table({"destination": ["27820000001"]})
+    with DAG("d", schedule=None) as dag:
+        BulkSmsOperator(task_id="a", source=table, message="Hi")
+        BulkSmsOperator(task_id="b", source=table.to_pandas(), message="Hi")
+        BulkSmsOperator(task_id="c", source=table.to_pylist(), message="Hi")
+    assert "27820000001" not in json.dumps(DagSerialization.serialize_dag(dag), default=str)

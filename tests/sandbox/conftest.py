@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import contextlib
+import socket
+from urllib.parse import urlsplit
+
+import orjson
+import pytest
+import requests
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+
+TOKEN = "token-of-these-tests"
+HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Accept": "application/json"}
+
+
+class Client:
+    """A caller of one sandbox over real HTTP, with the contract's headers unless told otherwise."""
+
+    def __init__(self, sandbox):
+        self.sandbox = sandbox
+        self.root = sandbox.base_url.removesuffix("/v1")
+        self.session = requests.Session()
+        self.session.trust_env = False
+
+    def call(self, method, path, *, base="/v1", headers=HEADERS, **request):
+        return self.session.request(method, self.root + base + path, headers=headers, timeout=10, **request)
+
+    def bulk(self, *messages, options=None, **request):
+        body = {"Messages": [{"Destination": number, "Content": text} for number, text in messages]}
+        if options is not None:
+            body["SendOptions"] = options
+        return self.call("POST", "/bulkmessages", json=body, **request)
+
+    def group(self, text, *names, options=None, **request):
+        body = {"Message": text, "Groups": list(names)}
+        if options is not None:
+            body["SendOptions"] = options
+        return self.call("POST", "/groupmessages", json=body, **request)
+
+    def balance(self, **request):
+        return self.call("GET", "/Balance", **request)
+
+    def control(self, method, path, **request):
+        return self.call(method, path, base="/_sandbox", headers={}, **request)
+
+    def connect(self):
+        url = urlsplit(self.root)
+        connection = socket.create_connection((url.hostname, url.port), timeout=10)
+        return contextlib.closing(connection)
+
+    def raw_send(self, connection, *messages):
+        """Write one bulk request to a socket, byte for byte."""
+        body = orjson.dumps({"Messages": [{"Destination": number, "Content": text} for number, text in messages]})
+        lines = ["POST /v1/bulkmessages HTTP/1.1", "Host: sandbox", f"Content-Length: {len(body)}"]
+        lines += [f"{name}: {value}" for name, value in HEADERS.items()]
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+
+
+def read_all(connection):
+    """Read until the other side ends the connection."""
+    received = b""
+    while piece := connection.recv(65536):
+        received += piece
+    return received
+
+
+@pytest.fixture
+def read_to_end():
+    return read_all
+
+
+@pytest.fixture
+def start():
+    """Start a sandbox with the given settings; it ends with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start_one(**settings):
+            sandbox = stack.enter_context(running_sandbox(SandboxConfig(**{"token": TOKEN, **settings})))
+            client = Client(sandbox)
+            stack.callback(client.session.close)
+            return client
+
+        yield start_one
+
+
+@pytest.fixture
+def client(start):
+    """Give a caller of a sandbox with default settings."""
+    return start()
+
+
+@pytest.fixture
+def state(client):
+    """Give the memory of that sandbox."""
+    return client.sandbox.state
+
+
+@pytest.fixture
+def headers():
+    """Give the headers of the contract; a test may change them."""
+    return dict(HEADERS)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import orjson
+import pytest
+import requests
+
+NUMBER = "27821234567"
+HEADERS = {"Authorization": "Bearer t", "Accept": "application/json"}
+BODY = {"Messages": [{"Destination": NUMBER, "Content": "Hello"}]}
+
+
+@contextlib.contextmanager
+def command(*arguments):
+    """Run the command until it says that it is ready."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "airflow_provider_sms.sandbox", "--port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            line = process.stdout.readline()
+            assert re.fullmatch(r"sandbox ready at http://127\.0\.0\.1:\d+/v1\n", line), process.stderr.read()
+            yield process, line.split()[-1]
+        finally:
+            process.kill()
+
+
+def run(*arguments):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_at_once(stop, tmp_path):
+    """SIGTERM and SIGINT end it with status 0 and no noise, though a connection is open and an answer due."""
+    log = tmp_path / "witness.jsonl"
+    with (
+        command("--token", "t", "--latency", "60", "--log", str(log)) as (process, base),
+        requests.Session() as session,
+    ):
+        session.get(f"{base}/Balance", headers=HEADERS, timeout=10)
+        with pytest.raises(requests.ReadTimeout):
+            session.post(f"{base}/bulkmessages", headers=HEADERS, json=BODY, timeout=0.2)
+        session.get(f"{base}/Balance", headers=HEADERS, timeout=10)
+        started = time.monotonic()
+        process.send_signal(stop)
+        assert process.wait(10) == 0
+        assert time.monotonic() - started < 2
+        assert (process.stdout.read(), process.stderr.read()) == ("", "")
+    assert orjson.loads(log.read_bytes())["destination"] == NUMBER
+
+
+def test_the_witness_outlives_a_kill(tmp_path):
+    """What was answered is in the file, even if the process is killed right after."""
+    log = tmp_path / "witness.jsonl"
+    with command("--token", "t", "--log", str(log)) as (process, base):
+        event_id = requests.post(f"{base}/bulkmessages", headers=HEADERS, json=BODY, timeout=10).json()["EventId"]
+        process.kill()
+        process.wait(10)
+    assert event_id == orjson.loads(log.read_bytes())["event_id"]
+
+
+def test_every_option_arrives():
+    """Balance, groups, opt-outs and client credentials of the command line reach the service."""
+    options = "--token t --balance 2.5 --group one two --group three --opted-out 27821111111 27822222222"
+    client = "--client-id me --client-secret secret"
+    with command(*options.split(), *client.split()) as (_, base):
+        balance = requests.get(f"{base}/Balance", headers=HEADERS, timeout=10).json()
+        token = requests.get(f"{base}/Authentication", auth=("me", "secret"), timeout=10).json()["token"]
+        opted_out = {"Messages": [{"Destination": n, "Content": "Hello"} for n in ("27821111111", "27822222222")]}
+        report = requests.post(f"{base}/bulkmessages", headers=HEADERS, json=opted_out, timeout=10).json()
+        to_groups = {"Message": "Hello", "Groups": ["one", "two", "three"], "SendOptions": {"TestMode": True}}
+        fetched = {**HEADERS, "Authorization": f"Bearer {token}"}
+        group = requests.post(f"{base}/groupmessages", headers=fetched, json=to_groups, timeout=10).json()
+    assert (balance, report["ErrorReport"]["OptedOuts"], group["Messages"]) == ({"Balance": 2.5}, 2, 15)
+
+
+def test_post_paid_arrives():
+    """``--post-paid`` reports a million."""
+    with command("--token", "t", "--post-paid") as (_, base):
+        assert requests.get(f"{base}/Balance", headers=HEADERS, timeout=10).json() == {"Balance": 1000000}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--token", "t", "--host", "0.0.0.0"], "loopback"),
+        (["--token", "t", "--balance", "much"], "balance"),
+        ([], "token"),
+        (["--token", "t", "--client-id", "me"], "belong together"),
+    ],
+)
+def test_wrong_arguments_are_explained(arguments, reason):
+    """Arguments that cannot work end with status 2 and a word on which."""
+    ended = run("-m", "airflow_provider_sms.sandbox", *arguments)
+    assert ended.returncode == 2
+    assert reason in ended.stderr
+
+
+def test_a_port_in_use_is_explained():
+    """A port in use ends with status 1 and one line, not with a traceback."""
+    with command("--token", "t") as (_, base):
+        ended = run("-m", "airflow_provider_sms.sandbox", "--token", "t", "--port", re.search(r":(\d+)/", base)[1])
+    assert (ended.returncode, ended.stdout, len(ended.stderr.splitlines())) == (1, "", 1)
+    assert ended.stderr.startswith("the sandbox cannot start: ")
+
+
+@pytest.mark.parametrize("missing", ["fastapi", "uvicorn"])
+def test_a_missing_extra_is_named(missing):
+    """Without fastapi or uvicorn the command says what to install."""
+    code = f"""
+import runpy, sys
+sys.modules[{missing!r}] = None
+sys.argv = ["sandbox", "--token", "t"]
+runpy.run_module("airflow_provider_sms.sandbox", run_name="__main__")
+"""
+    ended = run("-c", code)
+    assert (1, f"the sandbox needs {missing}: pip install 'airflow-provider-sms[sandbox]'\n") == (
+        ended.returncode,
+        ended.stderr,
+    )
+
+
+def test_the_sandbox_needs_no_airflow():
+    """The sandbox starts fast and anywhere: it imports neither Airflow nor pandas nor pyarrow."""
+    code = (
+        "import sys, airflow_provider_sms.sandbox.server; print({'airflow', 'pandas', 'pyarrow'} & sys.modules.keys())"
+    )
+    assert run("-c", code).stdout == "set()\n"

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+
+NUMBER = "27821234567"
+
+
+def test_the_state_tells_balance_counts_and_faults(client):
+    """``GET state`` shows what there is, without a token."""
+    client.bulk((NUMBER, "One"), (NUMBER, "Two"))
+    client.control("POST", "/faults", json=[{"kind": "delay", "seconds": 2, "times": 3}])
+    body = client.control("GET", "/state").json()
+    (fault,) = body.pop("faults")
+    assert body == {"balance": 998, "post_paid": False, "requests": 1, "accepted_messages": 2}
+    assert (fault["kind"], fault["seconds"], fault["times"]) == ("delay", 2, 3)
+
+
+def test_faults_are_queued_and_cleared(client):
+    """``POST faults`` adds to the end, ``DELETE faults`` forgets all."""
+    client.control("POST", "/faults", json=[{"kind": "status", "status": 500}])
+    client.control("POST", "/faults", json=[{"kind": "status", "status": 502}, {"kind": "drop_before"}])
+    statuses = [client.bulk((NUMBER, "Hello")).status_code for _ in range(2)]
+    cleared = client.control("DELETE", "/faults").json()["faults"]
+    assert (statuses, cleared, client.bulk((NUMBER, "Hello")).status_code) == ([500, 502], [], 200)
+
+
+@pytest.mark.parametrize("body", [b"{", b"{}", b'"none"'])
+def test_faults_must_be_a_list(client, body):
+    """Anything but a JSON list of faults gets 400."""
+    assert client.control("POST", "/faults", data=body).status_code == 400
+
+
+def test_the_balance_can_be_set(client):
+    """``PUT balance`` changes the credit for the next request."""
+    assert client.control("PUT", "/balance", json={"balance": 0.5}).json()["balance"] == 0.5
+    assert client.bulk((NUMBER, "Hello")).status_code == 403
+    client.sandbox.state.set_balance(1)
+    assert client.bulk((NUMBER, "Hello")).status_code == 200
+
+
+@pytest.mark.parametrize("body", [{}, {"balance": "5"}, {"balance": -1}, {"balance": True}, {"balance": 5, "x": 1}, 5])
+def test_a_balance_must_be_a_number_of_at_least_zero(client, body):
+    """Any other balance gets 400 and changes nothing."""
+    assert client.control("PUT", "/balance", json=body).status_code == 400
+    assert client.sandbox.state.balance == 1000
+
+
+def test_post_paid_can_be_turned_on_and_off(client):
+    """``PUT post-paid`` stops deduction; turned off, the credit of before counts again."""
+    client.control("PUT", "/post-paid", json={"post_paid": True})
+    remaining = client.bulk((NUMBER, "Hello")).json()["RemainingBalance"]
+    client.control("PUT", "/post-paid", json={"post_paid": False})
+    assert (remaining, client.balance().json()) == (1000000, {"Balance": 1000})
+    assert client.control("PUT", "/post-paid", json={"post_paid": 1}).status_code == 400
+
+
+def test_messages_are_given_page_by_page(client):
+    """``GET messages`` gives lines of the witness, oldest first, from ``offset``, at most ``limit``."""
+    event_id = client.bulk(*((NUMBER, f"text {number}") for number in range(5))).json()["EventId"]
+    body = client.control("GET", "/messages", params={"limit": 2, "offset": 1}).json()
+    assert (body["total"], [line["content"] for line in body["messages"]]) == (5, ["text 1", "text 2"])
+    assert (event_id, 1, 1, NUMBER, "bulk") == tuple(
+        body["messages"][0][name] for name in ("event_id", "request", "index", "destination", "kind")
+    )
+    assert len(client.control("GET", "/messages").json()["messages"]) == 5
+
+
+@pytest.mark.parametrize("query", ["limit=-1", "offset=-1", "limit=x", "limit=10001"])
+def test_a_page_must_be_in_range(client, query):
+    """A page that cannot be is refused."""
+    assert client.control("GET", f"/messages?{query}").status_code == 422
+
+
+def test_reset_begins_anew(start, tmp_path):
+    """``POST reset`` forgets messages, requests and faults and restores the account; the witness stays."""
+    log = tmp_path / "witness.jsonl"
+    client = start(log=log, balance=7)
+    before = client.bulk((NUMBER, "Hello")).json()["EventId"]
+    client.control("PUT", "/post-paid", json={"post_paid": True})
+    client.control("POST", "/faults", json=[{"kind": "drop_before"}])
+    body = client.control("POST", "/reset").json()
+    assert body == {"balance": 7, "post_paid": False, "requests": 0, "accepted_messages": 0, "faults": []}
+    assert before < client.bulk((NUMBER, "Hello")).json()["EventId"]
+    assert len(log.read_bytes().splitlines()) == 2
+
+
+def test_python_sees_every_request(client, state, headers):
+    """``state.requests`` tells of each request to the service how it was answered, and of control requests nothing."""
+    client.bulk((NUMBER, "One"), ("27001234567", "Two"), base="/api/v1")
+    headers["Authorization"] = "Bearer wrong"
+    client.balance(headers=headers)
+    client.control("GET", "/state")
+    assert [
+        (
+            request.number,
+            request.operation,
+            request.path,
+            request.status,
+            request.error,
+            request.fault,
+            request.submitted,
+            request.accepted,
+        )
+        for request in state.requests
+    ] == [
+        (1, "bulk", "/api/v1/bulkmessages", 200, None, "none", 2, 1),
+        (2, "balance", "/v1/Balance", 401, "AuthenticationToken.Invalid", "none", 0, 0),
+    ]
+
+
+def test_what_python_sees_shows_no_number_or_text(client, state):
+    """Records may end up in the output of a failing test, so their repr leaves numbers and texts out."""
+    client.bulk((NUMBER, "Hello"), options={"CampaignName": "Spring"})
+    shown = repr(state.requests) + repr(state.accepted) + repr(state.config)
+    assert not [secret for secret in (NUMBER, "Hello", "Spring", "token-of-these-tests") if secret in shown]

@@ -1,0 +1,239 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+import requests
+
+NUMBER = "27821234567"
+
+
+def test_drop_before_ends_the_connection_without_a_byte_and_accepts_nothing(client, state, read_to_end):
+    """``drop_before``: the request is read, nothing is accepted, and zero bytes come back."""
+    state.set_faults([{"kind": "drop_before"}])
+    with client.connect() as connection:
+        client.raw_send(connection, (NUMBER, "Hello"))
+        assert read_to_end(connection) == b""
+    assert state.accepted_messages == []
+    assert [(request.status, request.fault, request.submitted, request.accepted) for request in state.requests] == [
+        (None, "drop_before", 1, 0)
+    ]
+
+
+def test_drop_after_ends_the_connection_without_a_byte_after_accepting(start, tmp_path, read_to_end):
+    """``drop_after``: the message is accepted, charged and witnessed, and zero bytes come back."""
+    log = tmp_path / "witness.jsonl"
+    client = start(log=log)
+    state = client.sandbox.state
+    state.set_faults([{"kind": "drop_after"}])
+    with client.connect() as connection:
+        client.raw_send(connection, (NUMBER, "Hello"))
+        assert read_to_end(connection) == b""
+    assert (state.accepted_messages, state.balance) == ([(NUMBER, "Hello")], 999)
+    assert len(log.read_bytes().splitlines()) == 1
+    assert (state.requests[0].status, state.requests[0].accepted) == (None, 1)
+
+
+@pytest.mark.parametrize("kind", ["drop_before", "drop_after", "truncated"])
+def test_a_dropped_connection_is_no_error_of_the_server(client, state, caplog, read_to_end, kind):
+    """A drop is meant, so the server says nothing about it."""
+    state.set_faults([{"kind": kind}])
+    with client.connect() as connection:
+        client.raw_send(connection, (NUMBER, "Hello"))
+        read_to_end(connection)
+    assert client.balance().status_code == 200
+    assert caplog.records == []
+
+
+@pytest.mark.parametrize("kind", ["drop_before", "drop_after"])
+def test_a_dropped_connection_can_be_a_reset(client, state, kind):
+    """With ``reset`` the connection ends with RST, which a client sees as a reset."""
+    state.set_faults([{"kind": kind, "reset": True}])
+    with client.connect() as connection:
+        client.raw_send(connection, (NUMBER, "Hello"))
+        with pytest.raises(ConnectionResetError):
+            connection.recv(1)
+
+
+@pytest.mark.parametrize("kind", ["drop_before", "drop_after"])
+def test_an_http_client_sees_a_lost_connection(client, state, kind):
+    """A real HTTP client gets no status from a dropped connection, and the next request is served."""
+    client.balance()  # so that the connection that is dropped is a reused one
+    state.set_faults([{"kind": kind}])
+    with pytest.raises(requests.ConnectionError):
+        client.bulk((NUMBER, "Hello"))
+    assert client.bulk((NUMBER, "Hello")).status_code == 200
+
+
+def test_truncated_sends_a_part_of_the_body(client, state, read_to_end):
+    """``truncated``: accepted; the headers promise more bytes than come."""
+    state.set_faults([{"kind": "truncated"}])
+    with client.connect() as connection:
+        client.raw_send(connection, (NUMBER, "Hello"))
+        head, _, body = read_to_end(connection).partition(b"\r\n\r\n")
+    fields = dict(line.lower().split(b": ", 1) for line in head.split(b"\r\n")[1:])
+    assert head.startswith(b"HTTP/1.1 200 ")
+    assert 0 < len(body) < int(fields[b"content-length"])
+    assert body.startswith(b'{"Cost":1')
+    assert state.accepted_messages == [(NUMBER, "Hello")]
+
+
+def test_foreign_answers_with_a_page(client, state):
+    """``foreign``: accepted; a 200 whose body is HTML, as a proxy's sign-in page would be."""
+    state.set_faults([{"kind": "foreign"}])
+    answer = client.bulk((NUMBER, "Hello"))
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert answer.text.startswith("<!doctype html>")
+    assert state.accepted_messages == [(NUMBER, "Hello")]
+
+
+def test_delay_accepts_at_once_and_answers_late(client, state):
+    """``delay``: accepted before the wait; the answer is a normal one, that much later."""
+    state.set_faults([{"kind": "delay", "seconds": 0.1}])
+    started = time.monotonic()
+    with client.connect() as connection:
+        client.raw_send(connection, (NUMBER, "Hello"))
+        first = connection.recv(8)
+    assert time.monotonic() - started >= 0.1
+    assert first == b"HTTP/1.1"
+    assert (state.accepted[0].at - state.requests[0].at).total_seconds() <= 0
+
+
+def test_delay_outlives_the_patience_of_a_client(client, state):
+    """A client that gives up has had its message accepted all the same."""
+    state.set_faults([{"kind": "delay", "seconds": 60}])
+    with pytest.raises(requests.ReadTimeout):
+        client.session.post(
+            f"{client.root}/v1/bulkmessages",
+            headers={"Authorization": "Bearer token-of-these-tests", "Accept": "application/json"},
+            json={"Messages": [{"Destination": NUMBER, "Content": "Hello"}]},
+            timeout=0.05,
+        )
+    assert state.accepted_messages == [(NUMBER, "Hello")]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("accepted", [False, True])
+def test_status_answers_with_that_status(client, state, status, accepted):
+    """``status``: the service's error body under any status, the request processed first or not."""
+    state.set_faults([{"kind": "status", "status": status, "accepted": accepted}])
+    answer = client.bulk((NUMBER, "Hello"))
+    assert (status, status) == (answer.status_code, answer.json()["statusCode"])
+    assert accepted == bool(state.accepted_messages)
+    assert (999 if accepted else 1000) == state.balance
+
+
+def test_status_can_ask_to_wait(client, state):
+    """``retry_after`` becomes the header, as seconds or as a date (RFC 9110 section 10.2.3)."""
+    state.set_faults([{"kind": "status", "status": 429, "retry_after": "1"}, {"kind": "status", "status": 503}])
+    assert [client.bulk((NUMBER, "Hello")).headers.get("Retry-After") for _ in range(2)] == ["1", None]
+
+
+@pytest.mark.parametrize("body", ["", "oops", '{"errorCode": "InsufficientCredits", "errorMessage": "none left"}'])
+def test_status_can_have_any_body(client, state, body):
+    """``body`` stands as it is: error bodies of the service may be empty, bare or no JSON."""
+    state.set_faults([{"kind": "status", "status": 403, "body": body}])
+    assert body == client.bulk((NUMBER, "Hello")).text
+
+
+def test_a_redirect_points_to_itself(client, state):
+    """A 3xx names the same path: a client that follows it sends again."""
+    state.set_faults([{"kind": "status", "status": 307}])
+    assert client.bulk((NUMBER, "Hello"), allow_redirects=False).headers["Location"] == "/v1/bulkmessages"
+
+
+def test_a_status_without_content_has_none(client, state):
+    """204 is an answer without a body, and the connection stays usable."""
+    state.set_faults([{"kind": "status", "status": 204}])
+    answer = client.bulk((NUMBER, "Hello"))
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert client.balance().status_code == 200
+
+
+def test_faults_meet_send_requests_in_order(client, state):
+    """Each send request, bulk or group, uses up one fault; ``none`` lets one through; then all is well."""
+    state.set_faults([{"kind": "status", "status": 500}, {"kind": "none"}, {"kind": "status", "status": 502}])
+    statuses = [
+        client.balance().status_code,
+        client.bulk((NUMBER, "One")).status_code,
+        client.group("Two", "staff").status_code,
+        client.group("Three", "staff").status_code,
+        client.bulk((NUMBER, "Four")).status_code,
+    ]
+    assert statuses == [200, 500, 200, 502, 200]
+
+
+def test_a_fault_can_last_for_several_requests(client, state):
+    """``times`` requests meet the fault, and the next does not."""
+    state.set_faults([{"kind": "status", "status": 503, "times": 2}])
+    assert [client.bulk((NUMBER, "Hello")).status_code for _ in range(3)] == [503, 503, 200]
+
+
+def test_a_persistent_fault_lasts_until_it_is_cleared(client, state):
+    """``persistent`` meets every request until the faults are set anew."""
+    state.set_faults([{"kind": "status", "status": 503, "persistent": True}])
+    before = [client.bulk((NUMBER, "Hello")).status_code for _ in range(3)]
+    state.set_faults([])
+    assert (before, client.bulk((NUMBER, "Hello")).status_code) == ([503] * 3, 200)
+
+
+def test_a_refused_request_uses_up_no_fault(client, state, headers):
+    """Requests that the service refuses by itself leave the faults to the next one."""
+    state.set_faults([{"kind": "status", "status": 500}])
+    headers["Authorization"] = "Bearer wrong"
+    refused = [client.bulk((NUMBER, "Hello"), headers=headers).status_code, client.bulk((NUMBER, "")).status_code]
+    assert refused == [401, 400]
+    assert client.bulk((NUMBER, "Hello")).status_code == 500
+
+
+def test_a_fault_does_not_give_credit(start):
+    """A fault that accepts first still accepts nothing that the balance does not cover."""
+    client = start(balance=0)
+    client.sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "delay", "seconds": 0.01}])
+    with pytest.raises(requests.ConnectionError):
+        client.bulk((NUMBER, "Hello"))
+    assert client.bulk((NUMBER, "Hello")).status_code == 403
+    assert client.sandbox.state.accepted_messages == []
+
+
+def test_faults_can_wait_for_other_operations(start):
+    """``on`` aims a fault at Balance or Authentication, whatever else is asked for in between."""
+    client = start(client_id="me", client_secret="secret")
+    state = client.sandbox.state
+    state.set_faults(
+        [{"kind": "status", "status": 503, "on": "authentication"}, {"kind": "drop_after", "on": "balance"}]
+    )
+    assert client.bulk((NUMBER, "Hello")).status_code == 200
+    with pytest.raises(requests.ConnectionError):
+        client.balance()
+    tokens = [client.call("GET", "/Authentication", headers={}, auth=("me", "secret")) for _ in range(2)]
+    assert [answer.status_code for answer in tokens] == [503, 200]
+    assert client.balance().status_code == 200
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        7,
+        {},
+        {"kind": "explode"},
+        {"kind": "delay", "seconds": -1},
+        {"kind": "delay", "seconds": "2"},
+        {"kind": "status", "status": 99},
+        {"kind": "status", "status": "500"},
+        {"kind": "status", "retry_after": 1},
+        {"kind": "status", "body": {}},
+        {"kind": "none", "times": 0},
+        {"kind": "none", "times": True},
+        {"kind": "none", "persistent": 1},
+        {"kind": "none", "on": "everything"},
+        {"kind": "none", "colour": "red"},
+    ],
+)
+def test_a_fault_that_means_nothing_is_an_error(client, state, fault):
+    """A misspelt fault would make a test pass that tests nothing, so it is refused; those that wait stay."""
+    state.set_faults([{"kind": "foreign"}])
+    with pytest.raises(ValueError):
+        state.set_faults([{"kind": "none"}, fault])
+    assert client.control("POST", "/faults", json=[{"kind": "none"}, fault]).status_code == 400
+    assert [waiting["kind"] for waiting in state.faults.pending()] == ["foreign"]

@@ -1,0 +1,267 @@
+import json
+import logging
+from decimal import Decimal
+from types import MappingProxyType
+
+import pytest
+
+from airflow_provider_sms.exceptions import InputError, RefusedError, UnknownOutcomeError
+from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.service.client import SmsClient
+
+HI = Message("Hi Thandi, “ja” 😀", "27821234567")
+
+
+def test_a_bulk_request_is_as_the_contract_says(serve, connect, wire):
+    """Path, headers and every byte of the body are the contract's."""
+    server = serve(wire.ok)
+    mapping = {"Content": "Two", "Destination": "27820000001", "CustomerId": "c-2"}
+    response = connect(server.url).send_bulk([HI, mapping])
+    assert server.lines() == ["POST /v1/bulkmessages HTTP/1.1"]
+    expected = (
+        '{"Messages":[{"Content":"Hi Thandi, “ja” 😀","Destination":"27821234567"},'
+        '{"Content":"Two","Destination":"27820000001","CustomerId":"c-2"}]}'
+    )
+    assert server.bodies() == [expected.encode()]
+    headers = server.headers(0)
+    assert headers["authorization"] == "Bearer secret-token"
+    assert headers["content-type"] == "application/json"
+    assert headers["accept"] == "application/json"
+    assert headers["content-length"] == str(len(expected.encode()))
+    assert response.event_id == 2**53 + 1
+    assert response.raw == wire.sent
+
+
+def test_a_group_request_is_as_the_contract_says(serve, connect, wire):
+    """A group request carries the text once and the names of the groups."""
+    server = serve(wire.ok)
+    response = connect(server.url).send_group("Hi all", ("staff", "pupils"))
+    assert server.lines() == ["POST /v1/groupmessages HTTP/1.1"]
+    assert server.bodies() == [b'{"Message":"Hi all","Groups":["staff","pupils"]}']
+    assert server.headers(0)["authorization"] == "Bearer secret-token"
+    assert Decimal("1.5") == response.cost
+
+
+def test_the_balance_is_asked_for_with_all_headers(serve, connect, wire):
+    """Balance, with a capital, is a GET without a body and with the three headers."""
+    server = serve(wire.http(200, {"Balance": 1000000}))
+    client = connect(server.url)
+    assert client.get_balance().post_paid
+    assert server.lines() == ["GET /v1/Balance HTTP/1.1"]
+    headers = server.headers(0)
+    assert [headers[name] for name in ("authorization", "content-type", "accept")] == [
+        "Bearer secret-token",
+        "application/json",
+        "application/json",
+    ]
+    assert server.bodies() == [b""]
+    assert not connect(server.url, billing="prepaid").get_balance().post_paid
+
+
+@pytest.mark.parametrize("slash", ["", "/", "//"])
+def test_a_trailing_slash_does_not_matter(serve, connect, wire, slash):
+    """The same paths are called whether a base URL ends in a slash or not."""
+    server = serve(wire.ok, wire.http(200, {"Balance": 1}))
+    client = connect(server.url + slash, balance_url=f"http://127.0.0.1:{server.port}/api/v1{slash}")
+    client.send_bulk([HI])
+    client.get_balance()
+    assert server.lines() == ["POST /v1/bulkmessages HTTP/1.1", "GET /api/v1/Balance HTTP/1.1"]
+
+
+@pytest.mark.parametrize("options", [{"SenderId": "Me", "TestMode": True}, MappingProxyType({"x": [1, None]})])
+def test_send_options_are_passed_through(serve, connect, wire, options):
+    """Options stand beside the messages as they were given, names and values unchecked."""
+    server = serve(wire.ok)
+    client = connect(server.url)
+    client.send_bulk([HI], send_options=options)
+    client.send_group("Hi", ["staff"], send_options=options)
+    actual = [json.loads(body)["SendOptions"] for body in server.bodies()]
+    assert [dict(options)] * 2 == actual
+
+
+@pytest.mark.parametrize("options", [None, {}])
+def test_empty_send_options_are_left_out(serve, connect, wire, options):
+    """Without options the body is the bare contract's."""
+    server = serve(wire.ok)
+    connect(server.url).send_group("Hi", ["staff"], send_options=options)
+    assert server.bodies() == [b'{"Message":"Hi","Groups":["staff"]}']
+
+
+def test_a_hundred_messages_are_one_request(serve, connect, wire):
+    """The largest request is taken, in one piece."""
+    server = serve(wire.ok)
+    connect(server.url).send_bulk([Message("x" * 1600, str(27820000000 + i)) for i in range(100)])
+    messages = json.loads(server.bodies()[0])["Messages"]
+    assert [messages[0]["Destination"], messages[99]["Destination"]] == ["27820000000", "27820000099"]
+    assert len(messages) == 100
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [HI] * 101,
+        "Hi",
+        b"Hi",
+        ["Hi"],
+        [None],
+        [{}],
+        [{"Content": "Hi"}],
+        [{"content": "Hi", "destination": "27821234567"}],
+        [{"Content": "Hi", "Destination": 27821234567}],
+        [{"Content": None, "Destination": "27821234567"}],
+        [{"Content": "Hi", "Destination": "27821234567", "Customer": "c"}],
+        [Message("\ud83d", "27821234567")],
+    ],
+    ids=range(13),
+)
+def test_wrong_messages_are_not_sent(serve, connect, wire, messages):
+    """What cannot be a request of the contract is the caller's error, without the data, and nothing is sent."""
+    server = serve(wire.ok)
+    with pytest.raises(InputError) as caught:
+        connect(server.url).send_bulk(messages)
+    assert server.requests == []
+    assert "27821234567" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("message", "groups"),
+    [("", ["staff"]), (None, ["staff"]), ("Hi", []), ("Hi", "staff"), ("Hi", [""]), ("Hi", [1]), ("Hi", ["a", None])],
+)
+def test_wrong_group_sends_are_not_sent(serve, connect, wire, message, groups):
+    """A group send needs a text and a list of names: a lone name would be taken for its letters."""
+    server = serve(wire.ok)
+    with pytest.raises(InputError):
+        connect(server.url).send_group(message, groups)
+    assert server.requests == []
+
+
+def test_options_that_are_no_json_are_not_sent(serve, connect, wire):
+    """A value that JSON does not know is the caller's error."""
+    server = serve(wire.ok)
+    with pytest.raises(InputError, match="cannot be written as JSON"):
+        connect(server.url).send_bulk([HI], send_options={"At": Decimal(1)})
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("", "host is missing"),
+        ("  ", "host is missing"),
+        ("ftp://example.com", "host must begin with https:// or http://, not with ftp://"),
+        ("sms://example.com", "not with sms://"),
+        ("https://", "host is not a URL"),
+        ("https:///v1", "host is not a URL"),
+        ("https://example.com:x", "host is not a URL"),
+        ("https://exam ple.com", "host is not a URL"),
+        ("https://[::1", "host is not a URL"),
+        ("https://me:hunter2@example.com", "host must be a URL without user name"),
+        ("https://example.com/v1?key=hunter2", "without user name, query and fragment"),
+        ("https://example.com/v1#a", "without user name, query and fragment"),
+    ],
+)
+def test_a_wrong_base_url_is_named(url, words):
+    """The error says which field is wrong, and quotes no password."""
+    with pytest.raises(InputError, match=words) as caught:
+        SmsClient(url, token="t")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_wrong_balance_url_is_named():
+    """The error tells the two URLs apart."""
+    with pytest.raises(InputError, match="balance_url must begin with"):
+        SmsClient("https://example.com", token="t", balance_url="ftp://example.com")
+
+
+def test_https_is_assumed():
+    """A host without a scheme is reached by https."""
+    with SmsClient("rest.example.com:8443/v1/", token="t") as client:
+        assert repr(client) == "SmsClient('https://rest.example.com:8443/v1')"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "the token is missing"),
+        ({"token": ""}, "the token is missing"),
+        ({"client_id": "me"}, "client_secret is missing"),
+        ({"client_secret": "hunter2"}, "client_id is missing"),
+        ({"token": "hunter2", "client_id": "me"}, "not both"),
+        ({"client_id": "m:e", "client_secret": "hunter2"}, "client_id has a colon"),
+        ({"token": "hunter2\n"}, "the token has characters"),
+        ({"token": "hunter2 "}, "the token has characters"),
+        ({"token": "hunter2\u00e9"}, "the token has characters"),
+        ({"token": "t", "verify": "/no/such/bundle.pem"}, "no CA bundle at '/no/such/bundle.pem'"),
+        ({"token": "t", "verify": ""}, "no CA bundle at ''"),
+        ({"token": "t", "verify": None}, "no CA bundle"),
+        ({"token": "t", "timeout": 0}, "timeout must be above 0"),
+        ({"token": "t", "timeout": float("inf")}, "at most 86400 seconds"),
+        ({"token": "t", "connect_timeout": -1}, "timeout must be above 0"),
+        ({"token": "t", "timeout": float("nan")}, "timeout must be above 0"),
+        ({"token": "t", "billing": "later"}, "billing must be one of auto, prepaid, postpaid"),
+    ],
+)
+def test_a_wrong_argument_is_named(options, words):
+    """What is missing or wrong is named before anything is sent, and no secret is quoted."""
+    with pytest.raises(InputError, match=words) as caught:
+        SmsClient("https://example.com", **options)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_timeouts_are_told():
+    """Callers can compute a deadline: one request with a token, up to four with credentials."""
+    with SmsClient("https://example.com", token="t") as client:
+        assert client.timeouts == (5.0, 30.0)
+        assert client.longest_call == 35.0
+    with SmsClient("https://example.com", client_id="i", client_secret="s", timeout=10, connect_timeout=1) as client:
+        assert client.longest_call == 44.0
+
+
+def test_a_refusal_hides_what_was_sent(serve, connect, wire):
+    """The service may repeat token, text and number; the error does not."""
+    words = f"secret-token may not send {HI.content} to {HI.destination}"
+    server = serve(wire.http(403, {"errorCode": "InsufficientCredits", "errorMessage": words}))
+    client = connect(server.url)
+    for send in (lambda: client.send_bulk([HI]), lambda: client.send_group(HI.content, ["staff"])):
+        with pytest.raises(RefusedError) as caught:
+            send()
+        assert caught.value.code == "InsufficientCredits"
+        assert "*** may not send *** to 2782*****67" in str(caught.value)
+
+
+def test_a_short_text_does_not_blank_out_the_words(serve, connect, wire):
+    """A text of a letter or two is in every sentence: hiding it would hide the reason."""
+    server = serve(wire.http(400, {"errorMessage": "No such option"}))
+    with pytest.raises(RefusedError, match="No such option"):
+        connect(server.url).send_group("o", ["staff"])
+
+
+def test_an_answer_of_another_shape_is_an_unknown_outcome(serve, connect, wire):
+    """A 200 that is not the contract's may well have been processed."""
+    server = serve(wire.http(200, {"ok": True}))
+    with pytest.raises(UnknownOutcomeError, match="Cost is missing") as caught:
+        connect(server.url).send_bulk([HI])
+    assert caught.value.may_have_been_sent
+    assert len(server.requests) == 1
+
+
+def test_nothing_personal_is_logged(serve, connect, wire, caplog):
+    """Even at the finest level no log line of any library holds token, text or number."""
+    caplog.set_level(logging.DEBUG)
+    server = serve(wire.ok, wire.http(500, b"no"), wire.reset)
+    client = connect(server.url)
+    client.send_bulk([HI])
+    for _ in range(2):
+        with pytest.raises(UnknownOutcomeError):
+            client.send_bulk([HI])
+    assert caplog.text
+    for word in ("secret-token", "Thandi", "27821234567"):
+        assert word not in caplog.text
+
+
+def test_nothing_secret_is_in_a_repr(serve, connect):
+    """The client and what it is made of show no token."""
+    client = connect("https://example.com")
+    token = client._tokens.current()
+    assert "secret-token" not in repr([client, client._tokens, token, token.authorization(), client._transport])

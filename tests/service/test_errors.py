@@ -1,0 +1,138 @@
+import json
+import time
+from email.utils import formatdate
+
+import pytest
+
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    RefusedError,
+    ThrottledError,
+    UnknownOutcomeError,
+)
+from airflow_provider_sms.service.errors import error_for, retry_after_seconds
+from airflow_provider_sms.service.transport import Answer
+
+NOW = 784111777.0
+DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+
+def made(status=400, body=b"", hidden=(), retry_after=None):
+    body = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
+    return error_for(Answer("bulkmessages", status, retry_after, body), hidden=hidden, now=NOW)
+
+
+@pytest.mark.parametrize(
+    ("expected", "statuses"),
+    [
+        (AuthenticationError, [401]),
+        (ThrottledError, [429, 503]),
+        (RefusedError, [300, 301, 302, 304, 307, 308, 400, 402, 403, 404, 407, 408, 413, 415, 422, 431, 451, 499]),
+        (UnknownOutcomeError, [201, 202, 204, 206, 299, 500, 501, 502, 504, 505, 520, 599, 600, 999]),
+    ],
+)
+def test_the_status_decides(expected, statuses):
+    """Each status has one meaning, and the error carries it."""
+    for status in statuses:
+        error = made(status)
+        assert expected is type(error)
+        assert status == error.status
+        assert f"(HTTP {status})" in str(error)
+
+
+LISTED = {
+    "statusCode": 403,
+    "errors": [
+        {"errorCode": "InsufficientCredits", "errorMessage": "Not enough credits"},
+        {"errorCode": "Other", "errorMessage": "Top up"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "words"),
+    [
+        (LISTED, "InsufficientCredits", "Not enough credits; Top up"),
+        ({"ERRORS": [{"ERRORCODE": "A.B", "ErrorMessage": "No"}]}, "A.B", "No"),
+        ({"ErrorCode": "A.B", "errorMessage": "No"}, "A.B", "No"),
+        ({"errorCode": "A.B", "errors": []}, "A.B", ""),
+        ({"errorMessage": "No"}, None, "No"),
+        ({"errors": [None, 7, {"errorMessage": None}, {"errorMessage": "No"}]}, None, "No"),
+        ({"message": "No"}, None, '{"message": "No"}'),
+        (b"No\r\n\x00such   thing\n", None, "No such thing"),
+        (b" <html><body>No</body></html>", None, ""),
+        (b"\xff\xfe\x00", None, ""),
+        (b"", None, ""),
+        (b"[" * 200_000, None, "[" * 199 + "…"),
+        (b"no " * 1000, None, ("no " * 1000)[:199] + "…"),
+        ({"errorMessage": "no " * 1000}, None, ("no " * 1000)[:299] + "…"),
+    ],
+    ids=range(14),
+)
+def test_the_services_own_words_are_carried(body, code, words):
+    """Code and words come from either known form, else from a short text; HTML and binary say nothing."""
+    error = made(403, body)
+    assert code == error.code
+    label = f"HTTP 403, {code}" if code else "HTTP 403"
+    assert f"bulkmessages: the service refused the request ({label})" + (f": {words}" if words else "") == str(error)
+
+
+@pytest.mark.parametrize("form", ["{}", '{{"errorMessage": "{}"}}', '{{"errorCode": "{}"}}'])
+def test_nothing_hidden_is_repeated(form):
+    """Token, secret, text and number are blanked out of the words, the longest first."""
+    text = form.format("token abc and abc-def for 27821234567: Hi Thandi!")
+    error = made(400, text.encode(), hidden=["abc", "abc-def", "", "Hi Thandi!"])
+    assert "token *** and *** for 2782*****67: ***" in str(error)
+    for word in ("abc", "def", "27821234567", "Thandi"):
+        assert word not in str(error) + str(error.code)
+
+
+def test_a_secret_at_the_cut_is_not_half_shown():
+    """The words are cut only after what is hidden is gone."""
+    error = made(400, {"errorMessage": "x" * 295 + "SECRETSECRET"}, hidden=["SECRETSECRET"])
+    assert "SEC" not in str(error)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, None),
+        ("", None),
+        ("0", 0.0),
+        (" 120 ", 120.0),
+        ("9" * 400, 2.0**31),
+        ("-5", None),
+        ("1.5", None),
+        ("²", None),
+        ("1, 2", None),
+        ("soon", None),
+        (formatdate(NOW + 90, usegmt=True), 90.0),
+        (formatdate(NOW - 90, usegmt=True), 0.0),
+        (DATE, 0.0),
+        ("Sunday, 06-Nov-94 08:50:37 GMT", 60.0),
+        ("Sun Nov  6 08:50:37 1994", 60.0),
+        ("Sun, 06 Nov 1994 99:49:37 GMT", None),
+        ("Sun, 06 Nov 1994 08:49:37 +999999", None),
+    ],
+)
+def test_retry_after_is_read_in_both_forms(value, expected):
+    """Seconds, or any of the three forms of an HTTP date (RFC 9110 sections 5.6.7, 10.2.3); never negative."""
+    actual = retry_after_seconds(value, NOW)
+    assert expected == actual
+
+
+def test_a_date_without_a_zone_is_in_utc(monkeypatch):
+    """The obsolete form of a date does not say so, and the machine's own zone does not count."""
+    monkeypatch.setenv("TZ", "Africa/Johannesburg")
+    time.tzset()
+    try:
+        assert retry_after_seconds("Sun Nov  6 08:50:37 1994", NOW) == 60.0
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(("status", "expected"), [(429, 7.0), (503, 7.0), (400, None), (500, None), (401, None)])
+def test_only_what_was_not_processed_is_tried_later(status, expected):
+    """Retry-After counts where a retry is safe."""
+    assert expected == made(status, retry_after="7").retry_after

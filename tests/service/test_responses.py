@@ -1,0 +1,230 @@
+import json
+import pickle
+from decimal import Decimal
+
+import pytest
+
+from airflow_provider_sms.exceptions import UnknownOutcomeError
+from airflow_provider_sms.service.responses import (
+    Balance,
+    ErrorReport,
+    NetworkCost,
+    parse_balance,
+    parse_send_response,
+)
+
+REQUIRED = {"Cost": 2, "RemainingBalance": 10, "EventId": 5, "Messages": 2, "Parts": 3}
+FAULT = {"rawDestination": "082 123 4567", "scrubbedDestination": "27821234567", "status": "failed"}
+
+
+def body(**changes):
+    fields = {**REQUIRED, **changes}
+    return json.dumps({key: value for key, value in fields.items() if value is not ...}).encode()
+
+
+def test_a_whole_answer_is_read(wire):
+    """Every field of the contract is read."""
+    response = parse_send_response(json.dumps(wire.sent).encode())
+    assert Decimal("1.5") == response.cost
+    assert Decimal("998.5") == response.remaining_balance
+    assert response.event_id == 2**53 + 1
+    assert response.sample == "Hi Thandi"
+    assert (response.messages, response.parts) == (1, 1)
+    assert response.cost_breakdown == (NetworkCost("Local", Decimal("1.5"), 1),)
+    assert response.error_report == ErrorReport(0, 0, 0, (), {})
+    assert response.raw == wire.sent
+
+
+@pytest.mark.parametrize("case", [str.lower, str.upper, lambda key: key[0].lower() + key[1:]])
+def test_keys_match_in_any_case_at_every_level(wire, case):
+    """The answer reads the same in whatever case its keys are."""
+
+    def cased(value):
+        if isinstance(value, dict):
+            return {case(key): cased(entry) for key, entry in value.items()}
+        return [cased(entry) for entry in value] if isinstance(value, list) else value
+
+    expected = parse_send_response(json.dumps(wire.sent).encode())
+    actual = parse_send_response(json.dumps(cased(wire.sent)).encode())
+    assert (expected.cost, expected.event_id, expected.cost_breakdown, expected.error_report) == (
+        actual.cost,
+        actual.event_id,
+        actual.cost_breakdown,
+        actual.error_report,
+    )
+
+
+def test_unknown_keys_are_ignored_and_kept():
+    """A key that is not of the contract changes nothing and stands in raw."""
+    response = parse_send_response(body(Novelty=[1.25, None]))
+    assert response.raw["Novelty"] == [1.25, None]
+
+
+def test_the_wrapped_form_is_unwrapped(wire):
+    """The newer form reads as the plain one, and raw is what was received."""
+    wrapped = {"statusCode": 200, "sendResponse": wire.sent, "errors": []}
+    response = parse_send_response(json.dumps(wrapped).encode())
+    assert response.event_id == 2**53 + 1
+    assert response.raw == wrapped
+
+
+def test_money_is_exact():
+    """Amounts are the decimals of the JSON text, which floats would not be."""
+    text = b'{"Cost": 0.1, "RemainingBalance": 1234567890.12345678901, "EventId": 1, "Messages": 1, "Parts": 1}'
+    response = parse_send_response(text)
+    assert Decimal("0.1") == response.cost
+    assert Decimal("1234567890.12345678901") == response.remaining_balance
+
+
+def test_raw_can_be_made_json_of_again():
+    """Raw holds plain numbers, with the event id exact above 2**53."""
+    response = parse_send_response(body(EventId=2**63 - 1, Cost=0.5))
+    assert response.event_id == 2**63 - 1
+    expected = {**REQUIRED, "EventId": 2**63 - 1, "Cost": 0.5}
+    assert expected == json.loads(json.dumps(response.raw))
+
+
+def test_an_event_id_of_digits_only_is_read():
+    """A string of digits is an event id, since JavaScript readers need strings."""
+    assert parse_send_response(body(EventId="9007199254740993")).event_id == 2**53 + 1
+
+
+@pytest.mark.parametrize("name", ["Sample", "CostBreakDown", "ErrorReport"])
+@pytest.mark.parametrize("value", [None, ...])
+def test_what_may_be_missing_may_be_null(name, value):
+    """Fields that only inform are empty when they are missing or null."""
+    response = parse_send_response(body(**{name: value}))
+    assert (response.sample, response.cost_breakdown, response.error_report) == ("", (), ErrorReport())
+
+
+def test_parts_of_a_breakdown_may_be_missing():
+    """A breakdown entry without a number counts nothing: it is no reason to doubt the send."""
+    response = parse_send_response(body(CostBreakDown=[{"Cost": None}]))
+    assert response.cost_breakdown == (NetworkCost("", Decimal(0), 0),)
+
+
+def test_the_error_report_is_read():
+    """Counters of the contract are named, further ones stand in other under the name received."""
+    report = {"noNetwork": 1, "Duplicates": 2, "OptedOuts": None, "ContentToLong": 3, "Ratio": 0.5, "On": True}
+    response = parse_send_response(body(ErrorReport={**report, "Faults": [FAULT, "odd"]}))
+    expected = ErrorReport(1, 2, 0, (FAULT, {"errorMessage": "odd"}), {"ContentToLong": 3})
+    assert expected == response.error_report
+
+
+def test_the_repr_shows_nothing_personal():
+    """Neither sample nor faults nor raw are in the repr."""
+    response = parse_send_response(body(Sample="Hi Thandi", ErrorReport={"Faults": [FAULT]}))
+    assert "Thandi" not in repr(response)
+    assert "27821234567" not in repr(response)
+    assert "4567" not in repr(response)
+
+
+def test_a_response_can_be_pickled():
+    """A response survives being handed to another process."""
+    response = parse_send_response(body())
+    assert response == pickle.loads(pickle.dumps(response))
+
+
+@pytest.mark.parametrize("name", sorted(REQUIRED))
+@pytest.mark.parametrize("value", [..., None, True, "x", [], {}])
+def test_a_required_field_is_required(name, value):
+    """A field that is missing or of another type makes the answer none, and the error names the field."""
+    with pytest.raises(UnknownOutcomeError, match=f"the answer is not the contract's: {name} is missing or not"):
+        parse_send_response(body(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("EventId", 5.0),
+        ("EventId", 2**63),
+        ("EventId", "12x"),
+        ("EventId", "²"),
+        ("EventId", "9" * 5000),
+        ("Messages", -1),
+        ("Messages", 1.0),
+        ("Parts", -1),
+        ("Parts", "3"),
+        ("Parts", 2**63),
+        ("Cost", "2"),
+        ("Cost", 10**40),
+        ("Sample", 1),
+        ("CostBreakDown", {}),
+        ("CostBreakDown", ["Local"]),
+        ("CostBreakDown", [{"Cost": "1"}]),
+        ("CostBreakDown", [{"Quantity": -1}]),
+        ("ErrorReport", []),
+        ("ErrorReport", {"NoNetwork": "1"}),
+        ("ErrorReport", {"Duplicates": -1}),
+        ("ErrorReport", {"Faults": {}}),
+        ("sendResponse", None),
+        ("sendResponse", []),
+    ],
+)
+def test_wrong_values_are_not_of_the_contract(name, value):
+    """A value outside its type or range makes the answer none."""
+    with pytest.raises(UnknownOutcomeError, match="the answer is not the contract's"):
+        parse_send_response(body(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"sent"',
+        b"<html>",
+        b"\xff\xfe\xff",
+        b'{"EventId": 5',
+        b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"EventId": ' + b"9" * 5000 + b"}",
+        body().replace(b'"Cost": 2', b'"Cost": NaN'),
+        body().replace(b'"Cost": 2', b'"Cost": Infinity'),
+        body().replace(b'"Cost": 2', b'"Cost": -Infinity'),
+        body().replace(b'"Cost": 2', b'"Cost": 1e999'),
+        body().replace(b'"Cost": 2', b'"Cost": 1e99999999999999999999'),
+        body().replace(b"{", b'{"Other": NaN, '),
+    ],
+    ids=range(16),
+)
+def test_what_is_no_json_object_is_no_answer(text):
+    """Whatever came instead of a JSON object with finite numbers, the outcome is unknown and nothing else."""
+    with pytest.raises(UnknownOutcomeError, match="the answer is not the contract's") as caught:
+        parse_send_response(text)
+    assert caught.value.status == 200
+    with pytest.raises(UnknownOutcomeError):
+        parse_balance(text.replace(b"Cost", b"Balance").replace(b"Other", b"Balance"), "auto")
+
+
+def test_an_error_quotes_nothing():
+    """What the service sent is in neither the error nor what it was raised from."""
+    with pytest.raises(UnknownOutcomeError) as caught:
+        parse_send_response(b'{"Sample": "Hi Thandi 27821234567"')
+    assert "Thandi" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize(
+    ("text", "billing", "expected"),
+    [
+        (b'{"Balance": 12.50}', "auto", Balance(Decimal("12.50"), post_paid=False)),
+        (b'{"balance": 1000000}', "auto", Balance(Decimal(1000000), post_paid=True)),
+        (b'{"BALANCE": 1000000.00}', "auto", Balance(Decimal("1000000.00"), post_paid=True)),
+        (b'{"Balance": 1000000.01}', "auto", Balance(Decimal("1000000.01"), post_paid=False)),
+        (b'{"Balance": 1000000}', "prepaid", Balance(Decimal(1000000), post_paid=False)),
+        (b'{"Balance": -3, "Other": 1}', "postpaid", Balance(Decimal(-3), post_paid=True)),
+    ],
+)
+def test_a_balance_is_read(text, billing, expected):
+    """The balance is exact; exactly 1000000 means post-paid, unless the kind of account is stated."""
+    actual = parse_balance(text, billing)
+    assert expected == actual
+
+
+@pytest.mark.parametrize("text", [b"{}", b'{"Balance": "1"}', b'{"Balance": null}', b'{"Balance": true}', b"7"])
+def test_what_is_no_balance_is_no_answer(text):
+    """A balance is a number in an object."""
+    with pytest.raises(UnknownOutcomeError, match="the answer is not the contract's"):
+        parse_balance(text, "auto")

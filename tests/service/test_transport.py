@@ -1,0 +1,286 @@
+import socket
+import ssl
+import time
+from pathlib import Path
+
+import pytest
+import requests
+
+from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
+from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.service.transport import MAX_ANSWER
+
+HI = [Message("Hi Thandi", "27821234567")]
+
+
+def refused(**_):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        (refused(), "Connection refused"),
+        ("http://no-such-host.invalid", "not sent: "),
+        ("https://no-such-host.invalid", "not sent: "),
+        (f"http://{'a' * 64}.invalid", "not sent: "),
+    ],
+)
+def test_what_cannot_be_connected_to_was_not_sent(connect, url, reason):
+    """A refused port and a name that does not resolve: no byte was written."""
+    with pytest.raises(NotSentError, match=reason) as caught:
+        connect(url).send_bulk(HI)
+    assert not caught.value.may_have_been_sent
+    assert caught.value.transient
+
+
+def test_a_connect_timeout_was_not_sent(connect):
+    """A host that does not answer the connection got nothing."""
+    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for filler in (first, second):
+            filler.settimeout(0)
+            filler.connect_ex(listener.getsockname())
+        with pytest.raises(NotSentError, match="timed out"):
+            connect(f"http://127.0.0.1:{listener.getsockname()[1]}", connect_timeout=0.1).send_bulk(HI)
+
+
+def test_a_failed_handshake_was_not_sent(serve, connect, wire):
+    """A server that does not speak TLS got a handshake and no request."""
+    server = serve(wire.ok, greeting=b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with pytest.raises(NotSentError, match=r"(?i)wrong.version.number|record layer"):
+        connect(server.url.replace("http:", "https:")).send_bulk(HI)
+
+
+def test_an_unknown_certificate_was_not_sent(serve, connect, wire, certificate):
+    """TLS is verified unless it is turned off: an unknown certificate gets no request."""
+    server = serve(wire.ok, tls=certificate[1])
+    with pytest.raises(NotSentError, match="CERTIFICATE_VERIFY_FAILED"):
+        connect(server.url).send_bulk(HI)
+    assert server.requests == []
+
+
+def test_a_ca_bundle_is_used(serve, connect, wire, certificate, monkeypatch):
+    """A bundle that is given counts, whatever the environment names."""
+    server = serve(wire.ok, tls=certificate[1])
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", ssl.get_default_verify_paths().openssl_cafile)
+    client = connect(server.url, verify=certificate[0])
+    assert client.send_bulk(HI).messages == 1
+    assert client.send_bulk(HI).messages == 1
+    assert server.connections == 1
+
+
+def test_the_environments_ca_bundle_is_used(serve, connect, wire, certificate, monkeypatch):
+    """Without a bundle of its own a client trusts the one that the environment names."""
+    server = serve(wire.ok, tls=certificate[1])
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", certificate[0])
+    assert connect(server.url).send_bulk(HI).messages == 1
+
+
+def test_a_ca_bundle_that_has_gone_was_not_sent(serve, connect, wire, monkeypatch):
+    """A failure before there is a connection is one before the first byte."""
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/no/such/bundle.pem")
+    with pytest.raises(NotSentError, match="bundle"):
+        connect(serve(wire.ok).url.replace("http:", "https:")).send_bulk(HI)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ["reset"],
+        ["close"],
+        [b"HTTP/1.1 ", "close"],
+        [HEAD + b"Content-Ty", "reset"],
+        [HEAD + b"Content-Length: 1000\r\n\r\n{", "close"],
+        [HEAD + b"Content-Length: 1000\r\n\r\n{", "reset"],
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{", "close"],
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n{1234\r\n", "close"],
+        [HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n", "close"],
+        [HEAD + b"\r\n{", "close"],
+        [HEAD + b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n{}", "close"],
+        [b"27821234567 Hi Thandi\r\n\r\n", "close"],
+        [b"SSH-2.0-OpenSSH_9.2\r\n", "close"],
+        [b"HTTP/3.0 200 OK\r\n\r\n", "close"],
+        [b"HTTP/1.1 27821234567 Hi\r\n\r\n", "close"],
+        [HEAD + b"A: b\r\n" * 200 + b"\r\n", "close"],
+        [HEAD + b"A: " + b"b" * 70_000 + b"\r\n\r\n", "close"],
+        [b"HTTP/1.1 100 Continue\r\n\r\n", "close"],
+        [b"HTTP/1.1 101 Switching Protocols\r\n\r\n", "hang"],
+        [b"HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n", "hang"],
+    ],
+    ids=range(20),
+)
+def test_what_breaks_after_the_request_is_an_unknown_outcome(serve, connect, answer):
+    """However an answer fails to come, the request was read: once, never again, and no error quotes the wire."""
+    answer = ["wait until the client closes" if step == "hang" else step for step in answer]
+    server = serve(answer)
+    with pytest.raises(UnknownOutcomeError) as caught:
+        connect(server.url).send_bulk(HI)
+    assert caught.value.may_have_been_sent
+    assert len(server.requests) == 1
+    assert server.connections == 1
+    assert "27821234567" not in str(caught.value)
+    assert "Thandi" not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_breaking_off_over_tls_is_an_unknown_outcome(serve, connect, wire, certificate):
+    """TLS changes nothing: the request was read."""
+    server = serve(wire.reset, wire.close, tls=certificate[1])
+    client = connect(server.url, verify=certificate[0])
+    for count in (1, 2):
+        with pytest.raises(UnknownOutcomeError):
+            client.send_bulk(HI)
+        assert len(server.requests) == count
+
+
+def test_100_continue_is_passed_over(serve, connect, wire):
+    """An interim 100 is followed by the answer (RFC 9110 section 15.2.1)."""
+    server = serve(b"HTTP/1.1 100 Continue\r\n\r\n" * 2 + wire.ok)
+    assert connect(server.url).send_bulk(HI).messages == 1
+
+
+def test_an_interim_answer_does_not_become_the_next_ones(serve, connect, wire):
+    """What follows an interim answer on its connection is never read as the answer to another request."""
+    server = serve(b"HTTP/1.1 103 Early Hints\r\n\r\n" + wire.ok, wire.http(200, {**wire.sent, "EventId": 2}))
+    client = connect(server.url)
+    with pytest.raises(UnknownOutcomeError, match="103"):
+        client.send_bulk(HI)
+    assert client.send_bulk(HI).event_id == 2
+    assert server.connections == 2
+
+
+def test_silence_is_an_unknown_outcome(serve, connect, wire):
+    """A server that reads the request and says nothing is given up on after the timeout."""
+    server = serve(wire.hang)
+    started = time.monotonic()
+    with pytest.raises(UnknownOutcomeError, match="timed out"):
+        connect(server.url, timeout=0.1).send_bulk(HI)
+    assert time.monotonic() - started < 1
+
+
+@pytest.mark.parametrize(
+    "head", [b"", HEAD, HEAD + b"Content-Length: 1000\r\n\r\n", HEAD + b"Transfer-Encoding: chunked\r\n\r\n"]
+)
+def test_dripping_is_bounded(serve, connect, wire, head, certificate):
+    """A server that sends a byte now and then, in headers or body, holds a request no longer than both timeouts."""
+    server = serve([head, wire.drip(b"HTTP/1.1 200" * 100, 0.05)], tls=certificate[1])
+    started = time.monotonic()
+    with pytest.raises(UnknownOutcomeError, match=r"within the time allowed|timed out"):
+        connect(server.url, connect_timeout=0.2, timeout=0.2, verify=certificate[0]).send_bulk(HI)
+    assert time.monotonic() - started < 1
+
+
+def test_a_server_that_does_not_read_is_bounded(serve, connect, wire):
+    """Writing is bounded too, and what was written in part may have been processed."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        started = time.monotonic()
+        client = connect(f"http://127.0.0.1:{listener.getsockname()[1]}", connect_timeout=0.2, timeout=0.2)
+        with pytest.raises(UnknownOutcomeError, match="timed out"):
+            client.send_bulk([Message("x" * 100_000, "27821234567")] * 100)
+        assert time.monotonic() - started < 1
+
+
+def test_an_answer_ahead_of_the_whole_request_is_read(serve, connect, wire):
+    """A server that refuses a long request while it is being written is heard."""
+    server = serve(wire.ok, greeting=wire.http(413, {"errorMessage": "too long"}, "Connection: close"))
+    with pytest.raises(RefusedError, match="too long"):
+        connect(server.url).send_bulk(HI)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("location", ["/v1/elsewhere", "http://["])
+def test_redirects_are_not_followed(serve, connect, wire, status, location):
+    """A redirect is a refusal: following it would carry token and texts elsewhere."""
+    server = serve(wire.http(status, b"", f"Location: {location}"), wire.ok)
+    with pytest.raises(RefusedError) as caught:
+        connect(server.url).send_bulk(HI)
+    assert status == caught.value.status
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [429, 500, 502, 503, 504])
+def test_nothing_is_retried(serve, connect, wire, status):
+    """Whether and when to try again is the caller's decision, whatever the service proposes."""
+    server = serve(wire.http(status, b"", "Retry-After: 0"), wire.ok)
+    with pytest.raises((ThrottledError, UnknownOutcomeError)):
+        connect(server.url).send_bulk(HI)
+    assert len(server.requests) == 1
+
+
+def test_retry_after_comes_through(serve, connect, wire):
+    """The seconds that the service asks for are in the error."""
+    with pytest.raises(ThrottledError) as caught:
+        connect(serve(wire.http(429, b"", "retry-after: 17")).url).send_bulk(HI)
+    assert caught.value.retry_after == 17.0
+
+
+def test_a_refusal_that_breaks_off_is_a_refusal(serve, connect):
+    """The status line says that nothing was processed, even where the words after it are lost."""
+    server = serve([b"HTTP/1.1 403 Forbidden\r\nContent-Length: 1000\r\n\r\n{", "close"])
+    with pytest.raises(RefusedError, match="HTTP 403"):
+        connect(server.url).send_bulk(HI)
+
+
+def test_a_long_answer_is_given_up_on(serve, connect, wire):
+    """An answer without an end does not fill the memory."""
+    server = serve([HEAD + b"\r\n", *[b" " * (1024 * 1024)] * 11, wire.hang])
+    with pytest.raises(UnknownOutcomeError, match=f"longer than {MAX_ANSWER} bytes"):
+        connect(server.url).send_bulk(HI)
+
+
+def test_netrc_does_not_replace_the_token(serve, connect, wire, tmp_path, monkeypatch):
+    """An entry in ~/.netrc for the host, which requests prefers to a header, changes nothing."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    server = serve(wire.ok)
+    connect(server.url).send_bulk(HI)
+    with requests.Session() as bare:
+        bare.post(server.url, headers={"Authorization": "Bearer secret-token"}, timeout=2)
+    assert server.headers(0)["authorization"] == "Bearer secret-token"
+    assert server.headers(1)["authorization"].startswith("Basic ")
+
+
+def test_cookies_are_ignored(serve, connect, wire):
+    """A cookie that the service sets is not sent back."""
+    server = serve(wire.http(200, wire.sent, "Set-Cookie: a=b; Path=/"))
+    client = connect(server.url)
+    client.send_bulk(HI)
+    client.send_bulk(HI)
+    assert "cookie" not in server.headers(1)
+
+
+def test_an_error_being_handled_is_no_reason(connect):
+    """A send within an except clause does not report the error that the clause is about."""
+    url = refused()
+    try:
+        Path("/no/such/file").read_text()
+    except FileNotFoundError:
+        with pytest.raises(NotSentError, match="Connection refused"):
+            connect(url).send_bulk(HI)
+
+
+@pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
+def test_a_signal_passes_through(serve, connect, wire, kind):
+    """What is no Exception, a signal's, is not turned into an outcome, and the connection is not used again."""
+
+    class Interrupted:
+        armed = True
+
+        def __call__(self):
+            if self.armed and server.requests:
+                self.armed = False
+                raise kind
+            return 0.0
+
+    server = serve(wire.ok)
+    client = connect(server.url, clock=Interrupted())
+    with pytest.raises(kind):
+        client.send_bulk(HI)
+    assert client.send_bulk(HI).messages == 1
+    assert server.connections == 2

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+
+from airflow_provider_sms.exceptions import AuthenticationError, InputError, RefusedError
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.messages.message import Message
+
+
+def test_a_bulk_send_is_one_request(sms_default, sandbox):
+    """Messages may be objects or mappings; the answer is exact."""
+    answer = SmsHook().send_bulk(
+        [Message("Hi", "27820000001"), {"Content": "Ho", "Destination": "27820000002"}],
+        send_options={"SenderId": "ACME"},
+    )
+    (request,) = sandbox.state.requests
+    assert (answer.messages, answer.event_id, request.send_options) == (2, request.event_id, {"SenderId": "ACME"})
+
+
+def test_a_group_send_is_one_request(sms_default, sandbox):
+    """A group the service knows is texted."""
+    answer = SmsHook().send_group("Hi", ["staff"])
+    assert answer.messages == len(sandbox.state.accepted_messages) > 0
+
+
+def test_the_balance_is_exact(sms_default, sandbox):
+    """Money is a decimal number."""
+    sandbox.state.set_balance(Decimal("17.35"))
+    balance = SmsHook().get_balance()
+    assert (balance.amount, balance.post_paid) == (Decimal("17.35"), False)
+
+
+@pytest.mark.parametrize("billing", ["auto", "postpaid"])
+def test_a_post_paid_account_is_recognised(sms_default, sandbox, billing):
+    """A balance of exactly 1000000 is a post-paid account's."""
+    sms_default(extra={"billing": billing})
+    sandbox.state.set_post_paid(True)
+    assert SmsHook().get_balance().post_paid
+
+
+def test_the_balance_may_be_elsewhere(sms_default, sandbox):
+    """Where the contract's two base paths differ, the balance has its own."""
+    sms_default(extra={"balance_url": sandbox.base_url.replace("/v1", "/api/v1")})
+    SmsHook().get_balance()
+    assert [r.path for r in sandbox.state.requests] == ["/api/v1/Balance"]
+
+
+@pytest.mark.parametrize("ending", ["", "/"])
+def test_a_trailing_slash_does_not_matter(sms_default, sandbox, ending):
+    """The base URL works with and without a slash at its end."""
+    sms_default(host=sandbox.base_url + ending)
+    assert SmsHook().get_balance().amount == 100_000
+
+
+def test_credentials_fetch_a_token(airflow_home, monkeypatch):
+    """With a client id and secret, no token needs to be stored."""
+    from airflow_provider_sms.sandbox.config import SandboxConfig
+    from airflow_provider_sms.sandbox.server import running_sandbox
+
+    config = SandboxConfig(token=None, client_id="client", client_secret="secret-secret")
+    with running_sandbox(config) as sandbox:
+        host = sandbox.base_url.replace("/", "%2F").replace(":", "%3A")
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", f"sms://client:secret-secret@{host}")
+        assert SmsHook().get_balance().amount == 1000
+
+
+@pytest.mark.parametrize(
+    ("fields", "works", "says"),
+    [
+        ({}, True, "Connected: the balance is 100000"),
+        ({"password": "wrong-token"}, False, "401"),
+        ({"password": ""}, False, "no password"),
+        ({"host": "http://127.0.0.1:1"}, False, "not sent"),
+        ({"host": "not a url"}, False, "not a URL"),
+    ],
+    ids=str,
+)
+def test_the_test_button_says_what_is_wrong(sms_default, fields, works, says):
+    """Testing a connection is free, never raises, and shows no token."""
+    sms_default(**fields)
+    tested, words = SmsHook().test_connection()
+    assert (tested, says in words, "wrong-token" in words) == (works, True, False)
+
+
+def test_the_test_button_of_a_missing_connection(airflow_home):
+    """A connection that does not exist is an answer, not an exception."""
+    tested, words = SmsHook("nowhere").test_connection()
+    assert (tested, "reading the balance" in words) == (False, True)
+
+
+def test_a_wrong_token_is_said(sms_default):
+    """The error is the one for authentication, without the token."""
+    sms_default(password="wrong-token")
+    with pytest.raises(AuthenticationError) as caught:
+        SmsHook().send_group("Hi", ["staff"])
+    assert "wrong-token" not in f"{caught.value!r}{caught.value.__cause__!r}{caught.value.__context__!r}"
+
+
+def test_a_missing_token_is_named(sms_default):
+    """A connection without a token is refused before any request."""
+    sms_default(password=None)
+    with pytest.raises(InputError, match="no password: put the bearer token there"):
+        SmsHook().send_group("Hi", ["staff"])
+
+
+def test_a_refusal_carries_the_services_code(sms_default):
+    """What the service said is in the error."""
+    with pytest.raises(RefusedError) as caught:
+        SmsHook().send_group("Hi", ["nobody"])
+    assert caught.value.code == "EntityNotFound.Group"

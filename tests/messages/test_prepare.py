@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
+from airflow_provider_sms.messages.keys import message_keys
+from airflow_provider_sms.messages.prepare import Preparation, RejectedRow
+
+NUMBERS = ["+27 82 123 4567", "27821234568"]
+
+
+def batch(**columns):
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def prepared(rows, first_row=0, **arguments):
+    arguments = {"message": "Hi {name}", "content_column": None, **arguments}
+    return Preparation(**arguments).prepare(rows, first_row)
+
+
+def test_rows_become_messages():
+    """Each valid row gives its number, its text, its key and its place in the source."""
+    result = prepared(batch(destination=NUMBERS, name=["Thandi", "Sipho"]), first_row=100)
+    destinations, contents = ["27821234567", "27821234568"], ["Hi Thandi", "Hi Sipho"]
+    assert destinations == result.destinations
+    assert contents == result.contents
+    assert message_keys(destinations, contents) == result.keys
+    assert result.rows == [100, 101]
+    assert result.num_rows == 2
+    assert result.rejected == []
+
+
+def test_invalid_rows_are_told_apart():
+    """Each row that cannot be texted has its place, its column, a reason, and a number only masked."""
+    rows = batch(
+        destination=["27821234567", "0821234567", None, "27821234568", "27821234569", "2.78E+10", "Mary Smith"],
+        name=["Thandi", "Sipho", "Ann", None, "Bob", None, "x"],
+        age=[1.0, 2.0, 3.0, 4.0, float("nan"), 5.0, 6.0],
+    )
+    result = prepared(rows, first_row=10, message="Hi {name} {age:.0f}")
+    no_code = "no country code: set default_region or store numbers with their country code"
+    exponent = "written with an exponent, digits were lost: store the column as text"
+    letters = "holds letters or signs that do not belong to a phone number"
+    expected = [
+        RejectedRow(11, "destination", no_code, "0821*****67"),
+        RejectedRow(12, "destination", "no number", ""),
+        RejectedRow(13, "name", "no value", ""),
+        RejectedRow(14, "age", "no value", ""),
+        RejectedRow(15, "destination", exponent, "*****"),
+        RejectedRow(16, "destination", letters, "*****"),
+    ]
+    assert expected == result.rejected
+    assert result.rows == [10]
+    assert result.contents == ["Hi Thandi 1"]
+    assert len(result.destinations) == len(result.keys) == 1
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        (pa.array(["+27 82 123 4567 x"]), "2782*****67"),
+        (pa.array(["  "]), ""),
+        (pa.array([-27821234567]), "2782*****67"),
+        (pa.array([27821234567.5]), "2782*****75"),
+        (pa.array([float("nan")]), ""),
+        (pa.array([None], pa.string()), ""),
+        (pa.array([12]), "*****"),
+        (pa.array(["0821234567"]).dictionary_encode(), "0821*****67"),
+    ],
+    ids=lambda value: str(getattr(value, "type", "")),
+)
+def test_rejected_numbers_are_masked(column, value):
+    """The number of an invalid row shows its first four and last two digits, or nothing where there is none."""
+    result = prepared(pa.RecordBatch.from_arrays([column], ["destination"]), message="Hi")
+    assert [value] == [row.value for row in result.rejected]
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u00a0\u2003"])
+def test_blank_texts_are_invalid(text):
+    """Nobody is charged for, or puzzled by, a text of nothing but spaces."""
+    rows = batch(destination=NUMBERS, text=[text, "Hi"])
+    result = prepared(rows, message=None, content_column="text")
+    assert [RejectedRow(0, "text", "the text is empty", "")] == result.rejected
+    result = prepared(rows, message=" {text}")
+    assert [RejectedRow(0, "text", "the text is empty", "")] == result.rejected
+    assert result.contents == [" Hi"]
+
+
+def test_texts_from_a_column():
+    """Texts may stand finished in a column; a row without one is invalid."""
+    rows = batch(destination=NUMBERS, text=["Hi {name}", None])
+    result = prepared(rows, message=None, content_column="text")
+    assert result.contents == ["Hi {name}"]
+    assert [RejectedRow(1, "text", "no value", "")] == result.rejected
+
+
+def test_the_region_completes_numbers():
+    """A default region is that of every number without country code."""
+    rows = batch(destination=[821234567, None], name=["Thandi", "x"])
+    assert prepared(rows, default_region="ZA").destinations == ["27821234567"]
+
+
+def test_a_destination_may_be_in_the_text():
+    """The text may name the column of the destination as it does any other."""
+    assert prepared(batch(destination=[27821234567]), message="{destination}").contents == ["27821234567"]
+
+
+def test_keys_from_columns():
+    """With key columns, their values of the valid rows make the keys, and not those of the others."""
+    rows = batch(destination=["x", *NUMBERS], name=["a", "b", "c"], id=[7, 8, None])
+    result = prepared(rows, key_columns=["id"])
+    assert message_keys(result.destinations, result.contents, [pa.array([8, None])]) == result.keys
+
+
+def test_no_key_columns():
+    """An empty list of key columns lets the destination alone identify a message."""
+    first = prepared(batch(destination=NUMBERS, name=["a", "b"]), key_columns=[])
+    assert first.keys == prepared(batch(destination=NUMBERS, name=["c", "d"]), key_columns=[]).keys
+
+
+def test_a_key_that_lost_digits_is_refused():
+    """A float key of 2**53 or more stands for several integers: two people could be taken for one."""
+    rows = batch(destination=NUMBERS, name=["a", "b"], id=[2.0**53, 2.0**53 - 1])
+    result = prepared(rows, key_columns=["id"])
+    assert [(row.row, row.column) for row in result.rejected] == [(0, "id")]
+    assert result.rows == [1]
+
+
+def test_checking_finds_what_preparing_finds():
+    """A look at all rows before the first request rejects the same rows as preparing them, and counts the rest."""
+    rows = batch(destination=[*NUMBERS, "x", "27821234567"], name=["a", None, "c", "d"])
+    preparation = Preparation("Hi {name}", None)
+    checked = preparation.check_batch(rows, 5)
+    assert checked.rejected == preparation.prepare(rows, 5).rejected
+    assert (checked.num_rows, checked.valid) == (4, 2)
+    assert [row.row for row in checked.rejected] == [6, 7]
+
+
+def test_an_empty_batch():
+    """No rows give nothing, and no error."""
+    rows = batch(destination=pa.array([], pa.string()), name=pa.array([], pa.string()), id=pa.array([], pa.float64()))
+    result = prepared(rows, default_region="ZA", key_columns=["id"])
+    assert [] == result.rows == result.keys == result.contents == result.rejected
+
+
+@pytest.mark.parametrize("arguments", [(None, None), ("Hi", "text")])
+def test_one_source_of_texts(arguments):
+    """A text comes from a template or from a column, not from both or from neither."""
+    with pytest.raises(InputError, match="message and content_column"):
+        Preparation(*arguments)
+
+
+@pytest.mark.parametrize("message", ["", "  \n"])
+def test_a_blank_message(message):
+    """A blank template is an error at once and not an invalid row for everyone."""
+    with pytest.raises(TemplateError, match="empty"):
+        Preparation(message, None)
+
+
+def test_key_columns_as_a_string():
+    """One name is not taken for a list of its letters."""
+    with pytest.raises(InputError, match=r"write \['id'\]"):
+        Preparation("Hi", None, key_columns="id")
+
+
+def test_an_unknown_region():
+    """A wrong region is seen before any row is read."""
+    with pytest.raises(InputError, match="default_region"):
+        Preparation("Hi", None, default_region="XX")
+
+
+def test_needed_columns():
+    """Only what is needed is read from the source, and each column once."""
+    preparation = Preparation("Hi {name} {id} {phone}", None, "phone", key_columns=["id", "run"])
+    assert preparation.columns == ["phone", "name", "id", "run"]
+    assert Preparation(None, "text").columns == ["destination", "text"]
+    assert Preparation("Hi", None).columns == ["destination"]
+
+
+SCHEMA = pa.schema([("destination", pa.string()), ("name", pa.string()), ("tags", pa.list_(pa.string()))])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            {"destination_column": "phone"},
+            r"destination_column: .* no column 'phone'; it has 'destination', 'name', 'tags'",
+        ),
+        ({"message": "Hi {nam}"}, r"message: .* no column 'nam'"),
+        ({"message": None, "content_column": "text"}, r"content_column: .* no column 'text'"),
+        ({"key_columns": ["id"]}, r"key_columns: .* no column 'id'"),
+        ({"destination_column": "tags"}, r"destination_column: 'tags' is of type list"),
+        ({"message": "{tags}"}, r"message: column 'tags' is of type list"),
+        ({"message": None, "content_column": "tags"}, r"content_column: column 'tags' is of type list"),
+        ({"key_columns": ["tags"]}, r"key_columns: 'tags' is of type list"),
+    ],
+)
+def test_columns_are_checked_first(arguments, words):
+    """A column that is missing or cannot work is an error that names it and the argument that asked for it."""
+    with pytest.raises(ColumnError, match=words):
+        Preparation(**{"message": "Hi", "content_column": None, **arguments}).check(SCHEMA)
+
+
+@pytest.mark.parametrize("kind", [pa.bool_(), pa.struct([("a", pa.int8())]), pa.timestamp("s"), pa.binary()], ids=str)
+def test_types_that_hold_no_numbers(kind):
+    """A column of another type than text or numbers cannot be that of the destinations."""
+    with pytest.raises(ColumnError, match="destination_column"):
+        Preparation("Hi", None).check(pa.schema([("destination", kind)]))
+
+
+def test_a_name_that_two_columns_have():
+    """Two columns of one name are not guessed between."""
+    with pytest.raises(ColumnError, match="2 columns of the source are named 'name'"):
+        Preparation("{name}", None).check(pa.schema([*SCHEMA, ("name", pa.int8())]))
+
+
+def test_a_wide_source_lists_some_columns():
+    """The error about a missing column lists at most 20 names."""
+    schema = pa.schema([(f"c{index}", pa.string()) for index in range(25)])
+    with pytest.raises(ColumnError, match=r"'c0', .*, 'c19' and 5 more$"):
+        Preparation("Hi", None).check(schema)
+
+
+def test_a_source_without_rows_lacks_no_columns():
+    """An empty list of dicts has no columns, which is no mistake of anyone."""
+    Preparation("Hi {name}", None).check(pa.schema([]))
+
+
+def test_a_fitting_schema_passes():
+    """Columns of all types that work pass."""
+    schema = pa.schema(
+        [("destination", pa.dictionary(pa.int8(), pa.string())), ("name", pa.null()), ("id", pa.date32())]
+    )
+    Preparation("Hi {name}", None, key_columns=["id"]).check(schema)
+
+
+def test_reprs_show_no_messages():
+    """What is prepared may be logged by mistake: it shows counts only."""
+    rows = batch(destination=[*NUMBERS, None], name=["Thandi", "Sipho", "x"])
+    assert repr(prepared(rows)) == "PreparedBatch(2 messages of 3 rows)"

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import pytest
+from support.airflow import run_task
+
+from airflow_provider_sms.operators.sms import GroupSmsOperator
+
+
+@pytest.fixture
+def text(sms_default, ledger_path):
+    """Run a GroupSmsOperator in Airflow."""
+
+    def text(message="All hands", groups=("staff",), *, retries=0, **arguments):
+        return run_task(
+            lambda: GroupSmsOperator(task_id="text", message=message, groups=groups, **arguments), retries=retries
+        )
+
+    return text
+
+
+def sends(sandbox):
+    return [request for request in sandbox.state.requests if request.operation == "group"]
+
+
+def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
+    """The raw answer is the task's result, and the only one in ``responses``."""
+    ran = text(send_options={"SenderId": "ACME"})
+    (request,) = sends(sandbox)
+    assert (ran.state, ran.summary["EventId"], ran.summary["Messages"]) == (
+        "success",
+        request.event_id,
+        request.accepted,
+    )
+    assert ran.xcoms["responses"] == [ran.summary]
+    assert request.send_options == {"SenderId": "ACME"}
+
+
+def test_a_campaign_texts_a_group_once(text, sandbox):
+    """Run again, nobody is texted, and the answer is that of the first run; order and repeats of groups are no matter."""
+    first = text(groups=["staff", "customers"], campaign="spring")
+    again = text(groups=["customers", "staff", "staff"], campaign="spring")
+    assert (again.state, again.summary, len(sends(sandbox))) == ("success", first.summary, 1)
+    assert "it was not sent again" in again.log
+
+
+def test_another_text_or_group_is_another_message(text, sandbox):
+    """Within a campaign each text goes to each set of groups once."""
+    text(campaign="spring")
+    text("Another text", campaign="spring")
+    text(groups=["customers"], campaign="spring")
+    assert len(sends(sandbox)) == 3
+
+
+def test_a_lost_answer_fails_and_is_not_sent_again(text, sandbox):
+    """A group whose answer was lost is never texted twice by itself."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    ran = text(campaign="spring", retries=2)
+    again = text(campaign="spring")
+    assert (ran.state, ran.tries, again.state, len(sends(sandbox))) == ("failed", 1, "failed", 1)
+    assert "1 messages in the ledger's requests 1 may have been sent" in ran.log
+
+
+def test_resending_is_possible(text, sandbox):
+    """Asked for, a send whose answer was lost is posted again."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    ran = text(on_unknown="resend")
+    assert (ran.state, len(sends(sandbox))) == ("success", 2)
+
+
+def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
+    """The service's refusal fails the task without retries."""
+    ran = text(groups=["nobody"], retries=2)
+    assert (ran.state, ran.tries) == ("failed", 1)
+    assert "EntityNotFound.Group" in ran.log
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"groups": []}, "groups must be at least one"),
+        ({"groups": [""]}, "groups must be at least one"),
+        ({"message": " "}, "message must be a text"),
+        ({"on_unknown": "ask"}, "on_unknown='ask' is not available"),
+    ],
+    ids=str,
+)
+def test_wrong_arguments_are_refused(text, sandbox, arguments, says):
+    """An argument that cannot be obeyed fails at once, in words that name it."""
+    ran = text(**arguments, retries=1)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert says in ran.log

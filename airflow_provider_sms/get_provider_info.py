@@ -26,9 +26,7 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.hooks.sms"]}],
         "operators": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.operators.sms"]}],
         "sensors": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.sensors.balance"]}],
-        "triggers": [
-            {"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}
-        ],
+        "triggers": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}],
         "connection-types": [
             {
                 "connection-type": "sms",

@@ -14,6 +14,11 @@ def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
 
 
+def is_float(kind: pa.DataType) -> bool:
+    """Tell whether a type is a float; those of 16 bits hold nothing that anybody would send."""
+    return bool(pa.types.is_float32(kind) or pa.types.is_float64(kind))
+
+
 def value_type(kind: pa.DataType) -> pa.DataType:
     """Look through a dictionary encoding at the type of its values."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind

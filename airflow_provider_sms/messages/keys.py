@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.columns import is_text, plain, value_type
+from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -61,7 +61,7 @@ def can_be_key(kind: pa.DataType) -> bool:
     """Tell whether a type has a canonical form."""
     kind, types = value_type(kind), pa.types
     kind = getattr(kind, "storage_type", kind)
-    numbers = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
     times = (types.is_date, types.is_time, types.is_timestamp)
     binaries = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
     return any(check(kind) for check in (is_text, *numbers, *times, *binaries))
@@ -72,7 +72,7 @@ def lost_digits(column: pa.Array) -> pa.Array | None:
 
     :returns: a condition for each row; None where the type cannot hold such values.
     """
-    if not pa.types.is_floating(column.type):
+    if not is_float(column.type):
         return None
     return pc.greater_equal(pc.abs(column.cast(pa.float64())), _INEXACT_FROM)
 
@@ -83,7 +83,7 @@ def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     kind = column.type
-    if types.is_floating(kind):
+    if is_float(kind):
         return _canonical_floats(column.cast(pa.float64()))
     if types.is_decimal(kind):
         return _by_value(column, lambda value: _without_zeros(format(value, "f")))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 # A column of a local row group is read in steps of so many bytes. Elsewhere it is read whole: a step is a request.
+# Nothing is read ahead (pre_buffer), as what was read ahead is kept until the end of the file.
 _LOCAL_BUFFER = 1 << 20
 
 
@@ -75,10 +76,10 @@ def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
     """
     try:
         if isinstance(file.filesystem, LocalFileSystem):
-            with pq.ParquetFile(file.path, buffer_size=_LOCAL_BUFFER) as parquet:
+            with pq.ParquetFile(file.path, buffer_size=_LOCAL_BUFFER, pre_buffer=False) as parquet:
                 yield parquet
         else:
-            with file.filesystem.open(file.path, "rb") as stream, pq.ParquetFile(stream) as parquet:
+            with file.filesystem.open(file.path, "rb") as stream, pq.ParquetFile(stream, pre_buffer=False) as parquet:
                 yield parquet
     except SourceError:
         raise

@@ -72,10 +72,8 @@ def from_dataframe(frame: pd.DataFrame) -> TableSource:
     columns = {}
     for position, name in enumerate(names):
         series = frame.iloc[:, position]
-        try:
-            columns[name] = pa.array(series, from_pandas=True)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError):
-            columns[name] = _column(series.astype(object).tolist(), name, description)
+        column = _converted(series)
+        columns[name] = _column(series.astype(object).tolist(), name, description) if column is None else column
     return _source(columns, len(frame), description)
 
 
@@ -116,11 +114,9 @@ def _source(columns: dict[str, pa.Array], rows: int, description: str) -> TableS
 
 def _column(values: list[Any], name: str, description: str) -> pa.Array:
     """Make a column of Python values; of text mixed with numbers, a column of text."""
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        # The errors quote values, so neither their words nor they themselves are passed on.
-        pass
+    column = _converted(values)
+    if column is not None:
+        return column
     try:
         return pa.array([_as_text(value) for value in values], pa.string())
     except (TypeError, ValueError):
@@ -129,6 +125,14 @@ def _column(values: list[Any], name: str, description: str) -> pa.Array:
         f"{description}: no column can be made of the values of {name!r}, which are of type {kinds}; "
         "convert them, or leave the column out"
     )
+
+
+def _converted(values: Any) -> pa.Array | None:
+    """Make a column as Arrow would; None where it cannot, since its errors quote values and are not passed on."""
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None
 
 
 def _as_text(value: Any) -> str | None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
-from airflow_provider_sms.messages.columns import column_of, field_of, is_text, value_type
+from airflow_provider_sms.messages.columns import column_of, field_of, is_float, is_text, value_type
 
 USED_BY = "message"
 
@@ -122,7 +122,7 @@ def _parse(text: str) -> list[str | _Field]:
 
 def _has_text(kind: pa.DataType) -> bool:
     kind, types = value_type(kind), pa.types
-    checks = (is_text, types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
+    checks = (is_text, is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
     return any(check(kind) for check in (*checks, types.is_temporal))
 
 
@@ -149,9 +149,9 @@ def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
 def _as_python_has_it(column: pa.Array) -> pa.Array:
     """Bring values into types for which Python has an equal one."""
     kind, types = column.type, pa.types
-    if types.is_floating(kind):
-        if kind.bit_width < 64:  # noqa: PLR2004 - bits
-            column = column.cast(pa.float32()).cast(pa.string())  # else 0.1 would read 0.10000000149011612
+    if is_float(kind):
+        if types.is_float32(kind):
+            column = column.cast(pa.string())  # else 0.1 would read 0.10000000149011612
         column = column.cast(pa.float64())
         return pc.if_else(pc.is_nan(column), None, column)
     if types.is_timestamp(kind):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.columns import is_text, plain, value_type
+from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
 
 NO_NUMBER = "no number"
 EXPONENT = "written with an exponent, digits were lost: store the column as text"
@@ -26,7 +26,7 @@ _DECIMALS = r"^\+?[0-9]{7,}\.[0-9]+$|\.0$"
 _TRUNK_ZERO = rf"[0-9]{_SEPARATOR}*\( ?0 ?\)"
 
 # The first integer that a float of so many bits cannot tell from its neighbour.
-_INEXACT_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
+_INEXACT_FROM = {32: 2**24, 64: 2**53}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -46,7 +46,7 @@ class Written:
 def can_hold_numbers(kind: pa.DataType) -> bool:
     """Tell whether phone numbers can be read from a column of this type."""
     kind, types = value_type(kind), pa.types
-    checks = (is_text, types.is_integer, types.is_floating, types.is_decimal, types.is_null)
+    checks = (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)
     return any(check(kind) for check in checks)
 
 
@@ -56,7 +56,7 @@ def read_numbers(column: pa.Array | pa.ChunkedArray) -> Written:
     :param column: of a type that can hold numbers.
     """
     column = plain(column)
-    if pa.types.is_floating(column.type):
+    if is_float(column.type):
         return _read_texts(*_write_floats(column))
     if pa.types.is_decimal(column.type):
         return _read_texts(*_write_decimals(column))
@@ -124,13 +124,11 @@ class _PlainCharacters(dict[int, str]):
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
-        digit = unicodedata.decimal(character, None)
-        kind = unicodedata.category(character)
-        if digit is not None:
-            plain_character = str(digit)
-        else:
-            plain_character = {"Zs": " ", "Pd": "-", "Cf": ""}.get(kind, "+" if character == "\uff0b" else character)
-        return self.setdefault(code, plain_character)
+        if (digit := unicodedata.decimal(character, None)) is not None:
+            return self.setdefault(code, str(digit))
+        character = "+" if character == "\uff0b" else character
+        by_category = {"Zs": " ", "Pd": "-", "Cf": ""}
+        return self.setdefault(code, by_category.get(unicodedata.category(character), character))
 
 
 _PLAIN_CHARACTERS = _PlainCharacters()

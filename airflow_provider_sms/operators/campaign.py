@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.sending.backlog import Outgoing
-    from airflow_provider_sms.sending.ledger import CampaignLedger, Claimant
-    from airflow_provider_sms.sending.sender import Sender, SendingOptions
+    from airflow_provider_sms.sending.claims import Claimant
+    from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.sending.options import SendingOptions
+    from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.sending.store import Store
     from airflow_provider_sms.sending.tally import Tally
     from airflow_provider_sms.service.client import SmsClient
@@ -176,7 +178,7 @@ def _open_ledger() -> Store:
 
 
 def _claimant(context: Context) -> Claimant:
-    from airflow_provider_sms.sending.ledger import Claimant
+    from airflow_provider_sms.sending.claims import Claimant
 
     ti = context["ti"]
     return Claimant(

@@ -142,8 +142,8 @@ class BulkSmsOperator(CampaignOperator):
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
+        from airflow_provider_sms.sending.options import SendingOptions
         from airflow_provider_sms.sending.report import summarise
-        from airflow_provider_sms.sending.sender import SendingOptions
         from airflow_provider_sms.sending.table import (
             CheckedTable,
             check_table,
@@ -280,7 +280,7 @@ class GroupSmsOperator(CampaignOperator):
         """
         from airflow_provider_sms.messages.groups import group_key
         from airflow_provider_sms.sending.backlog import Outgoing
-        from airflow_provider_sms.sending.sender import SendingOptions
+        from airflow_provider_sms.sending.options import SendingOptions
         from airflow_provider_sms.sending.tally import Tally
 
         answers: list[dict[str, Any]] = []

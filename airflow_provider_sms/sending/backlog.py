@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from airflow_provider_sms.sending.ledger import ACCEPTED, CLAIMED, Holder
+from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, Holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -8,33 +8,29 @@ durable. A claim is a row whose key is unique within its campaign, so there is n
     claimed ──► accepted | unknown | not_sent
     unknown ──► accepted | not_sent            by a late answer, or by a person
 
-``not_sent`` releases its messages: their rows are deleted, so that they can be claimed again. A claim has a deadline;
-past it the request is unknown, whoever made it.
+``not_sent`` releases its messages: their rows are deleted, so that they can be claimed again, or go back to the unknown
+request that they were taken from. A claim has a deadline; past it the request is unknown, whoever made it.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from sqlalchemy.engine import Connection, CursorResult
     from sqlalchemy.sql.elements import ColumnElement
 
+    from airflow_provider_sms.sending.claims import Chunk, Outcome
     from airflow_provider_sms.sending.store import Store
-
-CLAIMED = "claimed"
-ACCEPTED = "accepted"
-UNKNOWN = "unknown"
-NOT_SENT = "not_sent"
 
 LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
 
@@ -44,93 +40,6 @@ _HOLDERS = (
     "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = ? AND m.message_key IN"
 )
 _INT64_MAX = 2**63 - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Claimant:
-    """Who claims: one try of one task instance.
-
-    :param map_index: index of a mapped task, -1 for one that is not mapped.
-    """
-
-    dag_id: str
-    task_id: str
-    run_id: str
-    map_index: int
-    try_number: int
-    host: str
-    pid: int
-
-
-@dataclass(frozen=True, slots=True)
-class Holder:
-    """The request that holds a message.
-
-    :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
-    :param mine: whether this try made the request.
-    """
-
-    request_id: int
-    state: str
-    mine: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """The messages of one request to be.
-
-    :param keys: message keys, 16 bytes each, without repeats.
-    :param destinations: digits with country code, one for each key; None for a group.
-    :param take_over: for keys that an unknown request holds and that are to be sent again, the id of that request.
-    """
-
-    keys: Sequence[bytes]
-    destinations: Sequence[str | None]
-    take_over: Mapping[bytes, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What came of claiming a chunk.
-
-    :param request_id: the new request; None when every key was somebody else's.
-    :param won: the positions in the chunk that may be POSTed under this claim, in order.
-    """
-
-    request_id: int | None
-    won: Sequence[int]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of a request.
-
-    :param state: ``accepted``, ``unknown`` or ``not_sent``.
-    :param reason: why, for the two latter; no number, text or token.
-    :param response: the body of the answer as received, JSON.
-    """
-
-    request_id: int
-    state: str
-    http_status: int | None = None
-    event_id: int | None = None
-    messages: int | None = None
-    parts: int | None = None
-    cost: str | None = None
-    reason: str | None = None
-    response: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What one commit did.
-
-    :param claims: one for each chunk.
-    :param renewed: the requests whose deadline was moved; one that is missing was declared unknown meanwhile.
-    """
-
-    claims: Sequence[Claim]
-    renewed: frozenset[int]
 
 
 class CampaignLedger:
@@ -191,31 +100,20 @@ class CampaignLedger:
             yield key, Holder(request_id, seen, claimant_id == self._claimant_id)
 
     def commit(
-        self,
-        *,
-        outcomes: Sequence[Outcome] = (),
-        renewals: Mapping[int, float] | None = None,
-        chunks: Sequence[Chunk] = (),
-        deadline: float = 0.0,
-    ) -> Committed:
-        """Record outcomes, move deadlines and claim chunks, all in one durable transaction.
+        self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), deadline: float = 0.0
+    ) -> list[Claim]:
+        """Record outcomes, then claim chunks, all in one durable transaction.
 
         :param outcomes: of requests that this try claimed.
-        :param renewals: request id → its new deadline, seconds since the epoch.
         :param chunks: what to claim.
         :param deadline: of the new claims, seconds since the epoch.
+        :returns: one claim for each chunk.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
         with self._store.write() as connection:
             for outcome in outcomes:
                 self._record(connection, outcome)
-            renewed = frozenset(
-                request_id
-                for request_id, until in (renewals or {}).items()
-                if self._renew(connection, request_id, until)
-            )
-            claims = [self._claim(connection, chunk, deadline) for chunk in chunks]
-        return Committed(claims, renewed)
+            return [self._claim(connection, chunk, deadline) for chunk in chunks]
 
     def _record(self, connection: Connection, outcome: Outcome) -> None:
         recorded = connection.execute(
@@ -235,11 +133,17 @@ class CampaignLedger:
         )
         # A request that a person has called accepted meanwhile keeps its messages.
         if outcome.state == NOT_SENT and recorded.rowcount == 1:
-            connection.execute(delete(message).where(message.c.request_id == outcome.request_id))
+            self._release(connection, outcome.request_id)
 
-    def _renew(self, connection: Connection, request_id: int, until: float) -> bool:
-        still_claimed = and_(request.c.id == request_id, request.c.state == CLAIMED)
-        return connection.execute(update(request).where(still_claimed).values(deadline=until)).rowcount == 1
+    def _release(self, connection: Connection, request_id: int) -> None:
+        """Free a request's messages; those that an unknown request held before are unknown again."""
+        its = message.c.request_id == request_id
+        connection.execute(
+            update(message)
+            .where(its, message.c.taken_from.is_not(None))
+            .values(request_id=message.c.taken_from, taken_from=None)
+        )
+        connection.execute(delete(message).where(its))
 
     def _claim(self, connection: Connection, chunk: Chunk, deadline: float) -> Claim:
         row = connection.execute(
@@ -285,7 +189,7 @@ class CampaignLedger:
                 message.c.message_key == key,
                 message.c.request_id.in_(still_unknown),
             )
-            .values(request_id=request_id)
+            .values(request_id=request_id, taken_from=unknown_id)
         )
 
     def lapse(self) -> None:

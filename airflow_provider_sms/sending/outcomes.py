@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
-import orjson
-
 from airflow_provider_sms.exceptions import ServiceError
-from airflow_provider_sms.sending.ledger import ACCEPTED, Outcome
+from airflow_provider_sms.sending.claims import ACCEPTED, Outcome
 
 if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import SendResponse
@@ -25,7 +24,8 @@ def accepted(request_id: int, response: SendResponse) -> Outcome:
         messages=response.messages,
         parts=response.parts,
         cost=str(response.cost),
-        response=orjson.dumps(response.raw).decode(),
+        # Not orjson, which refuses half an emoji and integers beyond 64 bits: a record must not fail.
+        response=json.dumps(response.raw),
     )
 
 

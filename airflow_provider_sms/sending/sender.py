@@ -11,13 +11,12 @@ import logging
 import queue
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerError, ServiceError
 from airflow_provider_sms.sending.backlog import Backlog, Outgoing
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.ledger import NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.flights import Batch, Flight, Stale
 from airflow_provider_sms.sending.outcomes import accepted, failed
 from airflow_provider_sms.sending.pacing import Pacer
 from airflow_provider_sms.sending.tally import Tally, reported
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.sending.options import SendingOptions
 
 log = logging.getLogger(__name__)
 
@@ -37,40 +37,6 @@ POLL_SECONDS = 0.2
 """How often the stop signal, and the claims of other live processes, are looked at."""
 FLUSH_WAITS = (0.2, 1.0, 3.0, 10.0)
 """Seconds between attempts to record outcomes when the ledger fails."""
-
-
-@dataclass(frozen=True, slots=True)
-class SendingOptions:
-    """How to send.
-
-    :param chunk_size: messages a request, 1 to 100.
-    :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: None for no limit.
-    :param resend_unknown: post messages again whose outcome is unknown: at least once instead of at most once.
-    :param backoff: waits between attempts of a request that was surely not processed.
-    """
-
-    chunk_size: int = 100
-    concurrency: int = 4
-    max_requests_per_second: float | None = None
-    resend_unknown: bool = False
-    backoff: Backoff = field(default_factory=Backoff)
-
-
-@dataclass(slots=True)
-class _Flight:
-    """One claimed request on its way; ``attempt`` counts its POSTs."""
-
-    request_id: int
-    messages: Sequence[Outgoing]
-    taken_over: frozenset[bytes]
-    deadline: float
-    attempt: int = 0
-    due: float = 0.0
-
-
-class _Stale(Exception):  # noqa: N818  # a word from one thread to another, not an error
-    """The claim's deadline is too near to post under it."""
 
 
 class Sender:
@@ -107,10 +73,9 @@ class Sender:
         self._clock = clock
         self._sleep = sleep
         self._pacer = Pacer(options.max_requests_per_second)
-        self._landed: queue.SimpleQueue[tuple[_Flight, SendResponse | Exception]] = queue.SimpleQueue()
+        self._landed: queue.SimpleQueue[tuple[Flight, SendResponse | Exception]] = queue.SimpleQueue()
         self._flying = 0
-        self._waiting: list[_Flight] = []
-        self._renewing: list[_Flight] = []
+        self._waiting: list[Batch] = []
         self._outcomes: list[Outcome] = []
 
     def run(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
@@ -123,10 +88,9 @@ class Sender:
         """
         backlog = Backlog(blocks, self._ledger, self.tally, resend_unknown=self._options.resend_unknown)
         with ThreadPoolExecutor(self._options.concurrency, thread_name_prefix="sms-post") as pool:
-            while self._flying or self._waiting or self._renewing or (self._claiming and not backlog.empty):
+            while self._flying or (self._claiming and (self._waiting or not backlog.empty)):
                 self._collect(backlog)
-                self._commit(backlog, self._next_chunks(backlog), pool)
-                self._post_again(pool)
+                self._commit(backlog, self._next_batches(backlog), pool)
         self._flush()
         self._count_the_rest(backlog)
 
@@ -149,24 +113,24 @@ class Sender:
     def _patience(self, backlog: Backlog) -> float:
         now = self._clock()
         paced = self._pacer.delay(now)
-        waits = [POLL_SECONDS, *(max(flight.due - now, paced) for flight in self._waiting)]
-        if self._renewing or (self._claiming and self._free_slots() and backlog.ready):
-            waits.append(0.0 if self._renewing else paced)
+        waits = [POLL_SECONDS, *(max(batch.due - now, paced) for batch in self._waiting)]
+        if self._claiming and self._free_slots() and backlog.ready:
+            waits.append(paced)
         return max(0.0, min(waits))
 
-    def _land(self, flight: _Flight, result: SendResponse | Exception, backlog: Backlog) -> None:
+    def _land(self, flight: Flight, result: SendResponse | Exception, backlog: Backlog) -> None:
         self._flying -= 1
         if isinstance(result, SendResponse):
             self._accepted(flight, result)
-        elif isinstance(result, _Stale):
-            self._renew(flight, 0.0)
+        elif isinstance(result, Stale):
+            self._post_later(flight, 0.0, None)
         elif isinstance(result, ServiceError) and not result.may_have_been_sent:
             self._not_processed(flight, result)
         else:
             self._unknown(flight, result, backlog)
 
-    def _accepted(self, flight: _Flight, response: SendResponse) -> None:
-        submitted = len(flight.messages)
+    def _accepted(self, flight: Flight, response: SendResponse) -> None:
+        submitted = len(flight.batch.messages)
         self._outcomes.append(accepted(flight.request_id, response))
         self.tally.add_accepted(submitted, response)
         if response.messages < submitted:
@@ -178,154 +142,122 @@ class Sender:
                 reported(response.error_report),
             )
 
-    def _not_processed(self, flight: _Flight, error: ServiceError) -> None:
-        wait = self._options.backoff.wait(flight.attempt, error.retry_after) if error.transient else None
+    def _not_processed(self, flight: Flight, error: ServiceError) -> None:
+        wait = self._options.backoff.wait(flight.batch.attempt, error.retry_after) if error.transient else None
         if wait is not None and self._claiming:
             log.warning("Request %d was not processed, again in %.1f s: %s", flight.request_id, wait, error)
             self._pacer.hold(self._clock() + wait)
-            self._renew(flight, wait)
+            self._post_later(flight, wait, error)
             return
         if self._claiming:
             self.error = error
-        self._release(flight, error)
+        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
+        self._count_unsent(flight.batch)
 
-    def _unknown(self, flight: _Flight, error: Exception, backlog: Backlog) -> None:
+    def _post_later(self, flight: Flight, wait: float, error: ServiceError | None) -> None:
+        """Give the claim back meanwhile, so that a crash in the wait makes nothing unknown."""
+        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
+        flight.batch.due = self._clock() + wait
+        self._waiting.append(flight.batch)
+
+    def _unknown(self, flight: Flight, error: Exception, backlog: Backlog) -> None:
         outcome = failed(flight.request_id, UNKNOWN, error)
         self._outcomes.append(outcome)
         log.warning(
             "Request %d of %d messages: its outcome is unknown: %s",
             flight.request_id,
-            len(flight.messages),
+            len(flight.batch.messages),
             outcome.reason,
         )
         if not isinstance(error, ServiceError):
             # Something that nobody foresaw: it may happen to every request, so no other one is tried.
             self.error = self.error or error
         self.tally.requests += 1
-        for outgoing in flight.messages:
+        for outgoing in flight.batch.messages:
             # Once more in one try is enough: the next try comes after Airflow's retry delay.
-            if self._options.resend_unknown and outgoing.key not in flight.taken_over:
+            if self._options.resend_unknown and outgoing.key not in flight.batch.take_over:
                 backlog.take_over(outgoing, flight.request_id)
             else:
                 self.tally.unknown += 1
                 self.tally.name_unknown(flight.request_id)
 
-    def _release(self, flight: _Flight, error: Exception | None) -> None:
-        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
-        self.tally.not_sent += len(flight.messages)
-
-    def _renew(self, flight: _Flight, wait: float) -> None:
-        flight.due = self._clock() + wait
-        flight.deadline = flight.due + self._post_seconds + MARGIN_SECONDS
-        self._renewing.append(flight)
+    def _count_unsent(self, batch: Batch) -> None:
+        """Count messages that did not go out; those of an unknown request are its again."""
+        for outgoing in batch.messages:
+            if outgoing.key in batch.take_over:
+                self.tally.unknown += 1
+                self.tally.name_unknown(batch.take_over[outgoing.key])
+            else:
+                self.tally.not_sent += 1
 
     # Claims
 
     def _free_slots(self) -> int:
-        return self._options.concurrency - self._flying - len(self._waiting) - len(self._renewing)
+        return self._options.concurrency - self._flying - len(self._waiting)
 
-    def _next_chunks(self, backlog: Backlog) -> list[tuple[list[Outgoing], dict[bytes, int]]]:
-        chunks: list[tuple[list[Outgoing], dict[bytes, int]]] = []
+    def _next_batches(self, backlog: Backlog) -> list[Batch]:
+        batches: list[Batch] = []
         now = self._clock()
-        while self._claiming and self._pacer.allowed(now, self._free_slots() - len(chunks)):
+        for batch in [batch for batch in self._waiting if batch.due <= now]:
+            if self._claiming and self._pacer.allowed(now, 1):
+                self._pacer.take(now)
+                self._waiting.remove(batch)
+                batches.append(batch)
+        while self._claiming and self._pacer.allowed(now, self._free_slots() - len(batches)):
             try:
-                chunk, take_over = backlog.take(self._options.chunk_size)
+                batch = Batch(*backlog.take(self._options.chunk_size))
             except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
                 self.error = error
                 break
-            if not chunk:
+            if not batch.messages:
                 break
-            chunks.append((chunk, take_over))
             self._pacer.take(now)
-        return chunks
+            batches.append(batch)
+        return batches
 
-    def _commit(
-        self,
-        backlog: Backlog,
-        chunks: list[tuple[list[Outgoing], dict[bytes, int]]],
-        pool: ThreadPoolExecutor,
-    ) -> None:
-        if isinstance(self.error, LedgerError):
-            self._abandon(backlog, chunks)
-            return
-        if not (self._outcomes or self._renewing or chunks):
+    def _commit(self, backlog: Backlog, batches: list[Batch], pool: ThreadPoolExecutor) -> None:
+        """Record and claim in one commit, and post what was claimed."""
+        if isinstance(self.error, LedgerError) or not (self._outcomes or batches):
+            self._waiting += batches
             return
         deadline = self._clock() + self._post_seconds + MARGIN_SECONDS
+        chunks = [Chunk([m.key for m in b.messages], [m.destination for m in b.messages], b.take_over) for b in batches]
         try:
-            committed = self._ledger.commit(
-                outcomes=self._outcomes,
-                renewals={flight.request_id: flight.deadline for flight in self._renewing},
-                chunks=[Chunk([m.key for m in chunk], [m.destination for m in chunk], take) for chunk, take in chunks],
-                deadline=deadline,
-            )
+            claims = self._ledger.commit(outcomes=self._outcomes, chunks=chunks, deadline=deadline)
         except LedgerError as error:
+            # Nothing of the commit may be relied on: its claims are not posted, its outcomes are kept for later.
             self.error = self.error or error
-            self._abandon(backlog, chunks)
+            self._waiting += batches
             return
         self._outcomes = []
-        renewing, self._renewing = self._renewing, []
-        for flight in renewing:
-            if flight.request_id in committed.renewed:
-                self._waiting.append(flight)
-            else:
-                # It was called unknown while it waited, but surely not sent: given back, to be claimed anew.
-                self._outcomes.append(failed(flight.request_id, NOT_SENT, None))
-                backlog.put_back(flight.messages)
-        for (chunk, take), claim in zip(chunks, committed.claims, strict=True):
-            won = [chunk[position] for position in claim.won]
-            if claim.request_id is not None:
-                self._launch(_Flight(claim.request_id, won, frozenset(take), deadline), pool)
-            if len(won) < len(chunk):
+        for batch, claim in zip(batches, claims, strict=True):
+            won = [batch.messages[position] for position in claim.won]
+            if len(won) < len(batch.messages):
                 won_keys = {outgoing.key for outgoing in won}
-                self._sort_lost(backlog, [outgoing for outgoing in chunk if outgoing.key not in won_keys])
+                self._sort_lost(backlog, [m for m in batch.messages if m.key not in won_keys])
+                batch.messages = won
+            if claim.request_id is not None:
+                batch.attempt += 1
+                self._flying += 1
+                pool.submit(self._post_one, Flight(claim.request_id, batch, deadline))
 
     def _sort_lost(self, backlog: Backlog, lost: list[Outgoing]) -> None:
+        """Find out what became of messages that somebody else claimed first."""
         try:
             backlog.sort(lost)
         except LedgerError as error:
             self.error = self.error or error
             backlog.put_back(lost)
 
-    def _abandon(self, backlog: Backlog, chunks: list[tuple[list[Outgoing], dict[bytes, int]]]) -> None:
-        """Nothing of the commit may be relied on: its claims are not posted, its outcomes are kept for later."""
-        for chunk, take in chunks:
-            backlog.put_back(chunk)
-            for outgoing in chunk:
-                if outgoing.key in take:
-                    backlog.take_over(outgoing, take[outgoing.key])
-        for flight in self._renewing:
-            self._release(flight, self.error)
-        self._renewing = []
-
-    # Posts
-
-    def _launch(self, flight: _Flight, pool: ThreadPoolExecutor) -> None:
-        flight.attempt += 1
-        self._flying += 1
-        pool.submit(self._post_one, flight)
-
-    def _post_one(self, flight: _Flight) -> None:
+    def _post_one(self, flight: Flight) -> None:
         """Post, in a thread of the pool, and hand back whatever came of it."""
         result: SendResponse | Exception
         try:
             in_time = self._clock() + self._post_seconds <= flight.deadline
-            result = self._post(flight.messages) if in_time else _Stale()
+            result = self._post(flight.batch.messages) if in_time else Stale()
         except Exception as error:  # noqa: BLE001  # every end of a post is an outcome
             result = error
         self._landed.put((flight, result))
-
-    def _post_again(self, pool: ThreadPoolExecutor) -> None:
-        """Post what waited its time; when nothing more may go out, give it back."""
-        waiting, self._waiting = self._waiting, []
-        for flight in waiting:
-            now = self._clock()
-            if not self._claiming:
-                self._release(flight, self.error)
-            elif flight.due <= now and self._pacer.allowed(now, 1):
-                self._pacer.take(now)
-                self._launch(flight, pool)
-            else:
-                self._waiting.append(flight)
 
     # The end
 
@@ -351,6 +283,8 @@ class Sender:
 
     def _count_the_rest(self, backlog: Backlog) -> None:
         """After an error of the service, look up what was not reached, so that the counts say what became of it."""
+        for batch in self._waiting:
+            self._count_unsent(batch)
         backlog.drop_free()
         try:
             while not (self._stop.is_set() or backlog.exhausted or isinstance(self.error, LedgerError)):

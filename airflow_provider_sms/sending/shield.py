@@ -61,7 +61,7 @@ def run_shielded(
         thread.start()
         while not ended.wait(every):
             heartbeat()
-    except BaseException as error:  # noqa: BLE001  # handed back below
+    except BaseException as error:  # handed back below
         if thread.ident is None:
             raise
         interruption = error

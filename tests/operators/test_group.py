@@ -36,7 +36,7 @@ def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
 
 
 def test_a_campaign_texts_a_group_once(text, sandbox):
-    """Run again, nobody is texted, and the answer is that of the first run; order and repeats of groups are no matter."""
+    """Run again, nobody is texted, and the answer is that of the first run; the order of groups is no matter."""
     first = text(groups=["staff", "customers"], campaign="spring")
     again = text(groups=["customers", "staff", "staff"], campaign="spring")
     assert (again.state, again.summary, len(sends(sandbox))) == ("success", first.summary, 1)

@@ -8,7 +8,8 @@ from support.sending import Clock, Service, claimant
 
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.ledger import CampaignLedger
-from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.options import SendingOptions
+from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.store import open_sqlite
 
 

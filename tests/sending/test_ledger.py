@@ -4,7 +4,7 @@ import pytest
 from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.sending.ledger import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 
 DEADLINE = 1_000_060.0
 AFTER = DEADLINE + 1
@@ -15,7 +15,7 @@ def chunk(messages, take_over=None):
 
 
 def claim(ledger, messages, take_over=None):
-    return ledger.commit(chunks=[chunk(messages, take_over)], deadline=DEADLINE).claims[0]
+    return ledger.commit(chunks=[chunk(messages, take_over)], deadline=DEADLINE)[0]
 
 
 def record(ledger, claimed, state, **fields):
@@ -109,16 +109,6 @@ def test_an_outcome_is_final(enter):
     assert state_of(ledger, people(1)[0]) == ACCEPTED
 
 
-def test_lapsed_claims_cannot_be_renewed(enter, clock):
-    """A process that slept past its deadline learns that its claim was called unknown."""
-    first, second = enter(1), enter(2)
-    claimed = claim(first, people(1))
-    assert first.commit(renewals={claimed.request_id: DEADLINE + 30}).renewed == {claimed.request_id}
-    clock.now = DEADLINE + 31
-    second.lapse()
-    assert first.commit(renewals={claimed.request_id: clock.now + 60}).renewed == frozenset()
-
-
 def test_unknown_messages_are_taken_over_once(enter):
     """Of two tries that send unknown messages again, one wins each of them."""
     first = enter(1)
@@ -127,6 +117,18 @@ def test_unknown_messages_are_taken_over_once(enter):
     take = {m.key: claimed.request_id for m in people(2)}
     assert list(claim(enter(2), people(2), take).won) == [0, 1]
     assert claim(enter(3), people(2), take).request_id is None
+
+
+def test_what_was_taken_over_and_not_sent_is_unknown_again(enter):
+    """A message that may have been sent once is never called free because a second request for it was not sent."""
+    first, second = enter(1), enter(2)
+    lost = claim(first, people(2))
+    record(first, lost, UNKNOWN)
+    again = claim(second, people(3), {m.key: lost.request_id for m in people(2)})
+    record(second, again, NOT_SENT)
+    holders = second.holders([m.key for m in people(3)])
+    assert {holder.request_id for holder in holders.values()} == {lost.request_id}
+    assert [state_of(second, message) for message in people(3)] == [UNKNOWN, UNKNOWN, None]
 
 
 @pytest.mark.parametrize("state", ["claimed", ACCEPTED])

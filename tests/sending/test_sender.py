@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 from support.sending import failing, outgoing, people
@@ -16,7 +18,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.ledger import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 
 LOST = UnknownOutcomeError("the answer was lost")
 DOWN = NotSentError("connection refused")
@@ -37,7 +39,7 @@ def hold(ledger, messages, state=None, deadline=None):
     """Let another try claim messages, and record what became of them."""
     deadline = time.time() + 60 if deadline is None else deadline
     chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
-    request_id = ledger.commit(chunks=[chunk], deadline=deadline).claims[0].request_id
+    request_id = ledger.commit(chunks=[chunk], deadline=deadline)[0].request_id
     if state is not None:
         ledger.commit(outcomes=[Outcome(request_id, state)])
     return request_id
@@ -179,6 +181,17 @@ def test_fewer_messages_than_submitted_are_counted(sender, service, enter):
     assert counts(retry.tally) == {"already_sent": 20}
 
 
+def test_no_answer_costs_the_record_of_a_send(sender, service, enter):
+    """Half an emoji in the sample, or a number beyond 64 bits, does not keep an outcome from being recorded."""
+    strange = {"Sample": "Hi \ud83d", "Other": 2**70}
+    service.script = [lambda s, messages, number: replace(s.take(messages, number), raw=strange)]
+    send = sender()
+    send.run([people(5)])
+    ledger = enter(2)
+    assert (send.error, states(ledger, people(5))) == (None, {ACCEPTED: 5})
+    assert json.loads(ledger.responses(1)[0]) == strange
+
+
 def test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send(sender, service):
     """An exception of the client that says nothing about the request is taken as the worst."""
     bug = ZeroDivisionError("27820000000")
@@ -300,23 +313,50 @@ def test_two_senders_at_once_send_each_message_once(sender, service, enter, stor
     assert sum(s.tally.accepted for s in senders) == 300
 
 
-def test_a_post_that_comes_too_late_for_its_claim_is_renewed_first(service, enter):
-    """A process that slept between claim and POST extends the claim's deadline before it posts."""
-    from airflow_provider_sms.sending.sender import Sender, SendingOptions
+def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter):
+    """A process that slept between claim and POST gives the claim back unposted, and claims again."""
+    from airflow_provider_sms.sending.options import SendingOptions
+    from airflow_provider_sms.sending.sender import Sender
 
-    ledger = enter(clock=time.time)
-    jumps = iter([0.0, 0.0, 0.0, 1000.0])
-    ahead = [0.0]
+    class Sleeper:
+        """A clock that is far ahead once, when the POST looks at it."""
 
-    def clock():
-        ahead[0] = next(jumps, ahead[0])
-        return time.time() + ahead[0]
+        slept = False
 
-    send = Sender(
-        ledger, service, post_seconds=5.0, options=SendingOptions(concurrency=1), stop=threading.Event(), clock=clock
-    )
+        def __call__(self):
+            posting = threading.current_thread() is not threading.main_thread()
+            ahead, self.slept = (1000.0 if posting and not self.slept else 0.0), self.slept or posting
+            return time.time() + ahead
+
+    send = Sender(enter(), service, post_seconds=5.0, options=SendingOptions(), stop=threading.Event(), clock=Sleeper())
     send.run([people(5)])
-    assert (counts(send.tally), service.duplicates) == ({"accepted": 5}, 0)
+    assert (counts(send.tally), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
+    assert enter(2).holders([people(1)[0].key])[people(1)[0].key].request_id == 2
+
+
+def test_a_crash_while_waiting_to_post_again_makes_nothing_unknown(sender, service, enter):
+    """A request that was surely not processed holds no claim while it waits."""
+    witness = enter(9)
+    service.script = [failing(ThrottledError("429", retry_after=0.5))]
+    send = sender(concurrency=1)
+    thread = threading.Thread(target=send.run, args=([people(10)],))
+    thread.start()
+    while not service.requests:
+        time.sleep(0.005)
+    time.sleep(0.2)
+    waiting = states(witness, people(10))
+    thread.join()
+    assert (waiting, counts(send.tally)) == ({NOT_SENT: 10}, {"accepted": 10})
+
+
+def test_what_is_unknown_stays_unknown_when_sending_it_again_is_refused(sender, service, enter):
+    """The policy that resends loses no knowledge: a refused second request leaves the first one unknown."""
+    request_id = hold(enter(1), people(10), UNKNOWN)
+    service.script = [failing(RefusedError("403", status=403))]
+    send = sender(enter(2), resend_unknown=True, concurrency=1)
+    send.run([people(15)])
+    assert (counts(send.tally), send.tally.unknown_requests) == ({"unknown": 10, "not_sent": 5}, [request_id])
+    assert states(enter(3), people(15)) == {UNKNOWN: 10, NOT_SENT: 5}
 
 
 def test_requests_are_paced(sender, service):

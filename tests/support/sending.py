@@ -8,7 +8,7 @@ from collections import Counter
 from decimal import Decimal
 
 from airflow_provider_sms.sending.backlog import Outgoing
-from airflow_provider_sms.sending.ledger import Claimant
+from airflow_provider_sms.sending.claims import Claimant
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 
 

@@ -1,0 +1,89 @@
+"""The words of the ledger: who claims what, who holds what, and what became of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+CLAIMED = "claimed"
+ACCEPTED = "accepted"
+UNKNOWN = "unknown"
+NOT_SENT = "not_sent"
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who claims: one try of one task instance.
+
+    :param map_index: index of a mapped task, -1 for one that is not mapped.
+    """
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int
+    try_number: int
+    host: str
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The request that holds a message.
+
+    :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
+    :param mine: whether this try made the request.
+    """
+
+    request_id: int
+    state: str
+    mine: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """The messages of one request to be.
+
+    :param keys: message keys, 16 bytes each, without repeats.
+    :param destinations: digits with country code, one for each key; None for a group.
+    :param take_over: for keys that an unknown request holds and that are to be sent again, the id of that request.
+    """
+
+    keys: Sequence[bytes]
+    destinations: Sequence[str | None]
+    take_over: Mapping[bytes, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What came of claiming a chunk.
+
+    :param request_id: the new request; None when every key was somebody else's.
+    :param won: the positions in the chunk that may be POSTed under this claim, in order.
+    """
+
+    request_id: int | None
+    won: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a request.
+
+    :param state: ``accepted``, ``unknown`` or ``not_sent``.
+    :param reason: why, for the two latter; no number, text or token.
+    :param response: the body of the answer as received, JSON.
+    """
+
+    request_id: int
+    state: str
+    http_status: int | None = None
+    event_id: int | None = None
+    messages: int | None = None
+    parts: int | None = None
+    cost: str | None = None
+    reason: str | None = None
+    response: str | None = None

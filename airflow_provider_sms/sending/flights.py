@@ -1,0 +1,39 @@
+"""What the sender keeps of a request, from its messages to its claim."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow_provider_sms.sending.backlog import Outgoing
+
+
+@dataclass(slots=True)
+class Batch:
+    """The messages of one request.
+
+    :param take_over: the unknown requests that are to give theirs up.
+    :param attempt: how often they were posted.
+    :param due: when they may be posted again, seconds since the epoch.
+    """
+
+    messages: Sequence[Outgoing]
+    take_over: Mapping[bytes, int]
+    attempt: int = 0
+    due: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Flight:
+    """A claimed batch on its way."""
+
+    request_id: int
+    batch: Batch
+    deadline: float
+
+
+class Stale(Exception):  # noqa: N818  # a word from one thread to another, not an error
+    """The claim's deadline is too near to post under it."""

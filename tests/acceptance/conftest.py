@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from contextlib import closing
+
+import pandas as pd
+import pytest
+
+DAG = """
+from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+with DAG("campaign", schedule=None):
+    BulkSmsOperator(
+        task_id="send",
+        source={source!r},
+        message="Hi {{first_name}}",
+        campaign="spring",
+        concurrency={concurrency},
+    )
+"""
+
+
+class Airflow:
+    """An Airflow home with one DAG, whose runs are processes of their own."""
+
+    def __init__(self, home, connection, ledger):
+        self.home = home
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith("AIRFLOW")},
+            "AIRFLOW_HOME": str(home),
+            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+            "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+            "AIRFLOW__SMS__LEDGER_PATH": str(ledger),
+            "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(connection),
+        }
+        self.processes = []
+
+    def start(self):
+        """Start a run of the DAG, in a process group of its own."""
+        log = (self.home / f"run-{len(self.processes)}.log").open("wb")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "airflow", "dags", "test", "campaign"],
+            env=self.environment,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        log.close()
+        self.processes.append(process)
+        return process
+
+    def kill(self):
+        """Kill every run that still lives, at once and with no chance to tidy up."""
+        for process in self.processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def log(self):
+        return (self.home / f"run-{len(self.processes) - 1}.log").read_text()
+
+    def summary(self):
+        """Read the last run's summary with Airflow's own means."""
+        code = (
+            "import json; from airflow.models.xcom import XComModel; from airflow.utils.session import create_session\n"
+            "from sqlalchemy import select\n"
+            "with create_session() as session:\n"
+            "    rows = session.scalars(select(XComModel).filter_by(dag_id='campaign', key='return_value')).all()\n"
+            "    value = max(rows, key=lambda row: row.timestamp).value\n"
+            "print(value if isinstance(value, str) else json.dumps(value))"
+        )
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Write a Parquet of that many people."""
+
+    def people(count):
+        frame = pd.DataFrame(
+            {
+                "destination": [str(27_820_000_000 + n) for n in range(count)],
+                "first_name": [f"Name{n}" for n in range(count)],
+            }
+        )
+        frame.to_parquet(tmp_path / "people.parquet")
+        return str(tmp_path / "people.parquet")
+
+    return people
+
+
+@pytest.fixture
+def airflow(airflow_home, sandbox, tmp_path):
+    """Make an Airflow with the campaign in it; all of them share one ledger."""
+    made = []
+    connection = {
+        "conn_type": "sms",
+        "host": sandbox.base_url,
+        "password": "sandbox-token-0123",
+        "extra": {"timeout": 2, "connect_timeout": 1},
+    }
+
+    def airflow(source, concurrency=4):
+        home = tmp_path / f"airflow-{len(made)}"
+        (home / "dags").mkdir(parents=True)
+        # A database that is migrated already: making another one takes seconds.
+        with (
+            closing(sqlite3.connect(airflow_home / "airflow.db")) as migrated,
+            closing(sqlite3.connect(home / "airflow.db")) as new,
+        ):
+            migrated.backup(new)
+        (home / "dags" / "campaign.py").write_text(DAG.format(source=source, concurrency=concurrency))
+        made.append(Airflow(home, connection, tmp_path / "ledger.db"))
+        return made[-1]
+
+    yield airflow
+    for each in made:
+        each.kill()
+
+
+@pytest.fixture
+def witnessed(sandbox):
+    """Count how often each person got each text."""
+    return lambda: Counter(sandbox.state.accepted_messages)

@@ -128,5 +128,4 @@ def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
 
 
 def _without_zeros(number: str) -> str:
-    number = number.rstrip("0").rstrip(".") if "." in number else number
-    return "0" if number == "-0" else number
+    return number.rstrip("0").rstrip(".") if "." in number else number

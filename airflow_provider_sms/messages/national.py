@@ -35,7 +35,7 @@ class Region:
     abroad: str
     """Pattern of what is dialled before a country code, for example ``00``."""
     trunk: str | None
-    """Digits before a national number, for example ``0``; None where they vary or there are none."""
+    """Pattern of what is written before a national number, for example ``0``; None where it is not just dropped."""
     trunks: str
     """Pattern of all that the parser may take off the start of a national number."""
     number: str
@@ -66,7 +66,7 @@ def find_region(name: str) -> Region:
         name=name,
         code=str(own.country_code),
         abroad=own.international_prefix,
-        trunk=trunk if trunk and trunk.isdecimal() else None,
+        trunk=None if own.national_prefix_transform_rule else trunk,
         trunks="|".join(trunks) or "[^0-9]",
         number=own.general_desc.national_number_pattern,
         mobile=(own.mobile and own.mobile.national_number_pattern) or "[^0-9]",
@@ -120,11 +120,9 @@ def _complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
     national = pc.if_else(without_code, numbers, None)
     national = pc.if_else(after_code, pc.utf8_slice_codeunits(numbers, len(region.code)), national)
     if region.trunk is not None:
-        after_trunk = pc.and_not(
-            pc.and_not(begin_with(f"{region.trunk}(?:{region.number})$"), whole),
-            coded,
-        )
-        national = pc.if_else(after_trunk, pc.utf8_slice_codeunits(numbers, len(region.trunk)), national)
+        dropped = pc.replace_substring_regex(numbers, f"^(?:{region.trunk})", "", max_replacements=1)
+        fits = pc.and_(pc.match_substring_regex(dropped, f"^(?:{region.number})$"), begin_with(region.trunk))
+        national = pc.if_else(pc.and_not(pc.and_not(fits, whole), coded), dropped, national)
     plain = pc.and_not(
         pc.is_in(pc.binary_length(national), pa.array(region.lengths, pa.int32())),
         begin_with(f"00|{region.abroad}"),

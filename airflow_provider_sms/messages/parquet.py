@@ -155,8 +155,7 @@ def _read_rows(part: _Part, schema: pa.Schema, batch_size: int) -> Iterator[pa.R
     names = [name for name in schema.names if name not in part.constants]
     with _opened(part.file) as parquet:
         for batch in parquet.iter_batches(batch_size, columns=names):
-            if batch.num_rows:
-                yield _in_schema(batch, part, schema)
+            yield _in_schema(batch, part, schema)
 
 
 def _in_schema(batch: pa.RecordBatch, part: _Part, schema: pa.Schema) -> pa.RecordBatch:

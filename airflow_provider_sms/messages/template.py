@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from string import Formatter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,7 +25,8 @@ class Template:
     """A text with places for the values of columns, in the syntax of :meth:`str.format`.
 
     A field is the exact name of a column, ``{a.b}`` that of the column ``a.b``, and may have a format, as in
-    ``{amount:.2f}``. Braces of the text itself are doubled. The text is in no repr and in no error.
+    ``{amount:.2f}``. Without one, a whole number reads as such, in a float column too: ``120``. Braces of the text
+    itself are doubled. The text is in no repr and in no error.
 
     :param text: the template; without fields everyone gets the same text.
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
@@ -122,12 +123,13 @@ def _parse(text: str) -> list[str | _Field]:
 
 def _has_text(kind: pa.DataType) -> bool:
     kind, types = value_type(kind), pa.types
-    checks = (is_text, is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
-    return any(check(kind) for check in (*checks, types.is_temporal))
+    numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
+    times = (types.is_date, types.is_time, types.is_timestamp, types.is_duration)
+    return any(check(kind) for check in (is_text, *numbers, *times))
 
 
 def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
-    """Write the values of a column, as Python's ``format`` does; each distinct one once."""
+    """Write the values of a column, each distinct one once."""
     written_by_arrow = is_text(column.type) or pa.types.is_integer(column.type)
     if pa.types.is_null(column.type) or (written_by_arrow and not field.spec):
         return column.cast(pa.string())
@@ -135,7 +137,7 @@ def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
     texts = []
     for index, value in enumerate(distinct.dictionary.to_pylist()):
         try:
-            texts.append(format(value, field.spec))
+            texts.append(_written(value, field.spec))
         except (TypeError, ValueError, OverflowError):
             row = first_row + pc.index(distinct.indices, index).as_py()
             # Python's own words may quote the value, which is somebody's.
@@ -144,6 +146,17 @@ def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
                 f"of type {column.type}, first in row {row}"
             ) from None
     return pa.array(texts, pa.string()).take(distinct.indices)
+
+
+def _written(value: Any, spec: str) -> str:
+    """Write a value as Python's ``format`` does, but without format a whole float as the integer that it was.
+
+    A null that appears in an integer column makes it float on its way through pandas. Nobody wants to read
+    "120.0 points", and a text that changes is another message: it would go out again.
+    """
+    if isinstance(value, float) and not spec and value.is_integer():
+        value = int(value)
+    return format(value, spec)
 
 
 def _as_python_has_it(column: pa.Array) -> pa.Array:

@@ -33,7 +33,7 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
         "parts": tally.parts,
         "cost": float(tally.cost),
         "remaining_balance": None if tally.remaining_balance is None else float(tally.remaining_balance),
-        "event_ids": [str(event_id) for event_id in tally.event_ids] if tally.requests <= tally.max_event_ids else [],
+        "event_ids": _event_ids(tally),
         "cost_breakdown": {
             network: {"cost": float(cost), "quantity": quantity}
             for network, (cost, quantity) in tally.cost_breakdown.items()
@@ -41,3 +41,10 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
         "error_report": dict(tally.error_report),
         "report": None,
     }
+
+
+def _event_ids(tally: Tally) -> list[str]:
+    """Give the event ids in request order; none where there are too many for an XCom."""
+    if tally.requests > tally.max_event_ids:
+        return []
+    return [str(event_id) for _, event_id in sorted(tally.event_ids.items())]

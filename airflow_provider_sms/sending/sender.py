@@ -132,7 +132,7 @@ class Sender:
     def _accepted(self, flight: Flight, response: SendResponse) -> None:
         submitted = len(flight.batch.messages)
         self._outcomes.append(accepted(flight.request_id, response))
-        self.tally.add_accepted(submitted, response)
+        self.tally.add_accepted(flight.request_id, submitted, response)
         if response.messages < submitted:
             log.warning(
                 "Request %d: the service took %d of %d messages; its reasons: %s",

@@ -23,7 +23,8 @@ class Tally:
     :param already_sent: held by a request that was accepted before this try met them.
     :param requests: posted by this try and accepted or unknown.
     :param partial: messages that the service left out of requests that it accepted.
-    :param max_event_ids: how many event ids are kept; None of them above it.
+    :param event_ids: by request.
+    :param max_event_ids: how many event ids are kept.
     """
 
     accepted: int = 0
@@ -36,7 +37,7 @@ class Tally:
     parts: int = 0
     cost: Decimal = Decimal(0)
     remaining_balance: Decimal | None = None
-    event_ids: list[int] = field(default_factory=list)
+    event_ids: dict[int, int] = field(default_factory=dict)
     cost_breakdown: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
     error_report: dict[str, int] = field(
         default_factory=lambda: {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0}
@@ -49,7 +50,7 @@ class Tally:
         """The messages that this try is done with."""
         return self.accepted + self.unknown + self.not_sent + self.duplicate + self.already_sent
 
-    def add_accepted(self, submitted: int, response: SendResponse) -> None:
+    def add_accepted(self, request_id: int, submitted: int, response: SendResponse) -> None:
         """Count a request that the service answered; it may have taken fewer messages than were submitted."""
         taken = min(submitted, response.messages)
         self.accepted += taken
@@ -60,7 +61,7 @@ class Tally:
         self.cost += response.cost
         self.remaining_balance = response.remaining_balance
         if self.requests <= self.max_event_ids:
-            self.event_ids.append(response.event_id)
+            self.event_ids[request_id] = response.event_id
         for line in response.cost_breakdown:
             cost, quantity = self.cost_breakdown.get(line.network, (Decimal(0), 0))
             self.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)

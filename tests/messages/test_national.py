@@ -29,9 +29,9 @@ def candidates(region, count):
             [example, example[:-1], example + digits(1), example[:3] + digits(len(example) - 3),
              digits(numbers.choice(region.lengths)), digits(numbers.randint(3, 16))]
         )  # fmt: skip
-        trunk = region.trunk or "0"
+        trunk = numbers.choice("0018")
         prefix = numbers.choice(
-            ["", "", trunk, region.code, region.code, region.code + trunk, "00" + region.code, "011"]
+            ["", "", trunk, region.code, region.code, region.code + trunk, f"00{region.code}", "011"]
         )
         yield prefix + national_number
 
@@ -49,17 +49,23 @@ def test_the_fast_way_reads_as_the_slow_one(name):
 
 @pytest.mark.parametrize("name", EVERY_REGION)
 def test_mobiles_of_every_region_are_completed(name):
-    """A region's own mobile number comes out right without its code, with it, and with the trunk digit before it."""
+    """A region's own mobile number comes out right with its code, without it, and as it is dialled there."""
     example = phonenumbers.example_number_for_type(name, phonenumbers.PhoneNumberType.MOBILE)
     if example is None:
         pytest.skip("the region has no mobile numbers")
     expected = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)[1:]
-    region, written = national.find_region(name), phonenumbers.national_significant_number(example)
-    forms = [written, expected, f"{region.trunk or ''}{written}"]
-    assert [expected] * 3 == national.complete(pa.array(forms), region)[0].to_pylist()
+    dialled = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.NATIONAL)
+    forms = [
+        expected,
+        phonenumbers.national_significant_number(example),
+        phonenumbers.normalize_digits_only(dialled),
+    ]
+    assert [expected] * 3 == national.complete(pa.array(forms), national.find_region(name))[0].to_pylist()
 
 
 def test_most_numbers_go_the_fast_way():
     """The common forms of a country with a plain numbering plan do not wait for the parser."""
+    german = national._complete_plain(pa.array(["4915112345678"]), national.find_region("DE")).to_pylist()
+    assert german == ["4915112345678"]
     forms = pa.array(["821234567", "0821234567", "27821234567"])
     assert national._complete_plain(forms, national.find_region("ZA")).to_pylist() == ["27821234567"] * 3

@@ -105,7 +105,7 @@ def test_formats(spec, values, text):
         (pa.array([5]), "5"),
         (pa.array([2**64 - 1], pa.uint64()), "18446744073709551615"),
         (pa.array([1.5]), "1.5"),
-        (pa.array([120.0]), "120.0"),
+        (pa.array([1e-7]), "1e-07"),
         (pa.array([0.1], pa.float32()), "0.1"),
         (pa.array([Decimal("1.50")]), "1.50"),
         (pa.array([True]), "True"),
@@ -123,12 +123,22 @@ def test_formats(spec, values, text):
     ids=lambda value: str(getattr(value, "type", "")),
 )
 def test_values_read_as_python_writes_them(column, text):
-    """Without a format, a value reads as Python's str writes it, whatever the width and unit that it is stored in."""
+    """Without a format, a value reads as Python writes it, whatever the width and unit that it is stored in."""
     template = Template("{x}")
     template.check(pa.schema([("x", column.type)]))
     assert [text, text] == template.render(
         pa.RecordBatch.from_arrays([column.take(pa.array([0, 0]))], ["x"])
     ).to_pylist()
+
+
+def test_an_integer_column_that_became_float():
+    """A null that appears in an integer column makes it float; the texts, and with them the keys, stay."""
+    points = [120, None, 0, -5, 2**53]
+    expected = ["120 points", None, "0 points", "-5 points", f"{2**53} points"]
+    assert expected == rendered("{x} points", x=pa.array(points))
+    assert expected == rendered("{x} points", x=pa.array(points, pa.float64()))
+    assert rendered("{x} points", x=[-0.0, 0.5]) == ["0 points", "0.5 points"]
+    assert rendered("{x:.1f} points", x=[120.0]) == ["120.0 points"]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed
 def test_the_summary_has_the_documented_shape():
     """Names and types of the summary are a contract with whoever reads the XCom."""
     tally = Tally()
-    tally.add_accepted(100, answer(12_345_678_901, 100))
+    tally.add_accepted(1, 100, answer(12_345_678_901, 100))
     summary = summarise("c", 105, 5, tally)
     assert json.loads(json.dumps(summary)) == {
         "campaign": "c",
@@ -41,18 +41,18 @@ def test_the_summary_has_the_documented_shape():
 def test_rows_are_the_sum_of_the_counts_whenever_sending_ended():
     """What nothing accounts for was not sent."""
     tally = Tally(unknown=10, duplicate=2, already_sent=5)
-    tally.add_accepted(20, answer(1, 17, left_out=3))
+    tally.add_accepted(1, 20, answer(1, 17, left_out=3))
     summary = summarise("c", 100, 4, tally)
     assert (summary["not_sent"], sum(summary[name] for name in COUNTS)) == (62, 100)
 
 
 def test_above_the_limit_there_are_no_event_ids():
-    """The summary's size does not grow with the send."""
+    """The summary's size does not grow with the send; what it has is in request order, not in that of the answers."""
     tally = Tally(max_event_ids=3)
     for number in range(3):
-        tally.add_accepted(1, answer(number, 1))
-    assert summarise("c", 3, 0, tally)["event_ids"] == ["0", "1", "2"]
-    tally.add_accepted(1, answer(3, 1))
+        tally.add_accepted(9 - number, 1, answer(number, 1))
+    assert summarise("c", 3, 0, tally)["event_ids"] == ["2", "1", "0"]
+    tally.add_accepted(3, 1, answer(3, 1))
     assert summarise("c", 4, 0, tally)["event_ids"] == []
 
 
@@ -66,7 +66,7 @@ def test_costs_are_added_exactly():
     response = parse_send_response(body)
     assert response.cost_breakdown == (NetworkCost("Local", Decimal("0.1"), 1),)
     for _ in range(10):
-        tally.add_accepted(1, response)
+        tally.add_accepted(1, 1, response)
     summary = summarise("c", 10, 0, tally)
     assert (summary["cost"], summary["cost_breakdown"]) == (1.0, {"Local": {"cost": 1.0, "quantity": 10}})
 
@@ -80,7 +80,7 @@ def test_error_reports_are_added_with_counters_nobody_foresaw():
         b' "Faults": [{"rawDestination": "27821234567"}]}}'
     )
     for _ in range(2):
-        tally.add_accepted(9, parse_send_response(body))
+        tally.add_accepted(1, 9, parse_send_response(body))
     assert summarise("c", 18, 0, tally)["error_report"] == {
         "NoNetwork": 2,
         "Duplicates": 0,
@@ -94,5 +94,5 @@ def test_the_balance_is_the_last_one_seen():
     """The remaining balance is that of the last answer; without one there is none."""
     tally = Tally()
     assert summarise("c", 0, 0, tally)["remaining_balance"] is None
-    tally.add_accepted(1, answer(1, 1))
+    tally.add_accepted(1, 1, answer(1, 1))
     assert summarise("c", 1, 0, tally)["remaining_balance"] == 1000.0

@@ -122,7 +122,7 @@ def _complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
     if region.trunk is not None:
         dropped = pc.replace_substring_regex(numbers, f"^(?:{region.trunk})", "", max_replacements=1)
         fits = pc.and_(pc.match_substring_regex(dropped, f"^(?:{region.number})$"), begin_with(region.trunk))
-        national = pc.if_else(pc.and_not(pc.and_not(fits, whole), coded), dropped, national)
+        national = pc.if_else(pc.and_not(fits, coded), dropped, national)
     plain = pc.and_not(
         pc.is_in(pc.binary_length(national), pa.array(region.lengths, pa.int32())),
         begin_with(f"00|{region.abroad}"),

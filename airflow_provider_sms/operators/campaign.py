@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.sending.backlog import Outgoing
     from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.ledger import CampaignLedger
@@ -82,6 +83,13 @@ class CampaignOperator(BaseOperator):
         if self.send_options is not None and not isinstance(self.send_options, dict):
             raise InputError("send_options must be a dict of the service's Send Options, or None")
 
+    def get_settings(self) -> ClientSettings:
+        """Read the connection.
+
+        :raises InputError: names the field that is missing or wrong.
+        """
+        return SmsHook(self.sms_conn_id).get_settings()
+
     def raise_for(self, error: Exception) -> None:
         """Raise an error of ours as Airflow's: without retries where none could help."""
         raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from error
@@ -89,6 +97,7 @@ class CampaignOperator(BaseOperator):
     def deliver(
         self,
         context: Context,
+        settings: ClientSettings,
         blocks: Iterable[Sequence[Outgoing]],
         post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
         *,
@@ -100,6 +109,7 @@ class CampaignOperator(BaseOperator):
     ) -> None:
         """Send, with the ledger, and raise unless every message was accepted now or before.
 
+        :param settings: of the client.
         :param post: posts one request.
         :param total: messages in all.
         :param kind: ``bulk`` or ``group``.
@@ -114,7 +124,6 @@ class CampaignOperator(BaseOperator):
         from airflow_provider_sms.sending.shield import run_shielded
 
         stop = self._stop = threading.Event()
-        settings = SmsHook(self.sms_conn_id).get_settings()
         with (
             settings.client(pool_size=options.concurrency) as client,
             closing(_open_ledger()) as store,

@@ -6,6 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+from airflow.providers.common.compat.sdk import AirflowException, ObjectStoragePath
+
+from airflow_provider_sms.exceptions import InputError
+
 
 class Rows:
     """Wraps rows so that their text form shows only how many there are.
@@ -39,6 +43,20 @@ def shielded_source(value: Any) -> Any:
     if isinstance(value, (list, tuple)) and all(_names_rows(item) for item in value) and value:
         return value
     return Rows(value)
+
+
+def located(source: Any) -> Any:
+    """Give what :func:`open_source` takes: URIs as paths that know their Airflow connection."""
+    if isinstance(source, Rows):
+        return source.data
+    if isinstance(source, str) and "://" in source:
+        try:
+            return ObjectStoragePath(source)
+        except (ValueError, AirflowException) as error:
+            raise InputError(f"source: {source!r} cannot be opened: {error}") from error
+    if isinstance(source, (list, tuple)):
+        return [located(item) for item in source]
+    return source
 
 
 def _names_rows(value: Any) -> bool:

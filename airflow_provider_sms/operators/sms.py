@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow.providers.common.compat.sdk import AirflowException, ObjectStoragePath
-
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.operators.campaign import CampaignOperator, responses_of
-from airflow_provider_sms.operators.rows import Rows, shielded_source
+from airflow_provider_sms.operators.rows import located, shielded_source
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -143,7 +141,7 @@ class BulkSmsOperator(CampaignOperator):
         :raises AirflowException: where it could.
         """
         from airflow_provider_sms.sending.options import SendingOptions
-        from airflow_provider_sms.sending.report import summarise
+        from airflow_provider_sms.sending.report import one_line, summarise
         from airflow_provider_sms.sending.table import (
             CheckedTable,
             check_table,
@@ -160,6 +158,7 @@ class BulkSmsOperator(CampaignOperator):
 
         try:
             self.check_arguments()
+            settings = None if self.dry_run_only else self.get_settings()
             source, preparation = self._open()
             self.log.info("Checking every row of %s", source.describe())
             check_table(source, preparation, table)
@@ -169,7 +168,7 @@ class BulkSmsOperator(CampaignOperator):
             self.raise_for(error)
         if table.invalid:
             self.log.warning("Left out: %s", table.explain())
-        if self.dry_run_only:
+        if settings is None:
             self.log.info("Nothing is sent in a dry run: %d messages are ready", table.rows - table.invalid)
             return summary()
 
@@ -180,11 +179,12 @@ class BulkSmsOperator(CampaignOperator):
         def finish(ledger: CampaignLedger) -> None:
             self.push(context, "responses", responses_of(ledger, self.max_xcom_responses))
             self.push(context, "return_value", summary())
-            self._log_summary(summary())
+            self.log.info("%s", one_line(summary()))
 
         try:
             self.deliver(
                 context,
+                settings,
                 outgoing_blocks(source, preparation, table),
                 post,
                 total=table.rows - table.invalid,
@@ -199,6 +199,7 @@ class BulkSmsOperator(CampaignOperator):
                 finish=finish,
             )
         except SmsError as error:
+            self.push(context, "return_value", summary())
             self.raise_for(error)
         return summary()
 
@@ -213,29 +214,7 @@ class BulkSmsOperator(CampaignOperator):
             default_region=self.default_region,
             key_columns=self.key_columns,
         )
-        return open_source(_located(self.source)), preparation
-
-    def _log_summary(self, summary: dict[str, Any]) -> None:
-        self.log.info(
-            "Campaign %s: %s; %d requests, %d parts, cost %s",
-            summary["campaign"],
-            ", ".join(
-                f"{name} {summary[name]}"
-                for name in (
-                    "rows",
-                    "accepted",
-                    "unknown",
-                    "not_sent",
-                    "invalid",
-                    "duplicate",
-                    "suppressed",
-                    "already_sent",
-                )
-            ),
-            summary["requests"],
-            summary["parts"],
-            summary["cost"],
-        )
+        return open_source(located(self.source)), preparation
 
 
 class GroupSmsOperator(CampaignOperator):
@@ -301,6 +280,7 @@ class GroupSmsOperator(CampaignOperator):
             tally = Tally()
             self.deliver(
                 context,
+                self.get_settings(),
                 [[Outgoing(key, None, self.message)]],
                 post,
                 total=1,
@@ -322,17 +302,3 @@ class GroupSmsOperator(CampaignOperator):
         if not isinstance(self.message, str) or not self.message.strip():
             raise InputError("message must be a text that is not empty")
         return groups
-
-
-def _located(source: Any) -> Any:
-    """Give what :func:`open_source` takes: URIs as paths that know their Airflow connection."""
-    if isinstance(source, Rows):
-        return source.data
-    if isinstance(source, str) and "://" in source:
-        try:
-            return ObjectStoragePath(source)
-        except (ValueError, AirflowException) as error:
-            raise InputError(f"source: {source!r} cannot be opened: {error}") from error
-    if isinstance(source, (list, tuple)):
-        return [_located(item) for item in source]
-    return source

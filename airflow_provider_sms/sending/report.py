@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.tally import Tally
 
 
+COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
+"""What can become of a row; the counts add up to ``rows``."""
+
+
 def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str, Any]:
     """Give the summary of one try.
 
@@ -41,6 +45,15 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
         "error_report": dict(tally.error_report),
         "report": None,
     }
+
+
+def one_line(summary: dict[str, Any]) -> str:
+    """Give the summary as a line for the log."""
+    counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
+    return (
+        f"Campaign {summary['campaign']}: {counts}; "
+        f"{summary['requests']} requests, {summary['parts']} parts, cost {summary['cost']}"
+    )
 
 
 def _event_ids(tally: Tally) -> list[str]:

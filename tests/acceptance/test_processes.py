@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
+from airflow_provider_sms.sending.report import COUNTS
 
 
 def wait_until(condition, process):

@@ -36,6 +36,10 @@ def candidates(region, count):
         yield prefix + national_number
 
 
+def mobile_of(name):
+    return phonenumbers.example_number_for_type(name, phonenumbers.PhoneNumberType.MOBILE)
+
+
 @pytest.mark.parametrize("name", EVERY_REGION)
 def test_the_fast_way_reads_as_the_slow_one(name):
     """What is completed a column at a time is what reading number by number gives, for every region's plan."""
@@ -47,12 +51,10 @@ def test_the_fast_way_reads_as_the_slow_one(name):
     assert read == plain
 
 
-@pytest.mark.parametrize("name", EVERY_REGION)
+@pytest.mark.parametrize("name", [name for name in EVERY_REGION if mobile_of(name)])
 def test_mobiles_of_every_region_are_completed(name):
     """A region's own mobile number comes out right with its code, without it, and as it is dialled there."""
-    example = phonenumbers.example_number_for_type(name, phonenumbers.PhoneNumberType.MOBILE)
-    if example is None:
-        pytest.skip("the region has no mobile numbers")
+    example = mobile_of(name)
     expected = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)[1:]
     dialled = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.NATIONAL)
     forms = [
@@ -61,6 +63,13 @@ def test_mobiles_of_every_region_are_completed(name):
         phonenumbers.normalize_digits_only(dialled),
     ]
     assert [expected] * 3 == national.complete(pa.array(forms), national.find_region(name))[0].to_pylist()
+
+
+def test_what_the_parser_drops_after_a_country_code():
+    """Digits that the parser may drop after a country code, such as 90 in Brazil, are left to it."""
+    numbers, region = pa.array(["5590999413606"]), national.find_region("BR")
+    assert national._complete_plain(numbers, region).to_pylist() == [None]
+    assert national.complete(numbers, region)[0].to_pylist() == ["55999413606"]
 
 
 def test_most_numbers_go_the_fast_way():

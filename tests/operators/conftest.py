@@ -8,8 +8,6 @@ from support.airflow import run_task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
-COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
-
 
 def numbers(count):
     return [str(27_820_000_000 + n) for n in range(count)]

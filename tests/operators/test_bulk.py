@@ -14,8 +14,7 @@ import pytest
 from support.airflow import run_task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
-
-COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
+from airflow_provider_sms.sending.report import COUNTS
 
 
 def counts(ran):
@@ -147,6 +146,22 @@ def test_a_wrong_token_fails_at_once_and_is_shown_nowhere(send, people, sandbox,
     assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"not_sent": 300})
     assert "wrong-token-4711" not in f"{ran.log}{ran.xcoms}{ran.rendered}"
     assert "401" in ran.log
+
+
+def test_a_missing_token_is_named_before_the_table_is_read(send, sandbox, sms_default):
+    """A connection that cannot work fails at once, with a summary that says that nothing was sent."""
+    sms_default(password=None)
+    ran = send("nowhere.parquet", retries=2)
+    assert (ran.state, ran.tries, counts(ran), sends(sandbox)) == ("failed", 1, {}, [])
+    assert "'sms_default' has no password: put the bearer token there" in ran.log
+
+
+def test_a_ledger_that_cannot_be_opened_sends_nothing(send, people, sandbox, ledger_path):
+    """Without a durable ledger not one request goes out, and the summary says so; Airflow may retry."""
+    ledger_path.write_text("this is no database, and long enough to be seen as none" * 20)
+    ran = send(people(150), retries=1)
+    assert (ran.state, ran.tries, counts(ran), sends(sandbox)) == ("failed", 2, {"not_sent": 150}, [])
+    assert "The ledger cannot be" in ran.log
 
 
 def test_too_little_credit_stops_and_can_be_retried(send, people, sandbox, witnessed):

@@ -5,11 +5,9 @@ from decimal import Decimal
 
 from support.sending import answer
 
-from airflow_provider_sms.sending.report import summarise
+from airflow_provider_sms.sending.report import COUNTS, summarise
 from airflow_provider_sms.sending.tally import Tally
 from airflow_provider_sms.service.responses import NetworkCost, parse_send_response
-
-COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
 
 
 def test_the_summary_has_the_documented_shape():

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+DAGS = Path(__file__).parents[2] / "dags"
+EXAMPLES = sorted(DAGS.glob("*.py"))
+
+
+def test_every_example_loads(bag):
+    """Airflow loads each example without an error, by the name of its file."""
+    assert bag.import_errors == {}
+    assert {path.stem for path in EXAMPLES} == set(bag.dags)
+
+
+def test_every_example_explains_itself_and_waits_to_be_triggered(bag):
+    """An example has words for the web page and tags, and never starts by itself."""
+    for dag in bag.dags.values():
+        assert dag.doc_md
+        assert {"example", "sms"} == set(dag.tags)
+        assert not dag.timetable.can_be_scheduled
+
+
+def test_loading_an_example_imports_nothing_heavy():
+    """Airflow loads DAG files every few seconds: pandas, pyarrow and fastapi wait until a task runs."""
+    program = (
+        "import runpy, sys\n"
+        f"for path in {[str(path) for path in EXAMPLES]}: runpy.run_path(path)\n"
+        "print('heavy:', sorted({'pandas', 'pyarrow', 'fastapi', 'phonenumbers'} & set(sys.modules)))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert loaded.stdout.splitlines()[-1] == "heavy: []"
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_the_parts_for_the_documentation_are_marked(path):
+    """Every START has its END after it, under the same name, and no name is used twice."""
+    marks = re.findall(r"# \[(START|END) (howto_\w+)\]", path.read_text())
+    names = [name for kind, name in marks if kind == "START"]
+    assert names
+    assert [(kind, name) for name in names for kind in ("START", "END")] == marks
+    assert len(set(names)) == len(names)
+
+
+def test_the_campaign_texts_each_person_once(run_dag, sandbox):
+    """Of 1,050 untidy rows all that can be texted are, each once, in requests of 100; the staff comes last."""
+    import pendulum
+
+    ran = run_dag("example_sms_campaign", pendulum.datetime(2026, 1, 5))
+    summary = ran.xcoms["text_customers"]["return_value"]
+    counts = ("rows", "accepted", "invalid", "duplicate", "unknown", "not_sent", "already_sent", "requests")
+    assert ran.state == "success"
+    assert tuple(summary[name] for name in counts) == (1050, 1018, 20, 12, 0, 0, 0, 11)
+    assert summary["campaign"] == "example_sms_campaign.2026-01-05"
+    assert len(ran.xcoms["text_customers"]["responses"]) == 11
+    assert ran.xcoms["wait_for_credit"]["return_value"] == {"balance": 100_000.0, "post_paid": False}
+    assert ran.xcoms["text_staff"]["return_value"]["Messages"] == 5
+    kinds = [message.kind for message in sandbox.state.accepted]
+    assert kinds == ["bulk"] * 1018 + ["group"] * 5
+    assert max(Counter(message.destination for message in sandbox.state.accepted).values()) == 1
+
+
+def test_the_campaign_of_a_day_texts_nobody_twice(run_dag, sandbox):
+    """A second run on the same day posts nothing; that of the next day is a campaign of its own."""
+    import pendulum
+
+    morning, evening = pendulum.datetime(2026, 1, 6, 8), pendulum.datetime(2026, 1, 6, 18)
+    run_dag("example_sms_campaign", morning)
+    assert len(sandbox.state.accepted) == 1023
+    again = run_dag("example_sms_campaign", evening)
+    summary = again.xcoms["text_customers"]["return_value"]
+    assert (again.state, summary["accepted"], summary["already_sent"]) == ("success", 0, 1030)
+    assert len(sandbox.state.accepted) == 1023
+    run_dag("example_sms_campaign", evening.add(days=1))
+    assert len(sandbox.state.accepted) == 2 * 1023
+
+
+def test_a_run_without_logical_date_is_of_the_day_it_is_due(run_dag):
+    """Runs that are triggered by hand may have no logical date: the campaign is named all the same."""
+    ran = run_dag("example_sms_campaign", None)
+    assert ran.state == "success"
+    campaign = ran.xcoms["text_customers"]["return_value"]["campaign"]
+    assert re.fullmatch(r"example_sms_campaign\.\d{4}-\d\d-\d\d", campaign)
+
+
+def test_the_dataframe_example_reminds_once_of_each_invoice(run_dag, sandbox):
+    """Rows that a task returns are texted with formatted values, and never again, whatever the day."""
+    import pendulum
+
+    ran = run_dag("example_sms_from_dataframe", pendulum.datetime(2026, 1, 13))
+    assert (ran.state, ran.xcoms["remind"]["return_value"]["accepted"]) == ("success", 3)
+    assert {
+        ("27820000001", "Thandeka, invoice INV-1041 of R1,250.50 was due on 05 January. Paid already? Thank you."),
+        ("27830000002", "Pieter, invoice INV-1042 of R89.90 was due on 09 January. Paid already? Thank you."),
+        ("27840000003", "Naledi, invoice INV-1057 of R12,400.00 was due on 12 January. Paid already? Thank you."),
+    } == set(sandbox.state.accepted_messages)
+    again = run_dag("example_sms_from_dataframe", pendulum.datetime(2026, 1, 14))
+    assert (again.state, again.xcoms["remind"]["return_value"]["already_sent"]) == ("success", 3)
+    assert len(sandbox.state.accepted) == 3
+
+
+def test_the_dataframe_example_logs_no_number(run_dag, capfd, caplog):
+    """Airflow logs what a task returns unless it is told not to: the numbers must not get there."""
+    import pendulum
+
+    run_dag("example_sms_from_dataframe", pendulum.datetime(2026, 1, 15))
+    captured = capfd.readouterr()
+    said = captured.out + captured.err + caplog.text
+    assert "INFO" in said.upper()
+    for number in ("082 000 0001", "+27 83 000 0002", "27840000003", "27820000001", "27830000002"):
+        assert number not in said

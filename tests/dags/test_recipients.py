@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+DATA = Path(__file__).parents[2] / "dags" / "data"
+
+
+@pytest.fixture(scope="module")
+def generator():
+    spec = importlib.util.spec_from_file_location("make_recipients", DATA / "make_recipients.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_file_holds_what_the_program_makes(generator):
+    """The table beside the program is the one that it makes: nobody has to trust a binary file."""
+    table = pq.read_table(DATA / "recipients.parquet")
+    assert table.schema == generator.SCHEMA
+    assert generator.make_rows() == table.to_pylist()
+
+
+def test_the_file_is_small(generator):
+    """A clone of the project stays small."""
+    assert generator.PATH.stat().st_size < 100_000
+
+
+def test_the_numbers_are_written_in_every_way(generator):
+    """The example is about untidy tables: each way to write a number that the program knows is in the file."""
+    written = {row["destination"] for row in generator.make_rows()}
+    assert {*generator.UNUSABLE} <= written
+    for mark in ("+27 ", "(0)", "+44", "0044", "+1 (", "\u00a0", ".0", "  0", ".000."):
+        assert any(mark in (number or "") for number in written), mark
+
+
+def test_every_other_row_can_be_texted_and_is_another_person_or_a_repeat(generator):
+    """The table's own account of itself: people, repeats, and rows that nobody can text."""
+    from airflow_provider_sms.messages.prepare import Preparation
+
+    preparation = Preparation(message="Hi {first_name}", content_column=None, default_region="ZA")
+    (batch,) = pq.read_table(generator.PATH).combine_chunks().to_batches()
+    prepared = preparation.prepare(batch, 0)
+    assert len(generator.UNUSABLE) + generator.NAMELESS == len(prepared.rejected)
+    assert len(prepared.rows) == generator.PEOPLE + generator.REPEATS
+    assert generator.PEOPLE == len(set(prepared.keys)) == len(set(prepared.destinations))

@@ -1,0 +1,27 @@
+PYTHON ?= python3
+
+.PHONY: help env demo test clean
+
+help:
+	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
+	@echo "make test    run everything that CI runs"
+	@echo "make env     only make .venv, with all that these need"
+	@echo "make clean   remove .venv and all that was made here"
+
+env: .venv/.installed
+
+.venv/.installed: pyproject.toml constraints.txt
+	@echo "Installing Airflow and this package into .venv ..."
+	@$(PYTHON) -m venv .venv
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: env
+	@.venv/bin/python -m demo
+
+test: env
+	@./.ci/test
+
+clean:
+	rm -rf .venv .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	find . -name __pycache__ -prune -exec rm -rf {} +

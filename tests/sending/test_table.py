@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_sms.exceptions import ColumnError, InvalidRowsError, SourceError
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.sending.table import CheckedTable, check_table, outgoing_blocks, require_sendable
+
+
+class Changing:
+    """A source that is another table each time it is read."""
+
+    def __init__(self, *versions):
+        self.schema = versions[0].schema
+        self._versions = list(versions)
+
+    def batches(self, columns=None, batch_size=10_000):
+        return iter(self._versions.pop(0).to_batches())
+
+
+def table_of(*destinations):
+    return pa.table({"destination": pa.array(destinations, pa.string())})
+
+
+def checked(source, **how):
+    table = CheckedTable()
+    check_table(source, Preparation("Hi", None, **how), table)
+    return table
+
+
+def test_every_row_is_looked_at():
+    """Rows, invalid rows and their reasons are counted over all batches."""
+    table = checked(open_source(table_of(*["27820000000"] * 25_000, None, "x", None)))
+    assert (table.rows, table.invalid, sum(table.reasons.values())) == (25_003, 3, 3)
+    assert [example.row for example in table.examples] == [25_000, 25_001, 25_002]
+
+
+def test_few_of_many_invalid_rows_are_kept():
+    """A table without one good row costs no memory: only the first are remembered."""
+    table = checked(open_source(table_of(*["x"] * 30_000)))
+    assert (table.invalid, len(table.examples)) == (30_000, 10)
+
+
+def test_the_explanation_masks_numbers():
+    """It says how many rows, why and which, and shows no number."""
+    table = checked(open_source(table_of("27820000000", "2782123456789012345")))
+    words = table.explain()
+    assert "1 of 2 rows cannot be texted" in words
+    assert "row 1, column destination" in words
+    assert ("2782123456789012345" in words, "2782*****45" in words) == (False, True)
+
+
+def test_a_missing_column_is_named_before_any_row_is_read():
+    """The error lists the columns that there are."""
+    with pytest.raises(ColumnError, match="phone"):
+        checked(open_source(pa.table({"phone": ["27820000000"]})))
+
+
+def test_invalid_rows_stop_everything_or_are_left_out():
+    """By default one invalid row is too many; asked for, invalid rows are left out, but not all of them."""
+    mixed, bad = checked(open_source(table_of("27820000000", None))), checked(open_source(table_of(None)))
+    with pytest.raises(InvalidRowsError, match="on_invalid='skip'"):
+        require_sendable(mixed, skip_invalid=False)
+    require_sendable(mixed, skip_invalid=True)
+    with pytest.raises(InvalidRowsError, match="no row is valid"):
+        require_sendable(bad, skip_invalid=True)
+
+
+def test_blocks_are_the_valid_rows():
+    """What is sent are the rows that were found valid, in source order."""
+    source, preparation = open_source(table_of("27820000000", None, "27820000001")), Preparation("Hi", None)
+    blocks = list(outgoing_blocks(source, preparation, checked(source)))
+    assert [(m.destination, m.content) for block in blocks for m in block] == [
+        ("27820000000", "Hi"),
+        ("27820000001", "Hi"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        table_of("27820000000", "27820000001", "27820000002"),
+        table_of("27820000000", None),
+        table_of("27820000000"),
+    ],
+    ids=["more rows", "other invalid rows", "fewer rows"],
+)
+def test_a_source_that_changes_after_the_check_stops_the_send(later):
+    """Rows that nobody has checked are not sent."""
+    source, preparation = Changing(table_of("27820000000", "27820000001"), later), Preparation("Hi", None)
+    table = checked(source)
+    with pytest.raises(SourceError, match="has changed since it was checked"):
+        list(outgoing_blocks(source, preparation, table))

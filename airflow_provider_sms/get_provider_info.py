@@ -48,6 +48,22 @@ def get_provider_info() -> dict[str, Any]:
             "sms": {
                 "description": "Settings of airflow-provider-sms.",
                 "options": {
+                    "ledger_conn_id": {
+                        "description": "Airflow connection to the PostgreSQL database that holds the ledger, for tasks "
+                        "that run on several machines. Empty: a file of this machine.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "sms_ledger",
+                        "default": "",
+                    },
+                    "allow_local_ledger": {
+                        "description": "Whether the ledger may be a file although the executor runs tasks on several "
+                        "machines: only where all of them share one local disk.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "True",
+                        "default": "False",
+                    },
                     "ledger_path": {
                         "description": "SQLite file of the ledger, which remembers who was texted. Empty: "
                         "``sms_ledger.db`` in AIRFLOW_HOME. It must be on a disk of this machine.",

@@ -67,3 +67,20 @@ def ledger_path(tmp_path, monkeypatch):
     path = tmp_path / "ledger.db"
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(path))
     return path
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A PostgreSQL server of this test session's own, on a socket in its own folder."""
+    from support.postgres import running_postgres
+
+    with running_postgres() as url:
+        yield url
+
+
+@pytest.fixture
+def postgres_url(postgres_server):
+    """An empty database of this test's own."""
+    from support.postgres import new_database
+
+    return new_database(postgres_server)

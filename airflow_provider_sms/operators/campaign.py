@@ -9,10 +9,9 @@ import threading
 import time
 import traceback
 from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator, conf
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.sms import SmsHook
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
     from airflow_provider_sms.sending.sender import Sender
-    from airflow_provider_sms.sending.store import Store
     from airflow_provider_sms.sending.tally import Tally
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
@@ -43,7 +41,8 @@ class CampaignOperator(BaseOperator):
     :param campaign: within it a message goes out at most once. None: one campaign for each task and DAG run.
         (templated)
     :param on_unknown: ``fail`` or ``resend``.
-    :param ledger_conn_id: None, the ledger of this machine. (templated)
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
+        else a file of this machine. (templated)
     """
 
     def __init__(
@@ -78,8 +77,6 @@ class CampaignOperator(BaseOperator):
             raise InputError(f"on_unknown must be one of {', '.join(ON_UNKNOWN)}, not {self.on_unknown!r}")
         if self.on_unknown == "ask":
             raise InputError("on_unknown='ask' is not available in this version: use 'fail' or 'resend'")
-        if self.ledger_conn_id is not None:
-            raise InputError("ledger_conn_id is not available in this version: the ledger is a file, [sms] ledger_path")
         if self.send_options is not None and not isinstance(self.send_options, dict):
             raise InputError("send_options must be a dict of the service's Send Options, or None")
 
@@ -118,6 +115,7 @@ class CampaignOperator(BaseOperator):
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
+        from airflow_provider_sms.operators.ledger import open_ledger
         from airflow_provider_sms.sending.ledger import CampaignLedger
         from airflow_provider_sms.sending.progress import Progress
         from airflow_provider_sms.sending.sender import Sender
@@ -126,7 +124,7 @@ class CampaignOperator(BaseOperator):
         stop = self._stop = threading.Event()
         with (
             settings.client(pool_size=options.concurrency) as client,
-            closing(_open_ledger()) as store,
+            closing(open_ledger(self.ledger_conn_id)) as store,
         ):
             ledger = CampaignLedger(store, self.campaign_name(context), _claimant(context), kind=kind)
             ledger.lapse()
@@ -137,6 +135,7 @@ class CampaignOperator(BaseOperator):
                 options=options,
                 stop=stop,
                 tally=tally,
+                clock=store.clock,
             )
             progress = Progress(total, time.monotonic)
 
@@ -176,14 +175,6 @@ def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, An
     if count > limit:
         return {"truncated": True, "requests": count}
     return [json.loads(body) for body in ledger.responses(limit)]
-
-
-def _open_ledger() -> Store:
-    from airflow_provider_sms.sending.store import open_sqlite
-
-    configured = conf.get("sms", "ledger_path", fallback="")
-    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
-    return open_sqlite(Path(configured or home / "sms_ledger.db").expanduser())
 
 
 def _claimant(context: Context) -> Claimant:

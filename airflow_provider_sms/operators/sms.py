@@ -58,7 +58,8 @@ class BulkSmsOperator(CampaignOperator):
     :param max_xcom_responses: above that many requests, XComs hold how many there were in place of each.
     :param report: None; a row-level report is not available yet. (templated)
     :param dry_run: check every row and send nothing.
-    :param ledger_conn_id: None, the ledger of this machine; another is not available yet. (templated)
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
+        else a file of this machine. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -232,7 +233,8 @@ class GroupSmsOperator(CampaignOperator):
         (templated)
     :param on_unknown: what becomes of a send whose answer was lost. ``fail``: the task fails, and it is not sent again;
         ``resend``: it is, at the risk of texting people twice; ``ask`` is not available yet.
-    :param ledger_conn_id: None, the ledger of this machine; another is not available yet. (templated)
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
+        else a file of this machine. (templated)
     """
 
     template_fields: Sequence[str] = (

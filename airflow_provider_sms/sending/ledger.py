@@ -14,7 +14,7 @@ request that they were taken from. A claim has a deadline; past it the request i
 
 from __future__ import annotations
 
-import time
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, func, insert, select, update
@@ -24,7 +24,8 @@ from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Clai
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult
     from sqlalchemy.sql.elements import ColumnElement
@@ -34,11 +35,6 @@ if TYPE_CHECKING:
 
 LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
 
-_LOOKUP_KEYS = 1000
-_HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM sms_message m "
-    "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = ? AND m.message_key IN"
-)
 _INT64_MAX = 2**63 - 1
 
 
@@ -51,7 +47,7 @@ class CampaignLedger:
     :param campaign_name: within it each message goes out at most once.
     :param who: this try.
     :param kind: ``bulk`` or ``group``.
-    :param clock: seconds since the epoch.
+    :param clock: seconds since the epoch; None for the store's.
     """
 
     def __init__(
@@ -61,16 +57,20 @@ class CampaignLedger:
         who: Claimant,
         *,
         kind: str = "bulk",
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
     ) -> None:
         self._store = store
         self._who = who
         self._kind = kind
-        self._clock = clock
-        with store.write() as connection:
+        self._clock = store.clock if clock is None else clock
+        self._lock = int.from_bytes(blake2b(campaign_name.encode(), digest_size=8).digest(), "big", signed=True)
+        with self._write() as connection:
             self._campaign_id = self._enter(connection, campaign_name)
-            row = connection.execute(insert(claimant).values({**_columns(who), "started_at": clock()}))
+            row = connection.execute(insert(claimant).values({**_columns(who), "started_at": self._clock()}))
             self._claimant_id: int = _new_id(row)
+
+    def _write(self) -> AbstractContextManager[Connection]:
+        return self._store.write(self._lock)
 
     def _enter(self, connection: Connection, name: str) -> int:
         found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
@@ -84,20 +84,21 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        found: dict[bytes, Holder] = {}
         with self._store.read() as connection:
-            for start in range(0, len(keys), _LOOKUP_KEYS):
-                found.update(self._holders(connection, keys[start : start + _LOOKUP_KEYS]))
-        return found
+            return self._holders(connection, keys)
 
-    def _holders(self, connection: Connection, keys: Sequence[bytes]) -> Iterable[tuple[bytes, Holder]]:
+    def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         now = self._clock()
-        # Written out: SQLAlchemy's IN costs more than the look-up itself.
-        marks = ",".join("?" * len(keys))
-        rows = connection.exec_driver_sql(f"{_HOLDERS} ({marks})", (self._campaign_id, *keys))
-        for key, request_id, state, deadline, claimant_id in rows:
-            seen = UNKNOWN if state == CLAIMED and deadline < now else state
-            yield key, Holder(request_id, seen, claimant_id == self._claimant_id)
+        return {
+            key: Holder(
+                request_id,
+                UNKNOWN if state == CLAIMED and deadline < now else state,
+                claimant_id == self._claimant_id,
+            )
+            for key, request_id, state, deadline, claimant_id in self._store.holders(
+                connection, self._campaign_id, keys
+            )
+        }
 
     def commit(
         self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), deadline: float = 0.0
@@ -110,7 +111,7 @@ class CampaignLedger:
         :returns: one claim for each chunk.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
-        with self._store.write() as connection:
+        with self._write() as connection:
             for outcome in outcomes:
                 self._record(connection, outcome)
             return [self._claim(connection, chunk, deadline) for chunk in chunks]
@@ -158,19 +159,13 @@ class CampaignLedger:
             )
         )
         request_id: int = _new_id(row)
-        inserted = connection.exec_driver_sql(
-            "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            [
-                (self._campaign_id, key, None if destination is None else int(destination), request_id)
-                for key, destination in zip(chunk.keys, chunk.destinations, strict=True)
-            ],
-        ).rowcount
+        destinations = [None if destination is None else int(destination) for destination in chunk.destinations]
+        inserted = self._store.insert_messages(connection, self._campaign_id, request_id, chunk.keys, destinations)
         if inserted == len(chunk.keys):
             return Claim(request_id, range(inserted))
         for key, unknown_id in chunk.take_over.items():
             self._take_over(connection, key, unknown_id, request_id)
-        holders = dict(self._holders(connection, chunk.keys))
+        holders = self._holders(connection, chunk.keys)
         won = [position for position, key in enumerate(chunk.keys) if holders[key].request_id == request_id]
         if not won:
             connection.execute(delete(request).where(request.c.id == request_id))
@@ -197,7 +192,7 @@ class CampaignLedger:
 
         :raises LedgerError: when it was not committed.
         """
-        with self._store.write() as connection:
+        with self._write() as connection:
             self._lapse(connection, request.c.campaign_id == self._campaign_id)
 
     def _lapse(self, connection: Connection, which: ColumnElement[bool]) -> None:

@@ -366,7 +366,6 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
         ({"on_unknown": "ask"}, "on_unknown='ask' is not available in this version"),
         ({"on_unknown": "retry"}, "on_unknown must be one of fail, ask, resend"),
         ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip'"),
-        ({"ledger_conn_id": "pg"}, "ledger_conn_id is not available in this version"),
         ({"report": "r.parquet"}, "report is not available in this version"),
         ({"chunk_size": 101}, "chunk_size must be 1 to 100"),
         ({"concurrency": 0}, "concurrency must be at least 1"),

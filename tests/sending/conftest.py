@@ -9,8 +9,9 @@ from support.sending import Clock, Service, claimant
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.options import SendingOptions
+from airflow_provider_sms.sending.postgres import open_postgres
 from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.store import open_sqlite
+from airflow_provider_sms.sending.sqlite import open_sqlite
 
 
 @pytest.fixture
@@ -23,11 +24,24 @@ def service():
     return Service()
 
 
+@pytest.fixture(params=["sqlite", "postgresql"])
+def open_store(request, tmp_path):
+    """Open this test's ledger, as another process would; in each kind of database."""
+    opened = []
+    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
+
+    def open_store():
+        opened.append(open_sqlite(tmp_path / "ledger.db") if url is None else open_postgres(url))
+        return opened[-1]
+
+    yield open_store
+    for each in opened:
+        each.close()
+
+
 @pytest.fixture
-def store(tmp_path):
-    store = open_sqlite(tmp_path / "ledger.db")
-    yield store
-    store.close()
+def store(open_store):
+    return open_store()
 
 
 @pytest.fixture

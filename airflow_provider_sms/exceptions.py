@@ -14,8 +14,9 @@
     │   ├── AuthenticationError         401
     │   ├── RefusedError                3xx and every other 4xx
     │   └── UnknownOutcomeError         it may have been processed: never resent by itself
-    └── LedgerError                  no durable claim can be made, so nothing is sent
-        └── LedgerVersionError          the ledger was written by a newer version
+    ├── LedgerError                  no durable claim can be made, so nothing is sent
+    │   └── LedgerVersionError          the ledger was written by a newer version
+    └── StoppedError                 the task was told to stop before anything was sent
 
 No message text, full number or token is in any of them.
 """
@@ -25,6 +26,11 @@ from __future__ import annotations
 
 class SmsError(Exception):
     """The root of the tree."""
+
+    may_have_been_sent: bool = False
+    """Whether the service may have processed the request that this is about."""
+    transient: bool = False
+    """Whether the same may succeed later without anyone changing anything."""
 
 
 class InputError(SmsError, ValueError):
@@ -55,11 +61,6 @@ class ServiceError(SmsError):
     :param code: the service's own error code, for example ``InsufficientCredits``; None where it gave none.
     :param retry_after: seconds that the service asked to wait (RFC 9110 section 10.2.3); None where it did not.
     """
-
-    may_have_been_sent: bool = False
-    """Whether the service may have processed the request."""
-    transient: bool = False
-    """Whether the same request may succeed later without anyone changing anything."""
 
     def __init__(
         self,
@@ -108,3 +109,9 @@ class LedgerError(SmsError):
 
 class LedgerVersionError(LedgerError):
     """The ledger was written by a newer version of this package."""
+
+
+class StoppedError(SmsError):
+    """The task was told to stop before anything was sent."""
+
+    transient = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-import threading
 import time
 import traceback
 from contextlib import closing
@@ -16,6 +15,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.failures import describe, failure, is_permanent
+from airflow_provider_sms.sending.stop import StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
-    from airflow_provider_sms.sending.sender import Sender
     from airflow_provider_sms.sending.tally import Tally
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
@@ -61,12 +60,11 @@ class CampaignOperator(BaseOperator):
         self.campaign = campaign
         self.on_unknown = on_unknown
         self.ledger_conn_id = ledger_conn_id
-        self._stop: threading.Event | None = None
+        self.stop_signal = StopSignal()
 
     def on_kill(self) -> None:
         """Claim nothing more; ``execute`` ends once what is in flight is recorded."""
-        if self._stop is not None:
-            self._stop.set()
+        self.stop_signal.set()
 
     def check_arguments(self) -> None:
         """Refuse arguments that cannot be obeyed.
@@ -77,6 +75,8 @@ class CampaignOperator(BaseOperator):
             raise InputError(f"on_unknown must be one of {', '.join(ON_UNKNOWN)}, not {self.on_unknown!r}")
         if self.on_unknown == "ask":
             raise InputError("on_unknown='ask' is not available in this version: use 'fail' or 'resend'")
+        if self.campaign is not None and not (isinstance(self.campaign, str) and self.campaign.strip()):
+            raise InputError("campaign must be a name that is not empty, or None for one of each task and DAG run")
         if self.send_options is not None and not isinstance(self.send_options, dict):
             raise InputError("send_options must be a dict of the service's Send Options, or None")
 
@@ -88,8 +88,9 @@ class CampaignOperator(BaseOperator):
         return SmsHook(self.sms_conn_id).get_settings()
 
     def raise_for(self, error: Exception) -> None:
-        """Raise an error of ours as Airflow's: without retries where none could help."""
-        raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from error
+        """Raise an error as Airflow's: without retries where none could help, without the words of a foreign one."""
+        cause = error if isinstance(error, SmsError) else None
+        raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from cause
 
     def deliver(
         self,
@@ -121,7 +122,7 @@ class CampaignOperator(BaseOperator):
         from airflow_provider_sms.sending.sender import Sender
         from airflow_provider_sms.sending.shield import run_shielded
 
-        stop = self._stop = threading.Event()
+        stop = self.stop_signal
         with (
             settings.client(pool_size=options.concurrency) as client,
             closing(open_ledger(self.ledger_conn_id)) as store,
@@ -135,7 +136,6 @@ class CampaignOperator(BaseOperator):
                 options=options,
                 stop=stop,
                 tally=tally,
-                clock=store.clock,
             )
             progress = Progress(total, time.monotonic)
 
@@ -143,17 +143,25 @@ class CampaignOperator(BaseOperator):
                 if line := progress.line(tally.settled):
                     self.log.info("%s", line)
 
-            shielded = run_shielded(lambda: sender.run(blocks), on_interrupt=stop.set, heartbeat=heartbeat)
-            self._log_unforeseen(sender)
+            try:
+                shielded = run_shielded(lambda: sender.run(blocks), on_interrupt=stop.set, heartbeat=heartbeat)
+            except BaseException:
+                # Whatever ended the wait, a sender that still runs must not go on claiming.
+                stop.set()
+                raise
+            self.log_unforeseen(sender.error)
             finish(ledger)
         if shielded.interruption is not None:
             raise shielded.interruption
-        failed = failure(tally, sender.error, stopped=stop.is_set(), resend_unknown=options.resend_unknown)
+        unsent = tally.settled < total or tally.not_sent > tally.partial
+        failed = failure(tally, sender.error, stopped=stop.is_set() and unsent, resend_unknown=options.resend_unknown)
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
+        if tally.settled != total:
+            raise AirflowFailException(f"The counts do not add up: {tally.settled} of {total}. Please report it")
 
-    def _log_unforeseen(self, sender: Sender) -> None:
-        error = sender.error
+    def log_unforeseen(self, error: Exception | None) -> None:
+        """Log where an error that is not ours happened."""
         if error is not None and not isinstance(error, SmsError):
             # Where it happened, without its words: they may quote a row.
             self.log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
@@ -161,7 +169,7 @@ class CampaignOperator(BaseOperator):
     def campaign_name(self, context: Context) -> str:
         """Give the campaign's name, by default that of the task and the DAG run."""
         ti = context["ti"]
-        return self.campaign or f"{ti.dag_id}.{ti.task_id}.{ti.run_id}"
+        return f"{ti.dag_id}.{ti.task_id}.{ti.run_id}" if self.campaign is None else self.campaign
 
     def push(self, context: Context, key: str, value: Any) -> None:
         """Push an XCom, unless the task pushes none."""
@@ -174,7 +182,13 @@ def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, An
     count = ledger.count_responses()
     if count > limit:
         return {"truncated": True, "requests": count}
-    return [json.loads(body) for body in ledger.responses(limit)]
+    return [for_xcom(body) for body in ledger.responses(limit)]
+
+
+def for_xcom(body: str) -> Any:
+    """Give an answer as an XCom can hold it: half an emoji, which no database takes, becomes a question mark."""
+    whole = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
+    return json.loads(whole)
 
 
 def _claimant(context: Context) -> Claimant:

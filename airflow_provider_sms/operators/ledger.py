@@ -56,7 +56,8 @@ def open_ledger(ledger_conn_id: str | None) -> Store:
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
     configured = conf.get("sms", "ledger_path", fallback="")
     home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
-    return open_sqlite(Path(configured or home / "sms_ledger.db").expanduser())
+    # A relative path means AIRFLOW_HOME, not the folder that a task happens to run in: that would be another ledger.
+    return open_sqlite(home.expanduser() / Path(configured or "sms_ledger.db").expanduser())
 
 
 def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> None:

@@ -35,6 +35,8 @@ class Rows:
 
 def shielded_source(value: Any) -> Any:
     """Give the value as a template field may hold it: paths and references as they are, rows wrapped."""
+    if isinstance(value, str) and _is_written_out(value):
+        return Rows(value)
     if value is None or isinstance(value, Rows) or _names_rows(value):
         return value
     if isinstance(value, Sequence) and not isinstance(value, (list, tuple)):
@@ -48,6 +50,11 @@ def shielded_source(value: Any) -> Any:
 def located(source: Any) -> Any:
     """Give what :func:`open_source` takes: URIs as paths that know their Airflow connection."""
     if isinstance(source, Rows):
+        if isinstance(source.data, str):
+            raise InputError(
+                "source was rendered into the text of rows, which cannot be read back: give the upstream task's output "
+                "itself (source=task.output), or set render_template_as_native_obj=True on the DAG"
+            )
         return source.data
     if isinstance(source, str) and "://" in source:
         try:
@@ -62,6 +69,11 @@ def located(source: Any) -> Any:
 def _names_rows(value: Any) -> bool:
     """Whether a value says where rows are: a path, or a reference to another task's result."""
     return isinstance(value, (str, os.PathLike)) or hasattr(value, "fs") or _is_reference(value)
+
+
+def _is_written_out(text: str) -> bool:
+    """Whether a text is rows that a template wrote out, as ``{{ ti.xcom_pull(…) }}`` does, and no path or template."""
+    return text.startswith(("[", "{")) and not text.startswith(("{{", "{%", "{#"))
 
 
 def _is_reference(value: Any) -> bool:

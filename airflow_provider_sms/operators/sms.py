@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.operators.campaign import CampaignOperator, responses_of
+from airflow_provider_sms.operators.campaign import CampaignOperator, for_xcom, responses_of
 from airflow_provider_sms.operators.rows import located, shielded_source
+from airflow_provider_sms.sending.stop import StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -124,14 +124,20 @@ class BulkSmsOperator(CampaignOperator):
         super().check_arguments()
         if self.on_invalid not in ("fail", "skip"):
             raise InputError(f"on_invalid must be 'fail' or 'skip', not {self.on_invalid!r}")
-        if not 1 <= self.chunk_size <= MAX_CHUNK:
-            raise InputError(f"chunk_size must be 1 to {MAX_CHUNK}, not {self.chunk_size}")
-        if self.concurrency < 1:
-            raise InputError(f"concurrency must be at least 1, not {self.concurrency}")
-        if self.max_requests_per_second is not None and self.max_requests_per_second <= 0:
-            raise InputError("max_requests_per_second must be above 0, or None for no limit")
-        if self.max_xcom_responses < 0:
-            raise InputError("max_xcom_responses must be at least 0")
+        for name, least, most in (
+            ("chunk_size", 1, MAX_CHUNK),
+            ("concurrency", 1, 1000),
+            ("max_xcom_responses", 0, None),
+        ):
+            value = getattr(self, name)
+            if type(value) is not int or value < least or (most is not None and value > most):
+                limits = f"at least {least}" if most is None else f"{least} to {most}"
+                raise InputError(f"{name} must be a whole number, {limits}, not {value!r}")
+        if not isinstance(self.destination_column, str):
+            raise InputError("destination_column must be the name of a column")
+        rate = self.max_requests_per_second
+        if rate is not None and not (type(rate) in (int, float) and rate > 0):
+            raise InputError("max_requests_per_second must be a number above 0, or None for no limit")
         if self.report is not None:
             raise InputError("report is not available in this version: the ledger holds what was sent")
 
@@ -152,19 +158,22 @@ class BulkSmsOperator(CampaignOperator):
         from airflow_provider_sms.sending.tally import Tally
 
         table = CheckedTable()
-        tally = Tally(max_event_ids=self.max_xcom_responses)
+        tally = Tally()
 
         def summary() -> dict[str, Any]:
             return summarise(self.campaign_name(context), table.rows, table.invalid, tally)
 
+        self.stop_signal = StopSignal()
         try:
             self.check_arguments()
+            tally.max_event_ids = self.max_xcom_responses
             settings = None if self.dry_run_only else self.get_settings()
             source, preparation = self._open()
             self.log.info("Checking every row of %s", source.describe())
-            check_table(source, preparation, table)
+            check_table(source, preparation, table, self.stop_signal)
             require_sendable(table, skip_invalid=self.on_invalid == "skip")
-        except SmsError as error:
+        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its words may quote a row
+            self.log_unforeseen(error)
             self.push(context, "return_value", summary())
             self.raise_for(error)
         if table.invalid:
@@ -178,8 +187,8 @@ class BulkSmsOperator(CampaignOperator):
             return client.send_bulk(pairs, send_options=self.send_options)
 
         def finish(ledger: CampaignLedger) -> None:
-            self.push(context, "responses", responses_of(ledger, self.max_xcom_responses))
             self.push(context, "return_value", summary())
+            self.push(context, "responses", responses_of(ledger, self.max_xcom_responses))
             self.log.info("%s", one_line(summary()))
 
         try:
@@ -265,6 +274,7 @@ class GroupSmsOperator(CampaignOperator):
         from airflow_provider_sms.sending.tally import Tally
 
         answers: list[dict[str, Any]] = []
+        self.stop_signal = StopSignal()
         try:
             self.check_arguments()
             groups = self._group_names()
@@ -276,7 +286,7 @@ class GroupSmsOperator(CampaignOperator):
             def finish(ledger: CampaignLedger) -> None:
                 body = ledger.response_to(key)
                 if body is not None:
-                    answers.append(json.loads(body))
+                    answers.append(for_xcom(body))
                     self.push(context, "responses", answers)
 
             tally = Tally()

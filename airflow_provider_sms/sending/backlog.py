@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, Holder
 
 if TYPE_CHECKING:
@@ -125,17 +126,28 @@ class Backlog:
     def take_over(self, outgoing: Outgoing, request_id: int) -> None:
         """Queue a message that is to be posted again, though an unknown request holds it."""
         self._take_over[outgoing.key] = request_id
-        self._free[outgoing.key] = outgoing
+        self._queue(outgoing)
 
     def put_back(self, messages: Sequence[Outgoing]) -> None:
-        """Queue messages whose claim was given back."""
-        self._free.update((outgoing.key, outgoing) for outgoing in messages)
+        """Queue messages again that could not be sorted."""
+        for outgoing in messages:
+            self._queue(outgoing)
+
+    def _queue(self, outgoing: Outgoing) -> None:
+        if outgoing.key in self._free:
+            # A repeat of it was read meanwhile, and waits here already.
+            self._tally.duplicate += 1
+        self._free[outgoing.key] = outgoing
 
     def look_again(self) -> None:
         """Sort anew what other live processes had claimed: they may have sent it, or given it back."""
         if self._held:
             held, self._held = self._held, {}
-            self.sort(list(held.values()))
+            try:
+                self.sort(list(held.values()))
+            except LedgerError:
+                self._held = held
+                raise
 
     def drop_free(self) -> None:
         """Count what is free as not sent; what was to be taken over stays unknown."""

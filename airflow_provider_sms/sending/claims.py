@@ -63,10 +63,12 @@ class Claim:
 
     :param request_id: the new request; None when every key was somebody else's.
     :param won: the positions in the chunk that may be POSTed under this claim, in order.
+    :param deadline: when others may call it unknown, seconds since the epoch.
     """
 
     request_id: int | None
     won: Sequence[int]
+    deadline: float
 
 
 @dataclass(frozen=True, slots=True)

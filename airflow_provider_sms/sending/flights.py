@@ -33,7 +33,3 @@ class Flight:
     request_id: int
     batch: Batch
     deadline: float
-
-
-class Stale(Exception):  # noqa: N818  # a word from one thread to another, not an error
-    """The claim's deadline is too near to post under it."""

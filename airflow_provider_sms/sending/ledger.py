@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder
+from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection, CursorResult
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.sending.claims import Chunk, Outcome
+    from airflow_provider_sms.sending.claims import Chunk
     from airflow_provider_sms.sending.store import Store
 
 LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
@@ -62,11 +62,11 @@ class CampaignLedger:
         self._store = store
         self._who = who
         self._kind = kind
-        self._clock = store.clock if clock is None else clock
+        self.clock = store.clock if clock is None else clock
         self._lock = int.from_bytes(blake2b(campaign_name.encode(), digest_size=8).digest(), "big", signed=True)
         with self._write() as connection:
             self._campaign_id = self._enter(connection, campaign_name)
-            row = connection.execute(insert(claimant).values({**_columns(who), "started_at": self._clock()}))
+            row = connection.execute(insert(claimant).values({**_columns(who), "started_at": self.clock()}))
             self._claimant_id: int = _new_id(row)
 
     def _write(self) -> AbstractContextManager[Connection]:
@@ -75,7 +75,7 @@ class CampaignLedger:
     def _enter(self, connection: Connection, name: str) -> int:
         found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
         if found is None:
-            row = connection.execute(insert(campaign).values(name=name, created_at=self._clock()))
+            row = connection.execute(insert(campaign).values(name=name, created_at=self.clock()))
             found = _new_id(row)
         return found
 
@@ -88,7 +88,7 @@ class CampaignLedger:
             return self._holders(connection, keys)
 
     def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
-        now = self._clock()
+        now = self.clock()
         return {
             key: Holder(
                 request_id,
@@ -101,20 +101,37 @@ class CampaignLedger:
         }
 
     def commit(
-        self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), deadline: float = 0.0
+        self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
     ) -> list[Claim]:
         """Record outcomes, then claim chunks, all in one durable transaction.
 
         :param outcomes: of requests that this try claimed.
         :param chunks: what to claim.
-        :param deadline: of the new claims, seconds since the epoch.
+        :param claim_seconds: how long the new claims are this process's alone.
         :returns: one claim for each chunk.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
         with self._write() as connection:
             for outcome in outcomes:
                 self._record(connection, outcome)
+            # Counted from here: other processes may have kept this one waiting for the lock.
+            deadline = self.clock() + claim_seconds
             return [self._claim(connection, chunk, deadline) for chunk in chunks]
+
+    def finish(self, outcomes: Sequence[Outcome]) -> None:
+        """Record the last outcomes, and give back every claim of this try that is still open.
+
+        Only for when no post is under way: then an open claim is one whose commit raised although it became durable,
+        and nothing was posted under it.
+
+        :raises LedgerError: when it was not committed.
+        """
+        with self._write() as connection:
+            for outcome in outcomes:
+                self._record(connection, outcome)
+            mine = and_(request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED)
+            for request_id in connection.execute(select(request.c.id).where(mine)).scalars().all():
+                self._record(connection, Outcome(request_id, NOT_SENT))
 
     def _record(self, connection: Connection, outcome: Outcome) -> None:
         recorded = connection.execute(
@@ -122,7 +139,7 @@ class CampaignLedger:
             .where(request.c.id == outcome.request_id, request.c.state.in_((CLAIMED, UNKNOWN)))
             .values(
                 state=outcome.state,
-                finished_at=self._clock(),
+                finished_at=self.clock(),
                 http_status=outcome.http_status,
                 event_id=_fitting(outcome.event_id),
                 messages=_fitting(outcome.messages),
@@ -139,9 +156,10 @@ class CampaignLedger:
     def _release(self, connection: Connection, request_id: int) -> None:
         """Free a request's messages; those that an unknown request held before are unknown again."""
         its = message.c.request_id == request_id
+        may_have_been_sent = select(request.c.id).where(request.c.state != NOT_SENT)
         connection.execute(
             update(message)
-            .where(its, message.c.taken_from.is_not(None))
+            .where(its, message.c.taken_from.in_(may_have_been_sent))
             .values(request_id=message.c.taken_from, taken_from=None)
         )
         connection.execute(delete(message).where(its))
@@ -154,7 +172,7 @@ class CampaignLedger:
                 kind=self._kind,
                 state=CLAIMED,
                 submitted=len(chunk.keys),
-                claimed_at=self._clock(),
+                claimed_at=self.clock(),
                 deadline=deadline,
             )
         )
@@ -162,16 +180,16 @@ class CampaignLedger:
         destinations = [None if destination is None else int(destination) for destination in chunk.destinations]
         inserted = self._store.insert_messages(connection, self._campaign_id, request_id, chunk.keys, destinations)
         if inserted == len(chunk.keys):
-            return Claim(request_id, range(inserted))
+            return Claim(request_id, range(inserted), deadline)
         for key, unknown_id in chunk.take_over.items():
             self._take_over(connection, key, unknown_id, request_id)
         holders = self._holders(connection, chunk.keys)
         won = [position for position, key in enumerate(chunk.keys) if holders[key].request_id == request_id]
         if not won:
             connection.execute(delete(request).where(request.c.id == request_id))
-            return Claim(None, won)
+            return Claim(None, won, deadline)
         connection.execute(update(request).where(request.c.id == request_id).values(submitted=len(won)))
-        return Claim(request_id, won)
+        return Claim(request_id, won, deadline)
 
     def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:
         """Move a message from a request that is unknown to a new one; no-op when anything has changed meanwhile."""
@@ -196,7 +214,7 @@ class CampaignLedger:
             self._lapse(connection, request.c.campaign_id == self._campaign_id)
 
     def _lapse(self, connection: Connection, which: ColumnElement[bool]) -> None:
-        lapsed = and_(which, request.c.state == CLAIMED, request.c.deadline < self._clock())
+        lapsed = and_(which, request.c.state == CLAIMED, request.c.deadline < self.clock())
         connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))
 
     def _of_this_task(self) -> ColumnElement[bool]:

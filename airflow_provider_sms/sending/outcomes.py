@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from airflow_provider_sms.exceptions import ServiceError
+from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.sending.claims import ACCEPTED, Outcome
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ def accepted(request_id: int, response: SendResponse) -> Outcome:
     )
 
 
-def failed(request_id: int, state: str, error: Exception | None) -> Outcome:
+def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
+    """Say whether a post that raised this was certainly not processed; what is not known to be ours may have been."""
+    return isinstance(error, SmsError) and not error.may_have_been_sent
+
+
+def failed(request_id: int, state: str, error: BaseException | None) -> Outcome:
     """Give the outcome of a request that ended without an answer of the contract.
 
     :param state: ``unknown`` or ``not_sent``.
@@ -40,5 +45,5 @@ def failed(request_id: int, state: str, error: Exception | None) -> Outcome:
         state=state,
         http_status=error.status if isinstance(error, ServiceError) else None,
         # The words of an error that is not ours may quote anything: its kind has to do.
-        reason=None if error is None else str(error) if isinstance(error, ServiceError) else type(error).__name__,
+        reason=None if error is None else str(error) if isinstance(error, SmsError) else type(error).__name__,
     )

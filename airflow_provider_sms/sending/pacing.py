@@ -23,10 +23,11 @@ class Pacer:
 
     def take(self, now: float) -> None:
         """Count one request that goes now."""
-        self._next = max(self._next, now) + self._interval
+        if self._interval:
+            self._next = max(self._next, now) + self._interval
 
     def allowed(self, now: float, wanted: int) -> int:
         """Give how many of the wanted requests may go now: all, none, or one where they are spaced."""
-        if self._next > now:
+        if self._next > now or wanted <= 0:
             return 0
         return wanted if self._interval == 0.0 else min(wanted, 1)

@@ -10,24 +10,24 @@ from __future__ import annotations
 import logging
 import queue
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerError, ServiceError
+from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError
 from airflow_provider_sms.sending.backlog import Backlog, Outgoing
 from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending.flights import Batch, Flight, Stale
-from airflow_provider_sms.sending.outcomes import accepted, failed
+from airflow_provider_sms.sending.flights import Batch, Flight
+from airflow_provider_sms.sending.outcomes import accepted, failed, surely_not_sent
 from airflow_provider_sms.sending.pacing import Pacer
+from airflow_provider_sms.sending.posters import Posters
 from airflow_provider_sms.sending.tally import Tally, reported
 from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterable, Sequence
 
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
+    from airflow_provider_sms.sending.stop import StopSignal
 
 log = logging.getLogger(__name__)
 
@@ -35,8 +35,10 @@ MARGIN_SECONDS = 10.0
 """What a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
 POLL_SECONDS = 0.2
 """How often the stop signal, and the claims of other live processes, are looked at."""
-FLUSH_WAITS = (0.2, 1.0, 3.0, 10.0)
+FLUSH_WAITS = (0.2, 1.0, 3.0, 10.0, 30.0)
 """Seconds between attempts to record outcomes when the ledger fails."""
+STOP_SECONDS = 2.0
+"""How long, once told to stop, rows that were not reached are looked up for the counts."""
 
 
 class Sender:
@@ -47,7 +49,7 @@ class Sender:
     :param post_seconds: the longest that ``post`` may take.
     :param stop: when set, nothing more is claimed; what is in flight is awaited and recorded.
     :param tally: where to count.
-    :param clock: seconds since the epoch, the same as the ledger's.
+    :param monotonic: seconds from any start: for waits, which a clock that is set must not stretch.
     :param sleep: waits for that many seconds.
     """
 
@@ -58,9 +60,9 @@ class Sender:
         *,
         post_seconds: float,
         options: SendingOptions,
-        stop: threading.Event,
+        stop: StopSignal,
         tally: Tally | None = None,
-        clock: Callable[[], float] = time.time,
+        monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.tally = Tally() if tally is None else tally
@@ -70,13 +72,15 @@ class Sender:
         self._post_seconds = post_seconds
         self._options = options
         self._stop = stop
-        self._clock = clock
+        self._monotonic = monotonic
         self._sleep = sleep
         self._pacer = Pacer(options.max_requests_per_second)
-        self._landed: queue.SimpleQueue[tuple[Flight, SendResponse | Exception]] = queue.SimpleQueue()
+        self._landed: queue.SimpleQueue[tuple[Flight, SendResponse | BaseException]] = queue.SimpleQueue()
         self._flying = 0
         self._waiting: list[Batch] = []
         self._outcomes: list[Outcome] = []
+        self._posted: set[int] = set()
+        self._ledger_failed = False
 
     def run(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
         """Send all of it, and return when every request has an outcome that is recorded.
@@ -87,16 +91,32 @@ class Sender:
         :param blocks: the messages; read only as fast as they go out.
         """
         backlog = Backlog(blocks, self._ledger, self.tally, resend_unknown=self._options.resend_unknown)
-        with ThreadPoolExecutor(self._options.concurrency, thread_name_prefix="sms-post") as pool:
-            while self._flying or (self._claiming and (self._waiting or not backlog.empty)):
-                self._collect(backlog)
-                self._commit(backlog, self._next_batches(backlog), pool)
+        try:
+            posters = Posters(self._options.concurrency, self._post_one)
+        except RuntimeError as error:
+            self._fail(error)
+        else:
+            with posters:
+                while self._flying or (self._claiming and (self._waiting or not backlog.empty)):
+                    self._step(backlog, posters)
         self._flush()
         self._count_the_rest(backlog)
+
+    def _step(self, backlog: Backlog, posters: Posters[Flight]) -> None:
+        try:
+            self._collect(backlog)
+            self._commit(backlog, self._next_batches(backlog), posters)
+        except Exception as error:  # noqa: BLE001  # nothing may keep the posts under way from being recorded
+            self._fail(error)
 
     @property
     def _claiming(self) -> bool:
         return self.error is None and not self._stop.is_set()
+
+    def _fail(self, error: Exception) -> None:
+        """Claim nothing more, because of the first error that said so."""
+        self.error = self.error or error
+        self._ledger_failed = self._ledger_failed or isinstance(error, LedgerError)
 
     # Results of posts
 
@@ -111,23 +131,24 @@ class Sender:
             pass
 
     def _patience(self, backlog: Backlog) -> float:
-        now = self._clock()
+        if not self._claiming:
+            return POLL_SECONDS
+        now = self._monotonic()
         paced = self._pacer.delay(now)
         waits = [POLL_SECONDS, *(max(batch.due - now, paced) for batch in self._waiting)]
-        if self._claiming and self._free_slots() and backlog.ready:
+        if self._free_slots() > 0 and backlog.ready:
             waits.append(paced)
         return max(0.0, min(waits))
 
-    def _land(self, flight: Flight, result: SendResponse | Exception, backlog: Backlog) -> None:
+    def _land(self, flight: Flight, result: SendResponse | BaseException, backlog: Backlog) -> None:
         self._flying -= 1
         if isinstance(result, SendResponse):
             self._accepted(flight, result)
-        elif isinstance(result, Stale):
-            self._post_later(flight, 0.0, None)
-        elif isinstance(result, ServiceError) and not result.may_have_been_sent:
+        elif surely_not_sent(result):
             self._not_processed(flight, result)
         else:
             self._unknown(flight, result, backlog)
+        self._posted.discard(flight.request_id)
 
     def _accepted(self, flight: Flight, response: SendResponse) -> None:
         submitted = len(flight.batch.messages)
@@ -142,25 +163,21 @@ class Sender:
                 reported(response.error_report),
             )
 
-    def _not_processed(self, flight: Flight, error: ServiceError) -> None:
-        wait = self._options.backoff.wait(flight.batch.attempt, error.retry_after) if error.transient else None
-        if wait is not None and self._claiming:
+    def _not_processed(self, flight: Flight, error: SmsError) -> None:
+        """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
+        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
+        batch = flight.batch
+        asked = error.retry_after if isinstance(error, ServiceError) else None
+        wait = self._options.backoff.wait(batch.attempt, asked) if error.transient else None
+        if wait is None and self._claiming:
+            self._fail(error)
+        elif wait is not None and self._claiming:
             log.warning("Request %d was not processed, again in %.1f s: %s", flight.request_id, wait, error)
-            self._pacer.hold(self._clock() + wait)
-            self._post_later(flight, wait, error)
-            return
-        if self._claiming:
-            self.error = error
-        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
-        self._count_unsent(flight.batch)
+            batch.due = self._monotonic() + wait
+            self._pacer.hold(batch.due)
+        self._waiting.append(batch)
 
-    def _post_later(self, flight: Flight, wait: float, error: ServiceError | None) -> None:
-        """Give the claim back meanwhile, so that a crash in the wait makes nothing unknown."""
-        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
-        flight.batch.due = self._clock() + wait
-        self._waiting.append(flight.batch)
-
-    def _unknown(self, flight: Flight, error: Exception, backlog: Backlog) -> None:
+    def _unknown(self, flight: Flight, error: BaseException, backlog: Backlog) -> None:
         outcome = failed(flight.request_id, UNKNOWN, error)
         self._outcomes.append(outcome)
         log.warning(
@@ -169,9 +186,9 @@ class Sender:
             len(flight.batch.messages),
             outcome.reason,
         )
-        if not isinstance(error, ServiceError):
+        if not isinstance(error, SmsError):
             # Something that nobody foresaw: it may happen to every request, so no other one is tried.
-            self.error = self.error or error
+            self._fail(error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
         self.tally.requests += 1
         for outgoing in flight.batch.messages:
             # Once more in one try is enough: the next try comes after Airflow's retry delay.
@@ -181,15 +198,6 @@ class Sender:
                 self.tally.unknown += 1
                 self.tally.name_unknown(flight.request_id)
 
-    def _count_unsent(self, batch: Batch) -> None:
-        """Count messages that did not go out; those of an unknown request are its again."""
-        for outgoing in batch.messages:
-            if outgoing.key in batch.take_over:
-                self.tally.unknown += 1
-                self.tally.name_unknown(batch.take_over[outgoing.key])
-            else:
-                self.tally.not_sent += 1
-
     # Claims
 
     def _free_slots(self) -> int:
@@ -197,7 +205,7 @@ class Sender:
 
     def _next_batches(self, backlog: Backlog) -> list[Batch]:
         batches: list[Batch] = []
-        now = self._clock()
+        now = self._monotonic()
         for batch in [batch for batch in self._waiting if batch.due <= now]:
             if self._claiming and self._pacer.allowed(now, 1):
                 self._pacer.take(now)
@@ -207,7 +215,7 @@ class Sender:
             try:
                 batch = Batch(*backlog.take(self._options.chunk_size))
             except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
-                self.error = error
+                self._fail(error)
                 break
             if not batch.messages:
                 break
@@ -215,18 +223,19 @@ class Sender:
             batches.append(batch)
         return batches
 
-    def _commit(self, backlog: Backlog, batches: list[Batch], pool: ThreadPoolExecutor) -> None:
+    def _commit(self, backlog: Backlog, batches: list[Batch], posters: Posters[Flight]) -> None:
         """Record and claim in one commit, and post what was claimed."""
-        if isinstance(self.error, LedgerError) or not (self._outcomes or batches):
+        if self._ledger_failed or not (self._outcomes or batches):
             self._waiting += batches
             return
-        deadline = self._clock() + self._post_seconds + MARGIN_SECONDS
         chunks = [Chunk([m.key for m in b.messages], [m.destination for m in b.messages], b.take_over) for b in batches]
         try:
-            claims = self._ledger.commit(outcomes=self._outcomes, chunks=chunks, deadline=deadline)
-        except LedgerError as error:
-            # Nothing of the commit may be relied on: its claims are not posted, its outcomes are kept for later.
-            self.error = self.error or error
+            claims = self._ledger.commit(
+                outcomes=self._outcomes, chunks=chunks, claim_seconds=self._post_seconds + MARGIN_SECONDS
+            )
+        except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
+            self._fail(error)
+            self._ledger_failed = True
             self._waiting += batches
             return
         self._outcomes = []
@@ -239,23 +248,26 @@ class Sender:
             if claim.request_id is not None:
                 batch.attempt += 1
                 self._flying += 1
-                pool.submit(self._post_one, Flight(claim.request_id, batch, deadline))
+                self._posted.add(claim.request_id)
+                posters.give(Flight(claim.request_id, batch, claim.deadline))
 
     def _sort_lost(self, backlog: Backlog, lost: list[Outgoing]) -> None:
         """Find out what became of messages that somebody else claimed first."""
         try:
             backlog.sort(lost)
         except LedgerError as error:
-            self.error = self.error or error
+            self._fail(error)
             backlog.put_back(lost)
 
     def _post_one(self, flight: Flight) -> None:
-        """Post, in a thread of the pool, and hand back whatever came of it."""
-        result: SendResponse | Exception
+        """Post, in one of the other threads, and hand back whatever came of it."""
+        result: SendResponse | BaseException
         try:
-            in_time = self._clock() + self._post_seconds <= flight.deadline
-            result = self._post(flight.batch.messages) if in_time else Stale()
-        except Exception as error:  # noqa: BLE001  # every end of a post is an outcome
+            # A process that slept between claim and POST must not post under a claim that others may call unknown.
+            if self._ledger.clock() + self._post_seconds > flight.deadline:
+                raise NotSentError("its claim was too old by the time it could be posted")  # noqa: TRY301  # one path
+            result = self._post(flight.batch.messages)
+        except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
             result = error
         self._landed.put((flight, result))
 
@@ -263,16 +275,20 @@ class Sender:
 
     def _flush(self) -> None:
         """Record what is known and not yet recorded, within a bound; else the log holds it."""
+        # What was posted and has no outcome was met by an error of this code: it is unknown, and never given back.
+        self._outcomes += [failed(request_id, UNKNOWN, self.error) for request_id in sorted(self._posted)]
+        if not (self._outcomes or self._ledger_failed):
+            return
         for wait in (*FLUSH_WAITS, None):
-            if not self._outcomes:
-                return
             try:
-                self._ledger.commit(outcomes=self._outcomes)
-                self._outcomes = []
+                self._ledger.finish(self._outcomes)
             except LedgerError as error:
-                self.error = self.error or error
+                self._fail(error)
                 if wait is not None:
                     self._sleep(wait)
+            else:
+                self._outcomes = []
+                return
         for outcome in self._outcomes:
             log.error(
                 "Not recorded in the ledger: request %d is %s, event id %s",
@@ -286,13 +302,26 @@ class Sender:
         for batch in self._waiting:
             self._count_unsent(batch)
         backlog.drop_free()
+        until = self._monotonic() + STOP_SECONDS
         try:
-            while not (self._stop.is_set() or backlog.exhausted or isinstance(self.error, LedgerError)):
+            while not (backlog.exhausted or self._ledger_failed):
+                if self._stop.is_set() and self._monotonic() > until:
+                    log.warning("Stopped before every row was looked up: the others count as not sent")
+                    break
                 if not backlog.readable:
                     backlog.look_again()
                 backlog.read()
                 backlog.drop_free()
             backlog.look_again()
         except Exception as error:  # noqa: BLE001  # the counts are then of what was read
-            self.error = self.error or error
+            self._fail(error)
         backlog.drop()
+
+    def _count_unsent(self, batch: Batch) -> None:
+        """Count messages that did not go out; those of an unknown request are its again."""
+        for outgoing in batch.messages:
+            if outgoing.key in batch.take_over:
+                self.tally.unknown += 1
+                self.tally.name_unknown(batch.take_over[outgoing.key])
+            else:
+                self.tally.not_sent += 1

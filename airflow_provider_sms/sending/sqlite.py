@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
-    from sqlalchemy.engine import Connection
+    from sqlalchemy.engine import Connection, Engine
 
 _WRITE = "sms_ledger_write"
 _KEYS_AT_ONCE = 1000
@@ -28,13 +28,35 @@ _HOLDERS = (
 
 
 class SQLiteStore(Store):
-    """A ledger in a file; one transaction writes at a time, whatever its lock."""
+    """A ledger in a file; one transaction writes at a time, whatever its lock.
+
+    :param path: the file, to see that it is still the one that was opened.
+    """
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        super().__init__(engine, time.time)
+        self._path = path
+        self._identity: tuple[int, int] | None = None
 
     def _for_writing(self, connection: Connection) -> Connection:
         return connection.execution_options(**{_WRITE: True})
 
-    def _lock(self, connection: Connection, lock: int) -> None:
-        """Nothing to do: BEGIN IMMEDIATE has waited for every other writer."""
+    def _lock(self, connection: Connection, lock: int) -> None:  # noqa: ARG002  # one lock is enough for a file
+        """See that the file is still there; BEGIN IMMEDIATE has waited for every other writer already.
+
+        Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
+        """
+        try:
+            found = self._path.stat()
+        except OSError:
+            identity = None
+        else:
+            identity = (found.st_dev, found.st_ino)
+        self._identity = self._identity or identity
+        if identity is None or identity != self._identity:
+            raise LedgerError(
+                f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
+            )
 
     def insert_messages(
         self,
@@ -100,7 +122,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
         write = connection.get_execution_options().get(_WRITE, False)
         connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
-    store = SQLiteStore(engine, time.time)
+    store = SQLiteStore(engine, path)
     try:
         store.create_or_check()
     except LedgerError:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import InvalidRowsError, SourceError
+from airflow_provider_sms.exceptions import InvalidRowsError, SourceError, StoppedError
 from airflow_provider_sms.sending.backlog import Outgoing
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.messages.prepare import Preparation, RejectedRow
     from airflow_provider_sms.messages.sources import Source
+    from airflow_provider_sms.sending.stop import StopSignal
 
 MAX_EXAMPLES = 10
 BLOCK_ROWS = 10_000
@@ -44,10 +45,12 @@ class CheckedTable:
         )
 
 
-def check_table(source: Source, preparation: Preparation, table: CheckedTable) -> None:
+def check_table(source: Source, preparation: Preparation, table: CheckedTable, stop: StopSignal) -> None:
     """Look at every row, and send nothing.
 
     :param table: filled with what is found, as far as it gets.
+    :param stop: ends the look early.
+    :raises StoppedError: when it did.
     :raises ColumnError: when a column is missing.
     :raises SourceError: when the source cannot be read.
     :raises TemplateError: when the template does not fit a column.
@@ -56,6 +59,8 @@ def check_table(source: Source, preparation: Preparation, table: CheckedTable) -
         preparation.check(source.schema)
     for batch in source.batches(preparation.columns, BLOCK_ROWS):
         checked = preparation.check_batch(batch, table.rows)
+        if stop.is_set():
+            raise StoppedError("Told to stop while the rows were checked; nothing was sent")
         table.rows += checked.num_rows
         table.invalid += len(checked.rejected)
         table.reasons.update(rejected.reason for rejected in checked.rejected)

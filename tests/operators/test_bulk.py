@@ -367,9 +367,9 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
         ({"on_unknown": "retry"}, "on_unknown must be one of fail, ask, resend"),
         ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip'"),
         ({"report": "r.parquet"}, "report is not available in this version"),
-        ({"chunk_size": 101}, "chunk_size must be 1 to 100"),
-        ({"concurrency": 0}, "concurrency must be at least 1"),
-        ({"max_requests_per_second": 0}, "max_requests_per_second must be above 0"),
+        ({"chunk_size": 101}, "chunk_size must be a whole number, 1 to 100, not 101"),
+        ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),
+        ({"max_requests_per_second": 0}, "max_requests_per_second must be a number above 0"),
         ({"send_options": "SenderId"}, "send_options must be a dict"),
         ({"content_column": "text"}, "exactly one of message and content_column"),
         ({"default_region": "Atlantis"}, "default_region"),
@@ -383,6 +383,99 @@ def test_wrong_arguments_are_refused_with_their_name(send, sandbox, people, argu
     ran = send(**{"source": people(1), **arguments}, retries=1)
     assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
     assert says in ran.log
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"send_options": {"Big": 2**70}}, "JSON"),
+        ({"campaign": ""}, "campaign must be a name"),
+        ({"campaign": 5}, "campaign must be a name"),
+        ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not '100'"),
+        ({"concurrency": 2.5}, "concurrency must be a whole number"),
+        ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),
+        ({"max_xcom_responses": None}, "max_xcom_responses must be a whole number"),
+        ({"destination_column": None}, "destination_column must be the name"),
+    ],
+    ids=str,
+)
+def test_arguments_of_another_type_are_refused(send, people, sandbox, arguments, says):
+    """Whatever a template or a configuration gave: nothing is sent, nothing is called unknown, no retry is spent."""
+    ran = send(people(150), **arguments, retries=1)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert (counts(ran).get("unknown"), says in ran.log) == (None, True)
+
+
+def test_half_an_emoji_in_an_answer_fails_nothing(send, people, sandbox):
+    """A sample that the service cut in the middle of a character reaches XCom with a question mark."""
+    body = r'{"Cost":1,"RemainingBalance":9,"EventId":7,"Messages":5,"Parts":5,"Sample":"Hi \ud83d"}'
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "accepted": True, "body": body}])
+    ran = send(people(5))
+    assert (ran.state, counts(ran), ran.xcoms["responses"][0]["Sample"]) == ("success", {"accepted": 5}, "Hi ?")
+
+
+def test_rows_that_a_template_wrote_out_are_not_shown(send, sandbox):
+    """A pulled XCom that was rendered into text is refused with what to do, and its numbers stay hidden."""
+    ran = send("[{'destination': '27820000001'}]", retries=1)
+    assert (ran.state, ran.tries, "27820000001" in f"{ran.log}{ran.rendered}") == ("failed", 1, False)
+    assert "give the upstream task's output" in ran.log
+
+
+def test_without_xcoms_nothing_is_pushed(send, people):
+    """``do_xcom_push=False`` holds for everything that the task pushes."""
+    ran = send(people(5), do_xcom_push=False)
+    assert (ran.state, ran.xcoms) == ("success", {})
+
+
+def test_mapped_tasks_share_a_campaign_and_keep_their_answers_apart(
+    sms_default, sandbox, ledger_path, people, witnessed
+):
+    """Overlapping partitions text nobody twice, and each task's XComs are its own."""
+    from airflow.models.xcom import XComModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    sources = [people(150), people(250)]
+
+    def make():
+        return BulkSmsOperator.partial(task_id="send", message="Hi {first_name}").expand(source=sources)
+
+    run = run_task(make, only=None)
+    with create_session() as session:
+        rows = session.scalars(select(XComModel).filter_by(run_id=run.run_id, key="responses")).all()
+        answers = {row.map_index: len(row.value) for row in rows}
+    assert (run.state, set(witnessed().values()), len(witnessed())) == ("success", {1}, 250)
+    assert answers == {0: 2, 1: 1}
+
+
+def test_a_relative_ledger_path_is_in_airflows_home(airflow_home, monkeypatch, tmp_path):
+    """Wherever a task happens to run, it finds the same ledger."""
+    from airflow_provider_sms.operators.ledger import open_ledger
+
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", "here.db")
+    monkeypatch.chdir(tmp_path)
+    open_ledger(None).close()
+    assert ((airflow_home / "here.db").exists(), list(tmp_path.iterdir())) == (True, [])
+
+
+def test_sigterm_while_rows_are_checked_sends_nothing(send, people, sandbox):
+    """A task that is told to stop before the first request makes none."""
+    path = people(5)
+
+    class Terminating:
+        """A path that is asked for when the task has begun."""
+
+        def __fspath__(self):
+            os.kill(os.getpid(), signal.SIGTERM)
+            return path
+
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        ran = send(Terminating())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert (ran.state, sends(sandbox)) == ("failed", [])
+    assert "Told to stop while the rows were checked" in ran.log
 
 
 def test_an_execution_timeout_records_what_was_in_flight(send, people, sandbox, witnessed):

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import threading
-import time
-
 import pytest
 from support.sending import Clock, Service, claimant
 
@@ -12,6 +9,7 @@ from airflow_provider_sms.sending.options import SendingOptions
 from airflow_provider_sms.sending.postgres import open_postgres
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.sqlite import open_sqlite
+from airflow_provider_sms.sending.stop import StopSignal
 
 
 @pytest.fixture
@@ -61,11 +59,11 @@ def sender(service, enter):
     def sender(ledger=None, *, stop=None, post=service, **options):
         options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
         return Sender(
-            ledger or enter(clock=time.time),
+            ledger or enter(),
             post,
             post_seconds=5.0,
             options=SendingOptions(**options),
-            stop=stop or threading.Event(),
+            stop=stop or StopSignal(),
             sleep=lambda seconds: None,
         )
 

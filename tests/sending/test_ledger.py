@@ -7,7 +7,9 @@ from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.ledger import LAPSED
 
+CLAIM_SECONDS = 60.0
 DEADLINE = 1_000_060.0
 AFTER = DEADLINE + 1
 
@@ -17,7 +19,7 @@ def chunk(messages, take_over=None):
 
 
 def claim(ledger, messages, take_over=None):
-    return ledger.commit(chunks=[chunk(messages, take_over)], deadline=DEADLINE)[0]
+    return ledger.commit(chunks=[chunk(messages, take_over)], claim_seconds=CLAIM_SECONDS)[0]
 
 
 def record(ledger, claimed, state, **fields):
@@ -146,6 +148,37 @@ def test_a_lapsed_claim_is_taken_over(enter, clock):
     assert list(claim(enter(2), people(1), {people(1)[0].key: claimed.request_id}).won) == [0]
 
 
+def test_a_message_whose_first_request_was_not_sent_is_free_when_the_second_was_not_either(enter, clock):
+    """A zombie that learns late that it had not posted leaves nothing unknown behind it."""
+    zombie, other = enter(1), enter(2)
+    first = claim(zombie, people(2))
+    clock.now = AFTER
+    second = claim(other, people(2), {m.key: first.request_id for m in people(2)})
+    record(zombie, first, NOT_SENT)
+    record(other, second, NOT_SENT)
+    assert other.holders([m.key for m in people(2)]) == {}
+
+
+def test_claims_that_nobody_posted_under_are_given_back_at_the_end(enter):
+    """Finishing records the last outcomes and releases this try's other claims, and nobody else's."""
+    mine, other = enter(1), enter(2)
+    done = claim(mine, people(1))
+    claim(mine, people(1, 1))
+    claim(other, people(1, 2))
+    mine.finish([Outcome(done.request_id, ACCEPTED)])
+    assert [state_of(other, message) for message in people(3)] == [ACCEPTED, None, "claimed"]
+
+
+def test_lapsing_is_kept_for_those_who_read_the_ledger(enter, store, clock):
+    """A claim past its deadline is written down as unknown, with the reason."""
+    claim(enter(1), people(1))
+    clock.now = AFTER
+    enter(2).lapse()
+    with store.read() as connection:
+        rows = connection.exec_driver_sql("SELECT state, reason FROM sms_request").all()
+    assert [tuple(row) for row in rows] == [(UNKNOWN, LAPSED)]
+
+
 def test_holders_say_whose_a_claim_is(enter):
     """A try tells its own claims from those of others."""
     first, second = enter(1), enter(2)
@@ -195,7 +228,7 @@ def test_a_failed_commit_keeps_nothing(enter):
     claimed = claim(ledger, people(1))
     broken = Chunk([b"k" * 16], ["27820000001"]), Chunk([None], ["27820000002"])  # type: ignore[list-item]
     with pytest.raises(LedgerError):
-        ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)], chunks=broken, deadline=DEADLINE)
+        ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)], chunks=broken, claim_seconds=CLAIM_SECONDS)
     assert state_of(ledger, people(1)[0]) == "claimed"
     assert ledger.holders([b"k" * 16]) == {}
 
@@ -204,5 +237,5 @@ def test_errors_of_the_ledger_show_no_number(enter):
     """A database error quotes its statement, never the numbers in it."""
     number = str(27_820_000_001)
     with pytest.raises(LedgerError) as caught:
-        enter().commit(chunks=[Chunk([None], [number])], deadline=DEADLINE)  # type: ignore[list-item]
+        enter().commit(chunks=[Chunk([None], [number])], claim_seconds=CLAIM_SECONDS)  # type: ignore[list-item]
     assert number not in "".join(traceback.format_exception(caught.value))

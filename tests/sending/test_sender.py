@@ -10,6 +10,7 @@ from support.sending import failing, outgoing, people
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
+    InputError,
     LedgerError,
     NotSentError,
     RefusedError,
@@ -19,6 +20,8 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.sending.tally import Tally
 
 LOST = UnknownOutcomeError("the answer was lost")
 DOWN = NotSentError("connection refused")
@@ -39,7 +42,7 @@ def hold(ledger, messages, state=None, deadline=None):
     """Let another try claim messages, and record what became of them."""
     deadline = time.time() + 60 if deadline is None else deadline
     chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
-    request_id = ledger.commit(chunks=[chunk], deadline=deadline)[0].request_id
+    request_id = ledger.commit(chunks=[chunk], claim_seconds=deadline - time.time())[0].request_id
     if state is not None:
         ledger.commit(outcomes=[Outcome(request_id, state)])
     return request_id
@@ -218,17 +221,17 @@ def test_a_source_that_fails_midway_ends_the_send(sender, service, enter):
 
 def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, service, enter):
     """Told to stop, a sender waits for its posts, records them, and leaves the rest to the next try."""
-    stop = threading.Event()
+    stop = StopSignal()
     service.before_each = lambda messages: stop.set()
     send = sender(stop=stop, concurrency=1)
     send.run([people(30), people(30, 30)])
-    assert (counts(send.tally), len(service.requests)) == ({"accepted": 10, "not_sent": 20}, 1)
+    assert (counts(send.tally), len(service.requests)) == ({"accepted": 10, "not_sent": 50}, 1)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
 
 
 def test_stopping_gives_back_what_waits_to_be_posted_again(sender, service, enter):
     """A request that was surely not processed is released when there is no more time to post it again."""
-    stop = threading.Event()
+    stop = StopSignal()
     service.script = [failing(ThrottledError("429", retry_after=200.0))]
     send = sender(stop=stop, concurrency=1)
     service.before_each = lambda messages: threading.Timer(0.05, stop.set).start()
@@ -263,7 +266,7 @@ def test_what_another_live_process_gives_back_is_sent(sender, service, enter):
 
 def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, service, enter):
     """Everything else is sent meanwhile, and the claims of the dead are waited for until their own deadline."""
-    hold(enter(1), people(10), deadline=time.time() + 0.3)
+    hold(enter(1, clock=time.time), people(10), deadline=time.time() + 0.3)
     send = sender(enter(2, clock=time.time))
     send.run([people(30)])
     assert counts(send.tally) == {"accepted": 20, "unknown": 10}
@@ -324,7 +327,13 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter
             ahead, self.slept = (1000.0 if posting and not self.slept else 0.0), self.slept or posting
             return time.time() + ahead
 
-    send = Sender(enter(), service, post_seconds=5.0, options=SendingOptions(), stop=threading.Event(), clock=Sleeper())
+    send = Sender(
+        enter(clock=Sleeper()),
+        service,
+        post_seconds=5.0,
+        options=SendingOptions(backoff=Backoff(base=0.001)),
+        stop=StopSignal(),
+    )
     send.run([people(5)])
     assert (counts(send.tally), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
     assert enter(2).holders([people(1)[0].key])[people(1)[0].key].request_id == 2
@@ -403,11 +412,149 @@ def test_no_number_or_text_is_logged(sender, service, caplog):
     assert not [line for line in caplog.messages if "278200" in line or "secret" in line]
 
 
-class FailingLedger:
-    """A ledger whose n-th commits fail as those of a full disk do."""
+def test_what_somebody_else_claimed_meanwhile_is_not_posted(sender, service, enter):
+    """Between look-up and claim another copy may have claimed: only what this claim won is posted under it."""
+    other, ledger = enter(1), enter(2)
+    send = sender(BetweenLookupAndClaim(ledger, lambda: hold(other, people(5))), concurrency=1)
+    stopping = threading.Timer(0.5, send._stop.set)
+    stopping.start()
+    send.run([people(20)])
+    assert not {m.destination for m in people(5)} & service.taken.keys()
+    assert counts(send.tally) == {"accepted": 15, "unknown": 5}
 
-    def __init__(self, ledger, failing):
+
+def test_a_request_that_was_never_made_is_not_unknown(sender, service, enter):
+    """An error of the arguments, seen before anything was written, releases the claim and ends the send."""
+    error = InputError("send_options cannot be written as JSON")
+    service.script = [failing(error)]
+    send = sender(concurrency=1)
+    send.run([people(30)])
+    assert (counts(send.tally), send.error) == ({"not_sent": 30}, error)
+    assert states(enter(2), people(30)) == {NOT_SENT: 30}
+
+
+def test_a_post_that_ends_like_no_other_is_unknown(sender, service):
+    """Not even an exception that is no error keeps the sender waiting for a post for ever."""
+
+    class Panic(BaseException):
+        pass
+
+    service.script = [failing(Panic())]
+    send = sender(concurrency=1)
+    send.run([people(20)])
+    assert counts(send.tally) == {"unknown": 10, "not_sent": 10}
+
+
+def test_without_threads_nothing_is_claimed(sender, service, enter, monkeypatch):
+    """A machine without threads to spare sends nothing, and loses nothing."""
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    send = sender()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        send.run([people(20)])
+    assert (counts(send.tally), type(send.error), service.requests) == ({"not_sent": 20}, RuntimeError, [])
+    assert states(enter(2), people(20)) == {NOT_SENT: 20}
+
+
+def test_an_error_of_our_own_never_gives_back_what_was_posted(sender, service, enter):
+    """Even a bug that loses an outcome leaves its request unknown, and the others recorded."""
+
+    class Forgetful(Tally):
+        def add_accepted(self, request_id, submitted, response):
+            if request_id == 2:
+                raise KeyError("a bug")
+            super().add_accepted(request_id, submitted, response)
+
+    send = sender(concurrency=1)
+    send.tally = Forgetful()
+    send.run([people(50)])
+    assert isinstance(send.error, KeyError)
+    assert states(enter(2), people(50)).get(NOT_SENT, 0) == 50 - sum(service.taken.values())
+    retry = sender(enter(2))
+    retry.run([people(50)])
+    assert service.duplicates == 0
+
+
+def test_a_repeat_that_is_read_before_its_first_copy_is_claimed_is_counted(sender, service):
+    """Where an unknown request gives its messages up again, a repeat that waits for its turn is a duplicate."""
+    service.script = [failing(LOST)]
+    send = sender(resend_unknown=True, concurrency=2)
+    send.run([people(30) + people(1)])
+    assert (counts(send.tally), send.tally.settled) == ({"accepted": 30, "duplicate": 1}, 31)
+
+
+def test_a_clock_that_is_set_back_delays_nothing(sender, enter):
+    """Waits are measured by a clock that nobody sets."""
+    jumps = iter([0.0] * 6)
+    ledger = enter(clock=lambda: time.time() - (0.0 if next(jumps, None) is not None else 3600.0))
+    send = sender(ledger, concurrency=1)
+    began = time.monotonic()
+    send.run([people(50)])
+    assert (counts(send.tally), time.monotonic() - began < 5.0) == ({"accepted": 50}, True)
+
+
+def test_a_commit_that_raises_although_it_is_durable_makes_nothing_unknown(sender, service, enter):
+    """Claims that nobody posted under are given back when the ledger answers again."""
+    send = sender(FailingLedger(enter(1), {2}, durable=True), concurrency=1)
+    send.run([people(40)])
+    assert states(enter(2), people(40)).get("unknown", 0) == 0
+    retry = sender(enter(2))
+    retry.run([people(40)])
+    assert (service.duplicates, len(service.taken)) == (0, 40)
+
+
+def test_waiting_for_the_last_posts_costs_no_processor(sender, service):
+    """While posts hang after an error, the sender sleeps, though other batches wait in vain."""
+    release = threading.Event()
+
+    def hang(service, messages, number):
+        release.wait(10)
+        return service.take(messages, number)
+
+    service.script = [hang, failing(ThrottledError("429", retry_after=0.0)), failing(RefusedError("400"))]
+    send = sender(concurrency=3)
+    thread = threading.Thread(target=send.run, args=([people(90)],))
+    thread.start()
+    while send.error is None:
+        time.sleep(0.01)
+    before = time.process_time()
+    time.sleep(0.5)
+    spent = time.process_time() - before
+    release.set()
+    thread.join()
+    assert (spent < 0.25, send.tally.settled) == (True, 90)
+
+
+class BetweenLookupAndClaim:
+    """A ledger in which something happens once, just before a claim."""
+
+    def __init__(self, ledger, happens):
         self._ledger = ledger
+        self._happens = [happens]
+        self.clock = ledger.clock
+
+    def holders(self, keys):
+        return self._ledger.holders(keys)
+
+    def commit(self, **what):
+        if what["chunks"] and self._happens:
+            self._happens.pop()()
+        return self._ledger.commit(**what)
+
+    def finish(self, outcomes):
+        self._ledger.finish(outcomes)
+
+
+class FailingLedger:
+    """A ledger whose n-th commits fail as those of a full disk do, or although they became durable."""
+
+    def __init__(self, ledger, failing, *, durable=False):
+        self._ledger = ledger
+        self._durable = durable
+        self.clock = ledger.clock
         self._failing = failing
         self._commits = 0
 
@@ -415,10 +562,19 @@ class FailingLedger:
         return self._ledger.holders(keys)
 
     def commit(self, **what):
+        if self._durable and self._commits + 1 in self._failing:
+            self._ledger.commit(**what)
+        self._fail()
+        return self._ledger.commit(**what)
+
+    def finish(self, outcomes):
+        self._fail()
+        self._ledger.finish(outcomes)
+
+    def _fail(self):
         self._commits += 1
         if self._commits in self._failing:
             raise LedgerError("disk is full")
-        return self._ledger.commit(**what)
 
 
 def test_backoff_is_bounded_in_length_and_number():

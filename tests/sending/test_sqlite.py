@@ -89,3 +89,15 @@ def test_processes_that_make_the_ledger_at_once_all_open_it(tmp_path):
         process.stdin.write(b"x")
         process.stdin.close()
     assert [process.wait(60) for process in processes] == [0] * 6
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_ledger_that_is_deleted_in_use_is_not_written_to(tmp_path, replaced):
+    """Writing to a file that is gone would succeed, and be seen by nobody."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    (tmp_path / "ledger.db").unlink()
+    if replaced:
+        open_sqlite(tmp_path / "ledger.db").close()
+    with pytest.raises(LedgerError, match="deleted or replaced"), store.write(0):
+        pass
+    store.close()

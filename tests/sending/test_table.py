@@ -3,9 +3,10 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sms.exceptions import ColumnError, InvalidRowsError, SourceError
+from airflow_provider_sms.exceptions import ColumnError, InvalidRowsError, SourceError, StoppedError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.sending.stop import StopSignal
 from airflow_provider_sms.sending.table import CheckedTable, check_table, outgoing_blocks, require_sendable
 
 
@@ -26,7 +27,7 @@ def table_of(*destinations):
 
 def checked(source, **how):
     table = CheckedTable()
-    check_table(source, Preparation("Hi", None, **how), table)
+    check_table(source, Preparation("Hi", None, **how), table, StopSignal())
     return table
 
 
@@ -66,6 +67,14 @@ def test_invalid_rows_stop_everything_or_are_left_out():
     require_sendable(mixed, skip_invalid=True)
     with pytest.raises(InvalidRowsError, match="no row is valid"):
         require_sendable(bad, skip_invalid=True)
+
+
+def test_a_look_can_be_stopped():
+    """Told to stop, a task does not read a long table to its end."""
+    stop, table = StopSignal(), CheckedTable()
+    stop.set()
+    with pytest.raises(StoppedError, match="nothing was sent"):
+        check_table(open_source(table_of("27820000000")), Preparation("Hi", None), table, stop)
 
 
 def test_blocks_are_the_valid_rows():

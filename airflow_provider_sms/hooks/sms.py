@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.connection import get_async_connection, get_async_extra_dejson
-from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
-from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 
 if TYPE_CHECKING:
@@ -43,7 +43,10 @@ class SmsHook(BaseHook):
 
         :raises InputError: names the field that is missing or wrong.
         """
-        connection = self.get_connection(self.sms_conn_id)
+        try:
+            connection = self.get_connection(self.sms_conn_id)
+        except AirflowNotFoundException:
+            raise self._missing() from None
         return client_settings(connection, connection.extra_dejson)
 
     async def aget_settings(self) -> ClientSettings:
@@ -51,8 +54,14 @@ class SmsHook(BaseHook):
 
         :raises InputError: names the field that is missing or wrong.
         """
-        connection = await get_async_connection(self.sms_conn_id)
+        try:
+            connection = await get_async_connection(self.sms_conn_id)
+        except AirflowNotFoundException:
+            raise self._missing() from None
         return client_settings(connection, await get_async_extra_dejson(connection))
+
+    def _missing(self) -> InputError:
+        return InputError(f"Connection {self.sms_conn_id!r} does not exist: make one of type sms")
 
     def get_conn(self) -> SmsClient:
         """Give the client, made at the first call."""

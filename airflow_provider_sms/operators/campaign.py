@@ -129,6 +129,7 @@ class CampaignOperator(BaseOperator):
         ):
             ledger = CampaignLedger(store, self.campaign_name(context), _claimant(context), kind=kind)
             ledger.lapse()
+            self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, store.description)
             sender = Sender(
                 ledger,
                 lambda messages: post(client, messages),
@@ -154,7 +155,13 @@ class CampaignOperator(BaseOperator):
         if shielded.interruption is not None:
             raise shielded.interruption
         unsent = tally.settled < total or tally.not_sent > tally.partial
-        failed = failure(tally, sender.error, stopped=stop.is_set() and unsent, resend_unknown=options.resend_unknown)
+        failed = failure(
+            ledger.campaign_name,
+            tally,
+            sender.error,
+            stopped=stop.is_set() and unsent,
+            resend_unknown=options.resend_unknown,
+        )
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
         if tally.settled != total:

@@ -37,7 +37,9 @@ def describe(error: BaseException) -> str:
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
 
 
-def failure(tally: Tally, error: Exception | None, *, stopped: bool, resend_unknown: bool) -> Failure | None:
+def failure(
+    campaign: str, tally: Tally, error: Exception | None, *, stopped: bool, resend_unknown: bool
+) -> Failure | None:
     """Say whether and why a task fails.
 
     :param error: what ended the sending early; None where nothing did.
@@ -50,7 +52,7 @@ def failure(tally: Tally, error: Exception | None, *, stopped: bool, resend_unkn
     elif stopped:
         words.append("Sending was stopped; what was in flight is recorded, and the next try sends the rest")
     if tally.unknown:
-        words.append(_unknown(tally, resend_unknown=resend_unknown))
+        words.append(_unknown(campaign, tally, resend_unknown=resend_unknown))
     if not words:
         return None
     if error is not None:
@@ -58,13 +60,14 @@ def failure(tally: Tally, error: Exception | None, *, stopped: bool, resend_unkn
     return Failure(". ".join(words), permanent=not (stopped or resend_unknown))
 
 
-def _unknown(tally: Tally, *, resend_unknown: bool) -> str:
+def _unknown(campaign: str, tally: Tally, *, resend_unknown: bool) -> str:
     named = ", ".join(map(str, tally.unknown_requests))
     where = f" in the ledger's requests {named}" if named else " that another process has not recorded yet"
+    count = "1 message" if tally.unknown == 1 else f"{tally.unknown} messages"
     then = (
         "The next try sends them again, at the risk of texting people twice"
         if resend_unknown
         else "They are not sent again by themselves: see 'Unknown' in the documentation's delivery guarantees, or set "
         "on_unknown='resend' at the risk of texting people twice"
     )
-    return f"{tally.unknown} messages{where} may have been sent: the service's answer was lost. {then}"
+    return f"Campaign {campaign}: {count}{where} may have been sent: the service's answer was lost. {then}"

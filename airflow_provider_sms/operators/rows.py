@@ -57,10 +57,14 @@ def located(source: Any) -> Any:
             )
         return source.data
     if isinstance(source, str) and "://" in source:
+        scheme = source.partition("://")[0]
         try:
-            return ObjectStoragePath(source)
-        except (ValueError, AirflowException) as error:
-            raise InputError(f"source: {source!r} cannot be opened: {error}") from error
+            path = ObjectStoragePath(source)
+            # Resolved here: its connection can be read in the main thread only.
+            _ = path.fs
+        except (ValueError, ImportError, AirflowException) as error:
+            raise InputError(f"source: no file system for {scheme}://; is its Airflow provider installed?") from error
+        return path
     if isinstance(source, (list, tuple)):
         return [located(item) for item in source]
     return source

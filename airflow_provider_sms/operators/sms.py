@@ -188,7 +188,10 @@ class BulkSmsOperator(CampaignOperator):
 
         def finish(ledger: CampaignLedger) -> None:
             self.push(context, "return_value", summary())
-            self.push(context, "responses", responses_of(ledger, self.max_xcom_responses))
+            responses = responses_of(ledger, self.max_xcom_responses)
+            self.push(context, "responses", responses)
+            if isinstance(responses, dict):
+                self.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
             self.log.info("%s", one_line(summary()))
 
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,10 +10,12 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, Holder
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.tally import Tally
+
+log = logging.getLogger(__name__)
 
 MAX_HELD = 50_000
 """Messages in the hands of other live processes that are remembered before reading on waits for their outcome."""
@@ -149,7 +152,32 @@ class Backlog:
                 self._held = held
                 raise
 
-    def drop_free(self) -> None:
+    def settle(self, may_look: Callable[[], bool]) -> None:
+        """Count what was not reached, by looking it up as long as that is allowed; nothing more is claimed.
+
+        :param may_look: asked before each block.
+        :raises LedgerError: when the ledger cannot say what is held.
+        :raises Exception: what the source raises.
+        """
+        self._drop_free()
+        while not self.exhausted:
+            if not may_look():
+                log.warning("Ended before every row was looked up: the others count as not sent")
+                break
+            if not self.readable:
+                self.look_again()
+            self.read()
+            self._drop_free()
+        if may_look():
+            self.look_again()
+
+    def drop(self) -> None:
+        """Count all that is left; what others hold is unknown here, since they have not recorded an outcome."""
+        self._drop_free()
+        self._tally.unknown += len(self._held)
+        self._held.clear()
+
+    def _drop_free(self) -> None:
         """Count what is free as not sent; what was to be taken over stays unknown."""
         for key in self._free:
             if key in self._take_over:
@@ -159,9 +187,3 @@ class Backlog:
                 self._tally.not_sent += 1
         self._free.clear()
         self._take_over.clear()
-
-    def drop(self) -> None:
-        """Count all that is left; what others hold is unknown here, since they have not recorded an outcome."""
-        self.drop_free()
-        self._tally.unknown += len(self._held)
-        self._held.clear()

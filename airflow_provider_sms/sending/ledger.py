@@ -59,6 +59,7 @@ class CampaignLedger:
         kind: str = "bulk",
         clock: Callable[[], float] | None = None,
     ) -> None:
+        self.campaign_name = campaign_name
         self._store = store
         self._who = who
         self._kind = kind

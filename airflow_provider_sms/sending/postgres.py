@@ -79,7 +79,7 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
     try:
-        store = PostgresStore(engine, _server_clock(engine))
+        store = PostgresStore(engine, f"PostgreSQL, database {url.database} at {url.host}", _server_clock(engine))
         store.create_or_check()
     except LedgerError:
         engine.dispose()

@@ -301,18 +301,13 @@ class Sender:
         """After an error of the service, look up what was not reached, so that the counts say what became of it."""
         for batch in self._waiting:
             self._count_unsent(batch)
-        backlog.drop_free()
         until = self._monotonic() + STOP_SECONDS
+
+        def may_look() -> bool:
+            return not self._ledger_failed and not (self._stop.is_set() and self._monotonic() > until)
+
         try:
-            while not (backlog.exhausted or self._ledger_failed):
-                if self._stop.is_set() and self._monotonic() > until:
-                    log.warning("Stopped before every row was looked up: the others count as not sent")
-                    break
-                if not backlog.readable:
-                    backlog.look_again()
-                backlog.read()
-                backlog.drop_free()
-            backlog.look_again()
+            backlog.settle(may_look)
         except Exception as error:  # noqa: BLE001  # the counts are then of what was read
             self._fail(error)
         backlog.drop()

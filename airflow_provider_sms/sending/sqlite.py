@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import create_engine, event
@@ -34,7 +36,7 @@ class SQLiteStore(Store):
     """
 
     def __init__(self, engine: Engine, path: Path) -> None:
-        super().__init__(engine, time.time)
+        super().__init__(engine, str(path), time.time)
         self._path = path
         self._identity: tuple[int, int] | None = None
 
@@ -102,6 +104,9 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
             "Nothing was sent. Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to "
             "PostgreSQL"
         )
+    # Others on the machine need not read who was texted.
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         # The driver must not begin transactions by itself; "begin" below does.

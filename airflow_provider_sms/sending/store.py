@@ -32,10 +32,12 @@ class Store(ABC):
     """A database that holds a ledger; what its two kinds do in the same way.
 
     :param engine: SQLAlchemy's engine for it.
+    :param description: which one it is, for the log.
     :param clock: seconds since the epoch, the same for every process that shares the ledger.
     """
 
-    def __init__(self, engine: Engine, clock: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:
+        self.description = description
         self._engine = engine
         self.clock = clock
 

@@ -87,7 +87,7 @@ def test_the_test_button_says_what_is_wrong(sms_default, fields, works, says):
 def test_the_test_button_of_a_missing_connection(airflow_home):
     """A connection that does not exist is an answer, not an exception."""
     tested, words = SmsHook("nowhere").test_connection()
-    assert (tested, "reading the balance" in words) == (False, True)
+    assert (tested, "'nowhere' does not exist" in words) == (False, True)
 
 
 def test_a_wrong_token_is_said(sms_default):

@@ -350,6 +350,7 @@ def test_send_options_are_passed_through(send, people, sandbox):
 def test_above_the_limit_xcoms_hold_how_many_answers_there_are(send, people):
     """XComs do not grow with the table."""
     ran = send(people(30), chunk_size=10, max_xcom_responses=2)
+    assert "The 3 answers are too many for an XCom" in ran.log
     assert ran.xcoms["responses"] == {"truncated": True, "requests": 3}
     assert (ran.summary["event_ids"], ran.summary["requests"]) == ([], 3)
 
@@ -374,7 +375,8 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
         ({"content_column": "text"}, "exactly one of message and content_column"),
         ({"default_region": "Atlantis"}, "default_region"),
         ({"source": "nowhere.parquet"}, "nowhere.parquet"),
-        ({"source": "nowhere://x/y.parquet"}, "nowhere"),
+        ({"source": "nowhere://x/y.parquet"}, "no file system for nowhere://"),
+        ({"sms_conn_id": "nowhere"}, "Connection 'nowhere' does not exist"),
     ],
     ids=str,
 )

@@ -38,29 +38,31 @@ def test_retries_are_spent_on_what_may_pass_by_itself(error, permanent):
 
 def test_a_send_that_went_well_does_not_fail():
     """Neither sent messages nor those that the service left out make a task fail."""
-    assert failure(Tally(accepted=9, not_sent=1, partial=1), None, stopped=False, resend_unknown=False) is None
+    assert (
+        failure("spring", Tally(accepted=9, not_sent=1, partial=1), None, stopped=False, resend_unknown=False) is None
+    )
 
 
 @pytest.mark.parametrize(("resend", "permanent"), [(False, True), (True, False)])
 def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent):
     """No retry can make known what is unknown; one that resends can get it through."""
-    failed = failure(Tally(unknown=7, unknown_requests=[3, 5]), None, stopped=False, resend_unknown=resend)
+    failed = failure("spring", Tally(unknown=7, unknown_requests=[3, 5]), None, stopped=False, resend_unknown=resend)
     assert failed.permanent is permanent
-    assert "7 messages in the ledger's requests 3, 5 may have been sent" in failed.words
+    assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in failed.words
 
 
 def test_an_error_and_unknown_messages_are_both_said():
     """The end of a send says all that is wrong with it."""
-    failed = failure(Tally(unknown=7), NotSentError("no route"), stopped=False, resend_unknown=False)
+    failed = failure("spring", Tally(unknown=7), NotSentError("no route"), stopped=False, resend_unknown=False)
     assert (failed.permanent, "no route" in failed.words, "7 messages" in failed.words) == (False, True, True)
 
 
 def test_a_stopped_send_can_be_retried():
     """A task that was told to stop goes on in its next try."""
-    assert failure(Tally(), None, stopped=True, resend_unknown=False).permanent is False
+    assert failure("spring", Tally(), None, stopped=True, resend_unknown=False).permanent is False
 
 
 def test_an_error_that_is_not_ours_is_named_not_quoted():
     """The words of a foreign error may hold a number."""
-    failed = failure(Tally(), ValueError("27821234567"), stopped=False, resend_unknown=False)
+    failed = failure("spring", Tally(), ValueError("27821234567"), stopped=False, resend_unknown=False)
     assert ("27821234567" in failed.words, "ValueError" in failed.words) == (False, True)

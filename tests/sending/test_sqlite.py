@@ -101,3 +101,9 @@ def test_a_ledger_that_is_deleted_in_use_is_not_written_to(tmp_path, replaced):
     with pytest.raises(LedgerError, match="deleted or replaced"), store.write(0):
         pass
     store.close()
+
+
+def test_only_its_owner_reads_a_new_ledger(tmp_path):
+    """The ledger holds everybody's number."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,7 +12,7 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.store import BUSY_SECONDS, HolderRow, Store, ledger_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
@@ -27,11 +27,25 @@ _HOLDERS = (
 )
 
 
+# Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
+_LOCK = text(
+    "SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', :wait, true), "
+    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)"
+)
+
+
 class PostgresStore(Store):
-    """A ledger on a server; one transaction of a campaign writes at a time, so that none can wait in a circle."""
+    """A ledger on a server; one transaction of a campaign writes at a time, so that none can wait in a circle.
+
+    :param busy_seconds: how long to wait for another process's commit.
+    """
+
+    def __init__(self, engine: Engine, description: str, clock: Callable[[], float], busy_seconds: float) -> None:
+        super().__init__(engine, description, clock)
+        self._wait = f"{int(busy_seconds * 1000)}ms"
 
     def _lock(self, connection: Connection, lock: int) -> None:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": lock})
+        connection.execute(_LOCK, {"lock": lock, "wait": self._wait})
 
     def insert_messages(
         self,
@@ -63,15 +77,14 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
     :raises LedgerError: when it cannot be opened.
     :raises LedgerVersionError: when a newer version of this package wrote it.
     """
-    milliseconds = int(busy_seconds * 1000)
-    options = (
-        "-c synchronous_commit=on -c client_min_messages=warning "
-        f"-c lock_timeout={milliseconds} -c idle_in_transaction_session_timeout={milliseconds}"
-    )
+    arguments: dict[str, Any] = {"connect_timeout": 10, "application_name": "airflow-provider-sms"}
+    if url.get_driver_name() == "psycopg":
+        # A statement that was prepared in one session is not there in the next one that a pooler gives.
+        arguments["prepare_threshold"] = None
     try:
         engine = create_engine(
             url,
-            connect_args={"options": options, "connect_timeout": 10, "application_name": "airflow-provider-sms"},
+            connect_args=arguments,
             # An error must not quote its parameters: they are people's numbers.
             hide_parameters=True,
             pool_pre_ping=True,
@@ -79,7 +92,9 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
     try:
-        store = PostgresStore(engine, f"PostgreSQL, database {url.database} at {url.host}", _server_clock(engine))
+        store = PostgresStore(
+            engine, f"PostgreSQL, database {url.database} at {url.host}", _server_clock(engine), busy_seconds
+        )
         store.create_or_check()
     except LedgerError:
         engine.dispose()

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+from support.sending import claimant, people
+
+from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
+from airflow_provider_sms.sending.claims import Chunk
+from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.postgres import open_postgres
+
+
+@pytest.fixture
+def server(postgres_url):
+    """A connection of somebody else's to the ledger's database."""
+    engine = create_engine(postgres_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def test_a_commit_is_on_the_servers_disk_before_it_returns(postgres_url, server):
+    """A server that was told not to wait for its disk waits for the ledger."""
+    server.execute(text(f"ALTER DATABASE {postgres_url.database} SET synchronous_commit = off"))
+    store = open_postgres(postgres_url)
+    with store.write(7) as connection:
+        assert connection.execute(text("SHOW synchronous_commit")).scalar() == "on"
+    store.close()
+
+
+def test_a_newer_ledger_is_refused(postgres_url, server):
+    """A ledger of a newer version is not written to."""
+    open_postgres(postgres_url).close()
+    server.execute(text("UPDATE sms_ledger_version SET version = 2"))
+    with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
+        open_postgres(postgres_url)
+
+
+def test_writers_of_a_campaign_wait_for_each_other_only_so_long(postgres_url):
+    """A lock that stays raises, and nothing is relied on; another campaign is not kept waiting."""
+    store, other = open_postgres(postgres_url), open_postgres(postgres_url, busy_seconds=0.1)
+    with store.write(7):
+        with other.write(8):
+            pass
+        with pytest.raises(LedgerError, match="lock timeout"), other.write(7):
+            pass
+    store.close()
+    other.close()
+
+
+def test_a_lost_connection_is_an_error_of_the_ledger_and_then_made_anew(postgres_url, server):
+    """What was under way when the server ended the session is not relied on; the next transaction works."""
+    store = open_postgres(postgres_url)
+    ledger = CampaignLedger(store, "c", claimant())
+
+    def write_while_the_session_ends():
+        with store.write(7) as connection:
+            server.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = :name"),
+                {"name": "airflow-provider-sms"},
+            )
+            connection.execute(text("SELECT 1"))
+
+    with pytest.raises(LedgerError):
+        write_while_the_session_ends()
+    messages = people(3)
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    assert list(ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].won) == [0, 1, 2]
+    store.close()
+
+
+def test_deadlines_are_by_the_servers_clock(postgres_url):
+    """Machines whose clocks differ agree on what time it is."""
+    store = open_postgres(postgres_url)
+    assert abs(store.clock() - time.time()) < 1.0
+    store.close()
+
+
+def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path):
+    """The error names neither user nor password."""
+    url = make_url(f"postgresql+psycopg://user:pass-word-1@/x?host={tmp_path}")
+    with pytest.raises(LedgerError) as caught:
+        open_postgres(url)
+    assert "pass-word-1" not in str(caught.value)
+
+
+def test_a_driver_that_is_not_there_is_named(postgres_url):
+    """Without a driver nothing is sent, and the error says which is missing."""
+    with pytest.raises(LedgerError, match="pg8000"):
+        open_postgres(postgres_url.set(drivername="postgresql+pg8000"))

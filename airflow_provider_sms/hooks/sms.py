@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.connection import get_async_connection, get_async_extra_dejson
+from airflow.providers.common.compat.connection import get_async_connection
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
+from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Connection
 
     from airflow_provider_sms.messages.message import Message
     from airflow_provider_sms.service.client import SmsClient
@@ -58,7 +61,7 @@ class SmsHook(BaseHook):
             connection = await get_async_connection(self.sms_conn_id)
         except AirflowNotFoundException:
             raise self._missing() from None
-        return client_settings(connection, await get_async_extra_dejson(connection))
+        return client_settings(connection, await _extra(connection))
 
     def _missing(self) -> InputError:
         return InputError(f"Connection {self.sms_conn_id!r} does not exist: make one of type sms")
@@ -116,3 +119,11 @@ class SmsHook(BaseHook):
         if balance.post_paid:
             return True, "Connected: a post-paid account"
         return True, f"Connected: the balance is {balance.amount}"
+
+
+async def _extra(connection: Connection) -> dict[str, Any]:
+    """Read a connection's extra in an event loop, where masking its secrets must not wait for the supervisor."""
+    if hasattr(connection, "aextra_dejson"):
+        return dict(await connection.aextra_dejson())
+    # Not asyncio.to_thread: the thread must find its way back to this event loop.
+    return dict(await sync_to_async(lambda: connection.extra_dejson)())

@@ -447,7 +447,8 @@ def test_mapped_tasks_share_a_campaign_and_keep_their_answers_apart(
         rows = session.scalars(select(XComModel).filter_by(run_id=run.run_id, key="responses")).all()
         answers = {row.map_index: len(row.value) for row in rows}
     assert (run.state, set(witnessed().values()), len(witnessed())) == ("success", {1}, 250)
-    assert answers == {0: 2, 1: 1}
+    # Whichever ran first sent all of its own; the other one what was left.
+    assert answers in ({0: 2, 1: 1}, {0: 0, 1: 3})
 
 
 def test_a_relative_ledger_path_is_in_airflows_home(airflow_home, monkeypatch, tmp_path):

@@ -79,14 +79,14 @@ class Sender:
         self._flying = 0
         self._waiting: list[Batch] = []
         self._outcomes: list[Outcome] = []
-        self._posted: set[int] = set()
+        self._posted: dict[int, int] = {}
         self._ledger_failed = False
 
     def run(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
         """Send all of it, and return when every request has an outcome that is recorded.
 
         What went wrong is in ``error`` afterwards, and the counts are in ``tally``: both are needed when sending ends
-        early. Where it was stopped, or the ledger failed, blocks are left unread; their messages are not in the tally.
+        early. Where it was stopped, or the ledger failed, blocks may be left unread, and are then not in the tally.
 
         :param blocks: the messages; read only as fast as they go out.
         """
@@ -148,7 +148,7 @@ class Sender:
             self._not_processed(flight, result)
         else:
             self._unknown(flight, result, backlog)
-        self._posted.discard(flight.request_id)
+        del self._posted[flight.request_id]
 
     def _accepted(self, flight: Flight, response: SendResponse) -> None:
         submitted = len(flight.batch.messages)
@@ -248,7 +248,7 @@ class Sender:
             if claim.request_id is not None:
                 batch.attempt += 1
                 self._flying += 1
-                self._posted.add(claim.request_id)
+                self._posted[claim.request_id] = len(won)
                 posters.give(Flight(claim.request_id, batch, claim.deadline))
 
     def _sort_lost(self, backlog: Backlog, lost: list[Outgoing]) -> None:
@@ -276,7 +276,10 @@ class Sender:
     def _flush(self) -> None:
         """Record what is known and not yet recorded, within a bound; else the log holds it."""
         # What was posted and has no outcome was met by an error of this code: it is unknown, and never given back.
-        self._outcomes += [failed(request_id, UNKNOWN, self.error) for request_id in sorted(self._posted)]
+        for request_id, count in self._posted.items():
+            self._outcomes.append(failed(request_id, UNKNOWN, self.error))
+            self.tally.unknown += count
+            self.tally.name_unknown(request_id)
         if not (self._outcomes or self._ledger_failed):
             return
         for wait in (*FLUSH_WAITS, None):

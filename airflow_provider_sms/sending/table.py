@@ -55,8 +55,7 @@ def check_table(source: Source, preparation: Preparation, table: CheckedTable, s
     :raises SourceError: when the source cannot be read.
     :raises TemplateError: when the template does not fit a column.
     """
-    if source.schema.names:
-        preparation.check(source.schema)
+    preparation.check(source.schema)
     for batch in source.batches(preparation.columns, BLOCK_ROWS):
         checked = preparation.check_batch(batch, table.rows)
         if stop.is_set():

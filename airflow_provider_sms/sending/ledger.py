@@ -14,7 +14,6 @@ request that they were taken from. A claim has a deadline; past it the request i
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, func, insert, select, update
@@ -22,6 +21,8 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
+from airflow_provider_sms.sending.store import campaign_lock
+from airflow_provider_sms.sending.transitions import lapse, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,10 +33,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.sending.claims import Chunk
     from airflow_provider_sms.sending.store import Store
-
-LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
-
-_INT64_MAX = 2**63 - 1
 
 
 class CampaignLedger:
@@ -64,7 +61,7 @@ class CampaignLedger:
         self._who = who
         self._kind = kind
         self.clock = store.clock if clock is None else clock
-        self._lock = int.from_bytes(blake2b(campaign_name.encode(), digest_size=8).digest(), "big", signed=True)
+        self._lock = campaign_lock(campaign_name)
         with self._write() as connection:
             self._campaign_id = self._enter(connection, campaign_name)
             row = connection.execute(insert(claimant).values({**_columns(who), "started_at": self.clock()}))
@@ -114,7 +111,7 @@ class CampaignLedger:
         """
         with self._write() as connection:
             for outcome in outcomes:
-                self._record(connection, outcome)
+                record(connection, outcome, self.clock())
             # Counted from here: other processes may have kept this one waiting for the lock.
             deadline = self.clock() + claim_seconds
             return [self._claim(connection, chunk, deadline) for chunk in chunks]
@@ -129,41 +126,10 @@ class CampaignLedger:
         """
         with self._write() as connection:
             for outcome in outcomes:
-                self._record(connection, outcome)
+                record(connection, outcome, self.clock())
             mine = and_(request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED)
             for request_id in connection.execute(select(request.c.id).where(mine)).scalars().all():
-                self._record(connection, Outcome(request_id, NOT_SENT))
-
-    def _record(self, connection: Connection, outcome: Outcome) -> None:
-        recorded = connection.execute(
-            update(request)
-            .where(request.c.id == outcome.request_id, request.c.state.in_((CLAIMED, UNKNOWN)))
-            .values(
-                state=outcome.state,
-                finished_at=self.clock(),
-                http_status=outcome.http_status,
-                event_id=_fitting(outcome.event_id),
-                messages=_fitting(outcome.messages),
-                parts=_fitting(outcome.parts),
-                cost=outcome.cost,
-                reason=outcome.reason,
-                response=outcome.response,
-            )
-        )
-        # A request that a person has called accepted meanwhile keeps its messages.
-        if outcome.state == NOT_SENT and recorded.rowcount == 1:
-            self._release(connection, outcome.request_id)
-
-    def _release(self, connection: Connection, request_id: int) -> None:
-        """Free a request's messages; those that an unknown request held before are unknown again."""
-        its = message.c.request_id == request_id
-        may_have_been_sent = select(request.c.id).where(request.c.state != NOT_SENT)
-        connection.execute(
-            update(message)
-            .where(its, message.c.taken_from.in_(may_have_been_sent))
-            .values(request_id=message.c.taken_from, taken_from=None)
-        )
-        connection.execute(delete(message).where(its))
+                record(connection, Outcome(request_id, NOT_SENT), self.clock())
 
     def _claim(self, connection: Connection, chunk: Chunk, deadline: float) -> Claim:
         row = connection.execute(
@@ -194,7 +160,7 @@ class CampaignLedger:
 
     def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:
         """Move a message from a request that is unknown to a new one; no-op when anything has changed meanwhile."""
-        self._lapse(connection, request.c.id == unknown_id)
+        lapse(connection, request.c.id == unknown_id, self.clock())
         still_unknown = select(request.c.id).where(request.c.id == unknown_id, request.c.state == UNKNOWN)
         connection.execute(
             update(message)
@@ -212,11 +178,7 @@ class CampaignLedger:
         :raises LedgerError: when it was not committed.
         """
         with self._write() as connection:
-            self._lapse(connection, request.c.campaign_id == self._campaign_id)
-
-    def _lapse(self, connection: Connection, which: ColumnElement[bool]) -> None:
-        lapsed = and_(which, request.c.state == CLAIMED, request.c.deadline < self.clock())
-        connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))
+            lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
 
     def _of_this_task(self) -> ColumnElement[bool]:
         who = self._who
@@ -274,11 +236,6 @@ def _new_id(inserted: CursorResult[Any]) -> int:
     if key is None:
         raise LedgerError("The database gave no id for a new row")
     return int(key[0])
-
-
-def _fitting(number: int | None) -> int | None:
-    """Drop a number that no 64-bit column holds: it must not cost the record of a send, and the response has it."""
-    return None if number is None or abs(number) > _INT64_MAX else number
 
 
 def _columns(who: Claimant) -> dict[str, str | int]:

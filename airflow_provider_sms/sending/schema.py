@@ -1,7 +1,7 @@
 """The ledger's tables: a contract with every ledger already on disk.
 
-A change here needs a new ``SCHEMA_VERSION`` and a migration. Times are seconds since the epoch, UTC. Costs are decimal
-numbers as text, since SQLite has no decimal type and money is not rounded.
+A change here needs a new ``SCHEMA_VERSION`` and a migration; version 2 only added a table. Times are seconds since the
+epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not rounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 # SQLite numbers rows by itself only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -91,4 +91,18 @@ message = Table(
     # A request's messages are released together when it was not sent.
     Index("sms_message_request", "request_id"),
     sqlite_with_rowid=False,
+)
+
+decision = Table(
+    "sms_decision",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("request_id", ForeignKey("sms_request.id"), nullable=False),
+    # The try that asked a person; None where a person decided unasked.
+    Column("asked_by", ForeignKey("sms_claimant.id")),
+    # accepted, not_sent, resend or fail; None while the question is open.
+    Column("decision", String(10)),
+    Column("decided_by", String(250)),
+    Column("decided_at", Float(53)),
+    Index("sms_decision_request", "request_id"),
 )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
@@ -68,7 +69,7 @@ class Store(ABC):
         self._engine.dispose()
 
     def create_or_check(self) -> None:
-        """Make the tables where there are none.
+        """Make the tables where there are none, and add those that an older version of this package did not have.
 
         :raises LedgerVersionError: when a newer version of this package made them.
         """
@@ -82,6 +83,8 @@ class Store(ABC):
                     f"The ledger is of version {version}; this package knows up to {schema.SCHEMA_VERSION}. "
                     "Upgrade airflow-provider-sms here; nothing was sent"
                 )
+            elif version < schema.SCHEMA_VERSION:
+                connection.execute(update(schema.ledger_version).values(version=schema.SCHEMA_VERSION))
 
     def _for_writing(self, connection: Connection) -> Connection:
         return connection
@@ -104,6 +107,11 @@ class Store(ABC):
     @abstractmethod
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""
+
+
+def campaign_lock(name: str) -> int:
+    """Give the number that transactions on a campaign are serialised by."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending.ledger import LAPSED
+from airflow_provider_sms.sending.transitions import LAPSED
 
 CLAIM_SECONDS = 60.0
 DEADLINE = 1_000_060.0

@@ -34,7 +34,7 @@ def test_a_commit_is_on_the_servers_disk_before_it_returns(postgres_url, server)
 def test_a_newer_ledger_is_refused(postgres_url, server):
     """A ledger of a newer version is not written to."""
     open_postgres(postgres_url).close()
-    server.execute(text("UPDATE sms_ledger_version SET version = 2"))
+    server.execute(text("UPDATE sms_ledger_version SET version = 3"))
     with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
         open_postgres(postgres_url)
 

@@ -1,0 +1,76 @@
+"""How a request goes from one state to the next, within a transaction of the caller's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import and_, delete, or_, select, update
+
+from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.schema import message, request
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql.elements import ColumnElement
+
+    from airflow_provider_sms.sending.claims import Outcome
+
+LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
+
+_INT64_MAX = 2**63 - 1
+
+
+def record(connection: Connection, outcome: Outcome, now: float) -> None:
+    """Record what became of a request; no-op where it has an outcome that is better founded.
+
+    An answer of the service is better founded than anything, also than what a person said before it came.
+
+    :param now: seconds since the epoch.
+    """
+    open_still: ColumnElement[bool] = request.c.state.in_((CLAIMED, UNKNOWN))
+    if outcome.state == ACCEPTED:
+        open_still = or_(open_still, request.c.response.is_(None))
+    recorded = connection.execute(
+        update(request)
+        .where(request.c.id == outcome.request_id, open_still)
+        .values(
+            state=outcome.state,
+            finished_at=now,
+            http_status=outcome.http_status,
+            event_id=_fitting(outcome.event_id),
+            messages=_fitting(outcome.messages),
+            parts=_fitting(outcome.parts),
+            cost=outcome.cost,
+            reason=outcome.reason,
+            response=outcome.response,
+        )
+    )
+    if outcome.state == NOT_SENT and recorded.rowcount == 1:
+        release(connection, outcome.request_id)
+
+
+def release(connection: Connection, request_id: int) -> None:
+    """Free a request's messages; those that an unknown request held before are unknown again."""
+    its = message.c.request_id == request_id
+    may_have_been_sent = select(request.c.id).where(request.c.state != NOT_SENT)
+    connection.execute(
+        update(message)
+        .where(its, message.c.taken_from.in_(may_have_been_sent))
+        .values(request_id=message.c.taken_from, taken_from=None)
+    )
+    connection.execute(delete(message).where(its))
+
+
+def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
+    """Call claims unknown whose deadline has passed.
+
+    :param which: the requests to look at.
+    :param now: seconds since the epoch.
+    """
+    lapsed = and_(which, request.c.state == CLAIMED, request.c.deadline < now)
+    connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))
+
+
+def _fitting(number: int | None) -> int | None:
+    """Drop a number that no 64-bit column holds: it must not cost the record of a send, and the response has it."""
+    return None if number is None or abs(number) > _INT64_MAX else number

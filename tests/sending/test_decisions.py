@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from sqlalchemy import text
+from support.sending import people
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.decisions import resolve
+
+
+def claim(ledger, messages, take_over=None):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
+
+
+@pytest.fixture
+def unknown(enter):
+    """A request of three messages whose answer was lost."""
+    ledger = enter()
+    claimed = claim(ledger, people(3))
+    ledger.commit(outcomes=[Outcome(claimed.request_id, UNKNOWN, reason="timeout")])
+    return claimed.request_id
+
+
+@pytest.fixture
+def column(store):
+    """Read a column of the ledger."""
+
+    def column(query):
+        with store.read() as connection:
+            return [value for (value,) in connection.execute(text(query))]
+
+    return column
+
+
+def test_what_was_sent_stays_claimed(store, enter, unknown):
+    """A person who says that a request was accepted closes it, and nobody of it is texted again."""
+    assert resolve(store, unknown, ACCEPTED, "ann") == 3
+    assert {holder.state for holder in enter(2).holders([m.key for m in people(3)]).values()} == {ACCEPTED}
+
+
+def test_what_was_not_sent_may_be_claimed_again(store, enter, unknown):
+    """A person who says that a request was not sent frees its messages."""
+    assert resolve(store, unknown, NOT_SENT, "ann") == 3
+    assert len(claim(enter(2), people(3)).won) == 3
+
+
+def test_the_ledger_says_who_decided(store, unknown, column):
+    """Each decision is kept: about what, what, who, when."""
+    resolve(store, unknown, ACCEPTED, "ann")
+    assert column("SELECT request_id FROM sms_decision") == [unknown]
+    assert column("SELECT decided_by FROM sms_decision") == ["ann"]
+    assert column("SELECT decision FROM sms_decision") == [ACCEPTED]
+    assert column("SELECT decided_at FROM sms_decision")[0] == pytest.approx(time.time(), abs=60)
+
+
+def test_a_claim_past_its_deadline_can_be_resolved(store, enter, column):
+    """What a dead process left behind is unknown, whether or not anybody has written that down."""
+    claimed = claim(enter(), people(1))
+    assert resolve(store, claimed.request_id, ACCEPTED, "ann") == 1
+    assert column("SELECT state FROM sms_request") == [ACCEPTED]
+
+
+def test_the_time_of_the_claim_stands_for_that_of_the_answer(store, enter, column, clock):
+    """What a person calls accepted was sent when it was claimed, as far as anybody knows."""
+    claimed = claim(enter(), people(1))
+    resolve(store, claimed.request_id, ACCEPTED, "ann")
+    assert column("SELECT finished_at FROM sms_request") == [clock.now]
+
+
+def test_a_claim_that_may_be_under_way_is_not_resolved(store, enter, column):
+    """Before the deadline its process may still record the truth; the error says until when."""
+    claimed = claim(enter(clock=time.time), people(1))
+    with pytest.raises(InputError, match=r"may still be under way.*UTC"):
+        resolve(store, claimed.request_id, NOT_SENT, "ann")
+    assert column("SELECT state FROM sms_request") == ["claimed"]
+    assert column("SELECT count(*) FROM sms_decision") == [0]
+
+
+@pytest.mark.parametrize(("state", "said"), [(ACCEPTED, "it is accepted"), (NOT_SENT, "it is not sent")])
+def test_what_is_known_is_not_up_to_anybody(store, enter, state, said):
+    """Only what is unknown is resolved; the error says what the request is."""
+    ledger = enter()
+    claimed = claim(ledger, people(1))
+    ledger.commit(outcomes=[Outcome(claimed.request_id, state)])
+    with pytest.raises(InputError, match=said):
+        resolve(store, claimed.request_id, NOT_SENT, "ann")
+
+
+def test_a_request_that_is_not_there(store):
+    """A wrong number is an error that names it."""
+    with pytest.raises(InputError, match="no request 77"):
+        resolve(store, 77, ACCEPTED, "ann")
+
+
+def test_messages_that_were_taken_over_go_back_to_what_is_unknown(store, enter, unknown):
+    """Not sent the second time leaves open whether they were sent the first time."""
+    ledger = enter(2)
+    second = claim(ledger, people(3), {m.key: unknown for m in people(3)})
+    ledger.commit(outcomes=[Outcome(second.request_id, UNKNOWN)])
+    resolve(store, second.request_id, NOT_SENT, "ann")
+    assert {holder.request_id for holder in ledger.holders([m.key for m in people(3)]).values()} == {unknown}
+
+
+@pytest.mark.parametrize("said", [ACCEPTED, NOT_SENT])
+def test_an_answer_that_comes_later_than_the_decision_is_kept(store, enter, said, column):
+    """The service knows better than a person: its late answer is recorded with the event id."""
+    ledger = enter()
+    claimed = claim(ledger, people(1))
+    resolve(store, claimed.request_id, said, "ann")
+    ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED, event_id=5, response="{}")])
+    assert column("SELECT state FROM sms_request") == [ACCEPTED]
+    assert column("SELECT event_id FROM sms_request") == [5]
+
+
+def test_a_late_doubt_changes_no_decision(store, enter, unknown, column):
+    """A process that learns nothing of its request leaves what a person said."""
+    resolve(store, unknown, ACCEPTED, "ann")
+    enter().commit(outcomes=[Outcome(unknown, NOT_SENT)])
+    assert column("SELECT state FROM sms_request") == [ACCEPTED]
+    assert column("SELECT count(*) FROM sms_message") == [3]

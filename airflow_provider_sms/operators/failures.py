@@ -8,7 +8,11 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.exceptions import InputError, LedgerVersionError, ServiceError, SmsError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from airflow_provider_sms.sending.tally import Tally
+
+MAX_NAMED_REQUESTS = 20
 
 _CREDIT = "InsufficientCredits"
 
@@ -60,8 +64,15 @@ def failure(
     return Failure(". ".join(words), permanent=not (stopped or resend_unknown))
 
 
+def some_of(requests: Collection[int]) -> str:
+    """Name requests by their numbers, while they are few enough for a line."""
+    more = len(requests) - MAX_NAMED_REQUESTS
+    named = ", ".join(map(str, sorted(requests)[:MAX_NAMED_REQUESTS]))
+    return f"{named} and {more} more" if more > 0 else named
+
+
 def _unknown(campaign: str, tally: Tally, *, resend_unknown: bool) -> str:
-    named = ", ".join(map(str, tally.unknown_requests))
+    named = some_of(tally.unknown_requests)
     where = f" in the ledger's requests {named}" if named else " that another process has not recorded yet"
     count = "1 message" if tally.unknown == 1 else f"{tally.unknown} messages"
     then = (

@@ -36,7 +36,7 @@ class Outgoing(NamedTuple):
 class Backlog:
     """Reads blocks of messages, keeps what is free to be claimed, and counts the rest.
 
-    :param resend_unknown: whether what an unknown request holds is to be claimed again.
+    :param resend: says of an unknown request whether what it holds is to be claimed again.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class Backlog:
         ledger: CampaignLedger,
         tally: Tally,
         *,
-        resend_unknown: bool,
+        resend: Callable[[int], bool],
     ) -> None:
         self._blocks: Iterator[Sequence[Outgoing]] = iter(blocks)
         self._ledger = ledger
         self._tally = tally
-        self._resend_unknown = resend_unknown
+        self._resend = resend
         self._free: dict[bytes, Outgoing] = {}
         self._take_over: dict[bytes, int] = {}
         self._held: dict[bytes, Outgoing] = {}
@@ -120,11 +120,11 @@ class Backlog:
             self._tally.already_sent += 1
         elif holder.state == CLAIMED:
             self._held[outgoing.key] = outgoing
-        elif self._resend_unknown:
+        elif self._resend(holder.request_id):
             self.take_over(outgoing, holder.request_id)
         else:
             self._tally.unknown += 1
-            self._tally.name_unknown(holder.request_id)
+            self._tally.unknown_requests.add(holder.request_id)
 
     def take_over(self, outgoing: Outgoing, request_id: int) -> None:
         """Queue a message that is to be posted again, though an unknown request holds it."""
@@ -182,7 +182,7 @@ class Backlog:
         for key in self._free:
             if key in self._take_over:
                 self._tally.unknown += 1
-                self._tally.name_unknown(self._take_over[key])
+                self._tally.unknown_requests.add(self._take_over[key])
             else:
                 self._tally.not_sent += 1
         self._free.clear()

@@ -20,6 +20,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
+from airflow_provider_sms.sending.earlier import EarlierClaims, of_task
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 from airflow_provider_sms.sending.store import campaign_lock
 from airflow_provider_sms.sending.transitions import lapse, record
@@ -181,15 +182,14 @@ class CampaignLedger:
             lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
 
     def _of_this_task(self) -> ColumnElement[bool]:
-        who = self._who
-        return and_(
-            request.c.campaign_id == self._campaign_id,
-            request.c.response.is_not(None),
-            claimant.c.dag_id == who.dag_id,
-            claimant.c.task_id == who.task_id,
-            claimant.c.run_id == who.run_id,
-            claimant.c.map_index == who.map_index,
-        )
+        return and_(request.c.campaign_id == self._campaign_id, request.c.response.is_not(None), of_task(self._who))
+
+    def earlier(self) -> EarlierClaims:
+        """Give what earlier tries of this task instance claimed in the campaign.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
 
     def count_responses(self) -> int:
         """Count the answers to this task instance's requests in this campaign, of all its tries.

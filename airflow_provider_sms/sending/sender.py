@@ -82,18 +82,21 @@ class Sender:
         self._posted: dict[int, int] = {}
         self._ledger_failed = False
 
-    def run(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
+    def run(self, blocks: Iterable[Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send all of it, and return when every request has an outcome that is recorded.
 
         What went wrong is in ``error`` afterwards, and the counts are in ``tally``: both are needed when sending ends
         early. Where it was stopped, or the ledger failed, blocks may be left unread, and are then not in the tally.
 
         :param blocks: the messages; read only as fast as they go out.
+        :param guard: called before anything is claimed; when it raises, nothing is.
         """
-        backlog = Backlog(blocks, self._ledger, self.tally, resend_unknown=self._options.resend_unknown)
+        backlog = Backlog(blocks, self._ledger, self.tally, resend=self._options.resends)
         try:
+            if guard is not None:
+                guard()
             posters = Posters(self._options.concurrency, self._post_one)
-        except RuntimeError as error:
+        except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
         else:
             with posters:
@@ -196,7 +199,7 @@ class Sender:
                 backlog.take_over(outgoing, flight.request_id)
             else:
                 self.tally.unknown += 1
-                self.tally.name_unknown(flight.request_id)
+                self.tally.unknown_requests.add(flight.request_id)
 
     # Claims
 
@@ -279,7 +282,7 @@ class Sender:
         for request_id, count in self._posted.items():
             self._outcomes.append(failed(request_id, UNKNOWN, self.error))
             self.tally.unknown += count
-            self.tally.name_unknown(request_id)
+            self.tally.unknown_requests.add(request_id)
         if not (self._outcomes or self._ledger_failed):
             return
         for wait in (*FLUSH_WAITS, None):
@@ -320,6 +323,6 @@ class Sender:
         for outgoing in batch.messages:
             if outgoing.key in batch.take_over:
                 self.tally.unknown += 1
-                self.tally.name_unknown(batch.take_over[outgoing.key])
+                self.tally.unknown_requests.add(batch.take_over[outgoing.key])
             else:
                 self.tally.not_sent += 1

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 
-MAX_NAMED_REQUESTS = 20
-
 
 @dataclass(slots=True)
 class Tally:
@@ -24,6 +22,7 @@ class Tally:
     :param requests: posted by this try and accepted or unknown.
     :param partial: messages that the service left out of requests that it accepted.
     :param event_ids: by request.
+    :param unknown_requests: those of the ledger that hold what is unknown.
     :param max_event_ids: how many event ids are kept.
     """
 
@@ -42,7 +41,7 @@ class Tally:
     error_report: dict[str, int] = field(
         default_factory=lambda: {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0}
     )
-    unknown_requests: list[int] = field(default_factory=list)
+    unknown_requests: set[int] = field(default_factory=set)
     max_event_ids: int = 1000
 
     @property
@@ -67,11 +66,6 @@ class Tally:
             self.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)
         for name, count in reported(response.error_report).items():
             self.error_report[name] = self.error_report.get(name, 0) + count
-
-    def name_unknown(self, request_id: int) -> None:
-        """Keep the number of a request whose outcome is not known, while there are few."""
-        if len(self.unknown_requests) < MAX_NAMED_REQUESTS and request_id not in self.unknown_requests:
-            self.unknown_requests.append(request_id)
 
 
 def reported(report: ErrorReport) -> dict[str, int]:

@@ -46,7 +46,7 @@ def test_a_send_that_went_well_does_not_fail():
 @pytest.mark.parametrize(("resend", "permanent"), [(False, True), (True, False)])
 def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent):
     """No retry can make known what is unknown; one that resends can get it through."""
-    failed = failure("spring", Tally(unknown=7, unknown_requests=[3, 5]), None, stopped=False, resend_unknown=resend)
+    failed = failure("spring", Tally(unknown=7, unknown_requests={3, 5}), None, stopped=False, resend_unknown=resend)
     assert failed.permanent is permanent
     assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in failed.words
 

@@ -1,0 +1,160 @@
+"""What earlier tries of the same task left in the ledger, and whether a new try may go on from there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from sqlalchemy import and_, func, select
+
+from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.sending.schema import claimant, message, request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+    from sqlalchemy.sql import FromClause
+    from sqlalchemy.sql.elements import ColumnElement
+
+    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.claims import Claimant
+    from airflow_provider_sms.sending.stop import StopSignal
+    from airflow_provider_sms.sending.store import Store
+
+_GROUP = -1
+_ROWS_AT_ONCE = 10_000
+
+T = TypeVar("T", np.uint64, np.int64)
+
+
+def of_task(who: Claimant) -> ColumnElement[bool]:
+    """Give the condition for claimants that are tries of the same task instance."""
+    return and_(
+        claimant.c.dag_id == who.dag_id,
+        claimant.c.task_id == who.task_id,
+        claimant.c.run_id == who.run_id,
+        claimant.c.map_index == who.map_index,
+    )
+
+
+def has_trace(store: Store, who: Claimant) -> bool:
+    """Say whether any try of this task instance has been in this ledger, or somebody has vouched for it.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        return connection.execute(select(claimant.c.id).where(of_task(who)).limit(1)).scalar() is not None
+
+
+class EarlierClaims:
+    """The messages of a campaign that earlier tries of this task instance hold.
+
+    :param campaign_id: in the ledger.
+    :param claimant_id: this try's, which is none of the earlier ones.
+    """
+
+    def __init__(self, store: Store, campaign_id: int, who: Claimant, claimant_id: int) -> None:
+        self._store = store
+        self._campaign_id = campaign_id
+        with store.read() as connection:
+            tries = connection.execute(select(claimant.c.id).where(of_task(who), claimant.c.id != claimant_id))
+            self._tries = tuple(tries.scalars())
+
+    def count(self) -> int:
+        """Count them."""
+        with self._store.read() as connection:
+            return int(
+                connection.execute(select(func.count()).select_from(self._join()).where(self._held)).scalar_one()
+            )
+
+    def among(self, keys: Sequence[bytes]) -> tuple[list[bytes], set[bytes]]:
+        """Say which of the keys they hold, and which of the keys anybody holds."""
+        with self._store.read() as connection:
+            held = list(self._store.holders(connection, self._campaign_id, keys))
+        return [key for key, *_, claimant_id in held if claimant_id in self._tries], {key for key, *_ in held}
+
+    def blocks(self) -> Iterator[tuple[list[bytes], list[int]]]:
+        """Give their keys and destinations, a block at a time."""
+        query = select(message.c.message_key, message.c.destination).select_from(self._join()).where(self._held)
+        with self._store.read() as connection:
+            rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)
+            for block in rows.partitions(_ROWS_AT_ONCE):
+                yield [bytes(key) for key, _ in block], [_GROUP if number is None else number for _, number in block]
+
+    def _join(self) -> FromClause:
+        return message.join(request, request.c.id == message.c.request_id)
+
+    @property
+    def _held(self) -> ColumnElement[bool]:
+        return and_(
+            message.c.campaign_id == self._campaign_id,
+            request.c.campaign_id == self._campaign_id,
+            request.c.claimant_id.in_(self._tries),
+        )
+
+
+def refuse_changed_texts(
+    blocks: Callable[[], Iterable[Sequence[Outgoing]]], earlier: EarlierClaims, stop: StopSignal
+) -> None:
+    """Refuse to send where recipients whom an earlier try claimed would now get another text.
+
+    A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
+    try claimed is no longer in the table, and the same recipient has one there that nobody claimed. Holds 8 bytes for
+    each message that an earlier try claimed, and nothing on a first try.
+
+    :param blocks: reads the table anew.
+    :param stop: ends the look early.
+    :raises InputError: says how many, and what to do.
+    :raises StoppedError: when it was told to stop.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    count = earlier.count()
+    if not count:
+        return
+    found = [np.empty(0, np.uint64)]
+    for block in blocks():
+        if stop.is_set():
+            raise StoppedError("Told to stop before anything was sent")
+        found.append(_digests(earlier.among([outgoing.key for outgoing in block])[0]))
+    present = np.unique(np.concatenate(found))
+    if len(present) == count:
+        return
+    gone = _destinations_not_among(present, earlier)
+    changed = sum(_count_changed(block, gone, earlier) for block in blocks())
+    if changed:
+        raise InputError(
+            f"{changed} messages to numbers that an earlier try of this task claimed have another text now, so people "
+            "could be texted twice. Nothing was sent by this try. Is there a now() or the like in the message, or did "
+            "a column change? Say in key_columns what identifies a message beside its number, or give a new campaign "
+            "where a second text is meant"
+        )
+
+
+def _digests(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
+    """Give the first half of each key: enough to tell messages apart, at half the memory."""
+    halves: npt.NDArray[np.uint64] = np.frombuffer(b"".join(keys), np.uint64)[::2].copy()
+    return halves
+
+
+def _are_in(ordered: npt.NDArray[T], values: npt.NDArray[T]) -> npt.NDArray[np.bool_]:
+    """Say which of the values are in an array that is in order; numpy's own isin would sort that one each time."""
+    if not len(ordered):
+        return np.zeros(len(values), np.bool_)
+    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
+    found: npt.NDArray[np.bool_] = ordered[places] == values
+    return found
+
+
+def _destinations_not_among(present: npt.NDArray[np.uint64], earlier: EarlierClaims) -> npt.NDArray[np.int64]:
+    gone = [np.empty(0, np.int64)]
+    for keys, destinations in earlier.blocks():
+        gone.append(np.array(destinations, np.int64)[~_are_in(present, _digests(keys))])
+    return np.unique(np.concatenate(gone))
+
+
+def _count_changed(block: Sequence[Outgoing], gone: npt.NDArray[np.int64], earlier: EarlierClaims) -> int:
+    numbers = np.array([_GROUP if m.destination is None else int(m.destination) for m in block], np.int64)
+    same_people = [block[position] for position in np.flatnonzero(_are_in(gone, numbers)).tolist()]
+    held = earlier.among([outgoing.key for outgoing in same_people])[1]
+    return sum(outgoing.key not in held for outgoing in same_people)

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import pytest
+from support.sending import claimant, outgoing, people
+
+from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.sending.backlog import Outgoing
+from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, Chunk, Outcome
+from airflow_provider_sms.sending.earlier import has_trace, refuse_changed_texts
+from airflow_provider_sms.sending.stop import StopSignal
+
+
+def send(ledger, messages, state=ACCEPTED):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    claim = ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
+    ledger.commit(outcomes=[Outcome(claim.request_id, state)])
+
+
+def look(ledger, *blocks, stop=None):
+    refuse_changed_texts(lambda: iter(blocks), ledger.earlier(), stop or StopSignal())
+
+
+def changed(count, text="Now it is later"):
+    return [outgoing(27_820_000_000 + n, text) for n in range(count)]
+
+
+def test_a_trace_is_one_of_the_same_task_instance(enter, store):
+    """Any try of the task instance leaves a trace; other tasks, runs and map indexes leave none of it."""
+    enter(1)
+    assert has_trace(store, claimant(2))
+    for other in ({"task_id": "x"}, {"run_id": "x"}, {"dag_id": "x"}, {"map_index": 3}):
+        assert not has_trace(store, claimant(2, **other))
+
+
+def test_a_first_try_reads_nothing(enter):
+    """Without earlier claims the table is not read for this."""
+    send(enter(1, run_id="other"), people(5))
+
+    def blocks():
+        raise AssertionError("read")
+
+    refuse_changed_texts(blocks, enter(1).earlier(), StopSignal())
+
+
+def test_the_same_table_passes(enter):
+    """A later try of an unchanged table goes on: what was sent is there, what is new was not claimed."""
+    send(enter(1), people(5))
+    look(enter(2), people(3), people(7, 3))
+
+
+def test_changed_texts_stop_the_later_try(enter):
+    """The error says how many messages have another text, and what to do."""
+    send(enter(1), people(5))
+    with pytest.raises(InputError, match=r"^5 messages .* key_columns .* new campaign"):
+        look(enter(2), changed(4), [*changed(5)[4:], *people(3, 5)])
+
+
+def test_one_changed_text_among_many_is_found(enter):
+    """It is enough that one row has changed."""
+    send(enter(1), people(500))
+    with pytest.raises(InputError, match=r"^1 messages"):
+        look(enter(2), people(499), [outgoing(27_820_000_499, "other")])
+
+
+def test_a_recipient_may_have_two_messages(enter):
+    """A table with two texts for a number is no changed text: the one that was claimed is still there."""
+    send(enter(1), people(5))
+    look(enter(2), [*people(5), *changed(5)])
+
+
+def test_rows_that_are_gone_are_no_changed_texts(enter):
+    """Whoever left the table gets no other text; the others go on."""
+    send(enter(1), people(5))
+    look(enter(2), people(2), people(3, 10))
+
+
+def test_repeated_rows_do_not_hide_that_one_is_gone(enter):
+    """Messages are counted once, however often the table repeats them."""
+    send(enter(1), people(5))
+    with pytest.raises(InputError, match=r"^1 messages"):
+        look(enter(2), [*people(4), *people(4), outgoing(27_820_000_004, "other")])
+
+
+def test_a_changed_text_that_was_sent_already_is_no_new_one(enter):
+    """What anybody in the campaign claimed is not sent again, so it cannot be a second text by this try."""
+    send(enter(1), people(5))
+    send(enter(1, task_id="other"), changed(5))
+    look(enter(2), changed(5))
+
+
+def test_what_was_not_sent_may_change(enter):
+    """Nobody was texted, so a new text is the first one."""
+    send(enter(1), people(5), NOT_SENT)
+    look(enter(2), changed(5))
+
+
+def test_other_tasks_are_none_of_its_business(enter):
+    """Two tasks may text the same people differently in one campaign."""
+    send(enter(1, task_id="other"), people(5))
+    send(enter(1), people(1, 100))
+    look(enter(2), [*changed(5), *people(1, 100)])
+
+
+def test_a_group_whose_text_changed(enter):
+    """The text to groups is guarded in the same way; it has no destination."""
+    send(enter(1), [Outgoing(b"a" * 16, None, "Hi")])
+    with pytest.raises(InputError, match=r"^1 messages"):
+        look(enter(2), [Outgoing(b"b" * 16, None, "Hi again")])
+
+
+def test_it_can_be_stopped(enter):
+    """A task that is told to stop does not go on reading."""
+    send(enter(1), people(5))
+    stop = StopSignal()
+    stop.set()
+    with pytest.raises(StoppedError):
+        look(enter(2), people(5), stop=stop)
+
+
+def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
+    """What the guard refuses is not sent, and the counts say what became of each message."""
+    sender(enter(1)).run([people(5)])
+    later = sender(enter(2))
+
+    def guard():
+        raise InputError("changed")
+
+    later.run([people(10)], guard=guard)
+    assert (str(later.error), later.tally.already_sent, later.tally.not_sent) == ("changed", 5, 5)
+    assert len(service.requests) == 1

@@ -29,6 +29,10 @@ class Claimant:
     host: str
     pid: int
 
+    def columns(self) -> dict[str, str | int]:
+        """Give the fields by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:

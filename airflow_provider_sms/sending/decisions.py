@@ -2,21 +2,46 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.schema import campaign, decision, message, request
+from airflow_provider_sms.sending.earlier import of_task
+from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.sending.store import campaign_lock
 from airflow_provider_sms.sending.transitions import lapse, release
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlalchemy.engine import Connection
 
+    from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.store import Store
+
+
+RESEND = "resend"
+FAIL = "fail"
+
+_DECISION_LOCK = 0x5355_4D55
+
+
+class Question(NamedTuple):
+    """An unknown request that a person is asked about.
+
+    :param messages: how many it holds.
+    :param claimed_at: seconds since the epoch.
+    :param reason: why it is unknown; None where nobody noted it.
+    """
+
+    request_id: int
+    messages: int
+    claimed_at: float
+    reason: str | None
 
 
 def resolve(store: Store, request_id: int, state: str, who: str) -> int:
@@ -29,7 +54,7 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
     :raises LedgerError: when it was not committed.
     """
     with store.read() as connection:
-        name = connection.execute(
+        name: str | None = connection.execute(
             select(campaign.c.name).select_from(request.join(campaign)).where(request.c.id == request_id)
         ).scalar()
     if name is None:
@@ -53,6 +78,79 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
             insert(decision).values(request_id=request_id, decision=state, decided_by=who, decided_at=now)
         )
     return held
+
+
+def ask(store: Store, who: Claimant, claimant_id: int, request_ids: Collection[int]) -> list[Question]:
+    """Note what a person is asked about, in place of what an earlier try of the task instance asked.
+
+    :param claimant_id: of this try.
+    :param request_ids: unknown requests.
+    :returns: those of them that are unknown still, in order.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(_DECISION_LOCK) as connection:
+        tries = select(claimant.c.id).where(of_task(who))
+        connection.execute(delete(decision).where(decision.c.decision.is_(None), decision.c.asked_by.in_(tries)))
+        connection.execute(
+            insert(decision), [{"request_id": each, "asked_by": claimant_id} for each in sorted(request_ids)]
+        )
+    return questions(store, who)
+
+
+def questions(store: Store, who: Claimant) -> list[Question]:
+    """Give what this task instance asks a person about and is unknown still, in order.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(request.c.id, func.count(message.c.message_key), request.c.claimed_at, request.c.reason)
+        .select_from(decision.join(claimant).join(request, request.c.id == decision.c.request_id).outerjoin(message))
+        .where(decision.c.decision.is_(None), of_task(who), request.c.state == UNKNOWN)
+        .group_by(request.c.id, request.c.claimed_at, request.c.reason)
+        .order_by(request.c.id)
+    )
+    with store.read() as connection:
+        return [Question(*row) for row in connection.execute(query)]
+
+
+def answer(store: Store, who: Claimant, said: str, by: str) -> int:
+    """Record what a person said about everything that this task instance asked, and do it.
+
+    What has an outcome by now keeps it.
+
+    :param said: ``accepted``, ``resend`` or ``fail``.
+    :param by: the person.
+    :returns: how many requests it concerned.
+    :raises LedgerError: when it was not committed.
+    """
+    asked = [question.request_id for question in questions(store, who)]
+    for request_id in asked if said == ACCEPTED else ():
+        with suppress(InputError):  # it has an outcome since
+            resolve(store, request_id, ACCEPTED, by)
+    with store.write(_DECISION_LOCK) as connection:
+        tries = select(claimant.c.id).where(of_task(who))
+        its = decision.c.decision.is_(None) & decision.c.asked_by.in_(tries)
+        if said == ACCEPTED:
+            connection.execute(delete(decision).where(its))
+        else:
+            connection.execute(
+                update(decision).where(its).values(decision=said, decided_by=by, decided_at=store.clock())
+            )
+    return len(asked)
+
+
+def to_resend(store: Store, campaign_name: str) -> frozenset[int]:
+    """Give the requests of a campaign whose messages a person wants to be posted again.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(decision.c.request_id)
+        .select_from(decision.join(request, request.c.id == decision.c.request_id).join(campaign))
+        .where(campaign.c.name == campaign_name, decision.c.decision == RESEND)
+    )
+    with store.read() as connection:
+        return frozenset(connection.execute(query).scalars())
 
 
 def _not_unknown(connection: Connection, request_id: int) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
-from sqlalchemy import and_, func, select
+from sqlalchemy import and_, func, insert, select
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.sending.schema import claimant, message, request
+from airflow_provider_sms.sending.store import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.stop import StopSignal
     from airflow_provider_sms.sending.store import Store
 
+_REGISTER_LOCK = 0x5355_4D54
 _GROUP = -1
 _ROWS_AT_ONCE = 10_000
 
@@ -45,6 +47,16 @@ def has_trace(store: Store, who: Claimant) -> bool:
     """
     with store.read() as connection:
         return connection.execute(select(claimant.c.id).where(of_task(who)).limit(1)).scalar() is not None
+
+
+def register(store: Store, who: Claimant) -> int:
+    """Leave the trace of a try in the ledger, before it claims anything.
+
+    :returns: the id of its claimant.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(_REGISTER_LOCK) as connection:
+        return new_id(connection.execute(insert(claimant).values({**who.columns(), "started_at": store.clock()})))
 
 
 class EarlierClaims:

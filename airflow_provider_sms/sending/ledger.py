@@ -14,22 +14,21 @@ request that they were taken from. A claim has a deadline; past it the request i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
-from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
-from airflow_provider_sms.sending.earlier import EarlierClaims, of_task
+from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
-from airflow_provider_sms.sending.store import campaign_lock
+from airflow_provider_sms.sending.store import campaign_lock, new_id
 from airflow_provider_sms.sending.transitions import lapse, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from sqlalchemy.engine import Connection, CursorResult
+    from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.sending.claims import Chunk
@@ -46,6 +45,7 @@ class CampaignLedger:
     :param who: this try.
     :param kind: ``bulk`` or ``group``.
     :param clock: seconds since the epoch; None for the store's.
+    :param claimant_id: of this try, where it has registered itself; None: it is registered here.
     """
 
     def __init__(
@@ -56,6 +56,7 @@ class CampaignLedger:
         *,
         kind: str = "bulk",
         clock: Callable[[], float] | None = None,
+        claimant_id: int | None = None,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
@@ -63,10 +64,9 @@ class CampaignLedger:
         self._kind = kind
         self.clock = store.clock if clock is None else clock
         self._lock = campaign_lock(campaign_name)
+        self._claimant_id = register(store, who) if claimant_id is None else claimant_id
         with self._write() as connection:
             self._campaign_id = self._enter(connection, campaign_name)
-            row = connection.execute(insert(claimant).values({**_columns(who), "started_at": self.clock()}))
-            self._claimant_id: int = _new_id(row)
 
     def _write(self) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock)
@@ -75,7 +75,7 @@ class CampaignLedger:
         found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
         if found is None:
             row = connection.execute(insert(campaign).values(name=name, created_at=self.clock()))
-            found = _new_id(row)
+            found = new_id(row)
         return found
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
@@ -144,7 +144,7 @@ class CampaignLedger:
                 deadline=deadline,
             )
         )
-        request_id: int = _new_id(row)
+        request_id: int = new_id(row)
         destinations = [None if destination is None else int(destination) for destination in chunk.destinations]
         inserted = self._store.insert_messages(connection, self._campaign_id, request_id, chunk.keys, destinations)
         if inserted == len(chunk.keys):
@@ -229,14 +229,3 @@ class CampaignLedger:
         with self._store.read() as connection:
             response: str | None = connection.execute(query).scalar()
         return response
-
-
-def _new_id(inserted: CursorResult[Any]) -> int:
-    key = inserted.inserted_primary_key
-    if key is None:
-        raise LedgerError("The database gave no id for a new row")
-    return int(key[0])
-
-
-def _columns(who: Claimant) -> dict[str, str | int]:
-    return {name: getattr(who, name) for name in Claimant.__slots__}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -17,7 +17,7 @@ from airflow_provider_sms.sending import schema
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from sqlalchemy.engine import Connection, Engine
+    from sqlalchemy.engine import Connection, CursorResult, Engine
 
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's commit before it gives up."""
@@ -112,6 +112,14 @@ class Store(ABC):
 def campaign_lock(name: str) -> int:
     """Give the number that transactions on a campaign are serialised by."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def new_id(inserted: CursorResult[Any]) -> int:
+    """Give the id of a row that was inserted."""
+    key = inserted.inserted_primary_key
+    if key is None:
+        raise LedgerError("The database gave no id for a new row")
+    return int(key[0])
 
 
 @contextmanager

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import time
 import traceback
-from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
 
@@ -18,13 +15,13 @@ from airflow_provider_sms.operators.failures import describe, failure, is_perman
 from airflow_provider_sms.sending.stop import StopSignal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.operators.entry import Entry
     from airflow_provider_sms.sending.backlog import Outgoing
-    from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
     from airflow_provider_sms.sending.tally import Tally
@@ -39,7 +36,7 @@ class CampaignOperator(BaseOperator):
 
     :param campaign: within it a message goes out at most once. None: one campaign for each task and DAG run.
         (templated)
-    :param on_unknown: ``fail`` or ``resend``.
+    :param on_unknown: ``fail``, ``ask`` or ``resend``.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
         else a file of this machine. (templated)
     """
@@ -62,6 +59,39 @@ class CampaignOperator(BaseOperator):
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopSignal()
 
+    def execute(self, context: Context) -> Any:
+        """Send.
+
+        :raises AirflowFailException: where a retry could not help.
+        :raises AirflowException: where it could.
+        """
+        return self._attempt(context, None)
+
+    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
+        """Go on once a person has said what is to become of unknown requests.
+
+        :param event: Airflow's, with the options that were chosen and who chose.
+        """
+        return self._attempt(context, event)
+
+    def run(self, context: Context, event: Mapping[str, Any] | None) -> Any:
+        """Do the work of one try, or of the part of it that comes after an answer.
+
+        :param event: None where nothing was asked.
+        """
+        raise NotImplementedError
+
+    def _attempt(self, context: Context, event: Mapping[str, Any] | None) -> Any:
+        self.stop_signal = StopSignal()
+        try:
+            return self.run(context, event)
+        except AirflowException:
+            raise
+        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its words may quote a row
+            self.log_unforeseen(error)
+            cause = error if isinstance(error, SmsError) else None
+            raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from cause
+
     def on_kill(self) -> None:
         """Claim nothing more; ``execute`` ends once what is in flight is recorded."""
         self.stop_signal.set()
@@ -74,7 +104,9 @@ class CampaignOperator(BaseOperator):
         if self.on_unknown not in ON_UNKNOWN:
             raise InputError(f"on_unknown must be one of {', '.join(ON_UNKNOWN)}, not {self.on_unknown!r}")
         if self.on_unknown == "ask":
-            raise InputError("on_unknown='ask' is not available in this version: use 'fail' or 'resend'")
+            from airflow_provider_sms.operators.question import require_asking
+
+            require_asking()
         if self.campaign is not None and not (isinstance(self.campaign, str) and self.campaign.strip()):
             raise InputError("campaign must be a name that is not empty, or None for one of each task and DAG run")
         if self.send_options is not None and not isinstance(self.send_options, dict):
@@ -87,49 +119,54 @@ class CampaignOperator(BaseOperator):
         """
         return SmsHook(self.sms_conn_id).get_settings()
 
-    def raise_for(self, error: Exception) -> None:
-        """Raise an error as Airflow's: without retries where none could help, without the words of a foreign one."""
-        cause = error if isinstance(error, SmsError) else None
-        raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from cause
-
     def deliver(
         self,
         context: Context,
+        entry: Entry,
         settings: ClientSettings,
-        blocks: Iterable[Sequence[Outgoing]],
+        blocks: Callable[[], Iterable[Sequence[Outgoing]]],
         post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
         *,
         total: int,
         options: SendingOptions,
         kind: str,
         tally: Tally,
+        text_may_change: bool,
         finish: Callable[[CampaignLedger], None],
     ) -> None:
-        """Send, with the ledger, and raise unless every message was accepted now or before.
+        """Send, and raise unless every message was accepted now or before.
 
         :param settings: of the client.
+        :param blocks: reads the messages.
         :param post: posts one request.
         :param total: messages in all.
         :param kind: ``bulk`` or ``group``.
         :param tally: counts what becomes of them.
+        :param text_may_change: whether a message stays the same one when its text changes.
         :param finish: called with the ledger when sending has ended, however it did, before anything is raised.
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
-        from airflow_provider_sms.operators.ledger import open_ledger
-        from airflow_provider_sms.sending.ledger import CampaignLedger
+        from airflow_provider_sms.sending.earlier import refuse_changed_texts
         from airflow_provider_sms.sending.progress import Progress
         from airflow_provider_sms.sending.sender import Sender
         from airflow_provider_sms.sending.shield import run_shielded
 
         stop = self.stop_signal
-        with (
-            settings.client(pool_size=options.concurrency) as client,
-            closing(open_ledger(self.ledger_conn_id)) as store,
-        ):
-            ledger = CampaignLedger(store, self.campaign_name(context), _claimant(context), kind=kind)
-            ledger.lapse()
-            self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, store.description)
+        ledger = entry.campaign(self.campaign_name(context), kind)
+        ledger.lapse()
+        self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
+        progress = Progress(total, time.monotonic)
+
+        def guard() -> None:
+            if not text_may_change:
+                refuse_changed_texts(blocks, ledger.earlier(), stop)
+
+        def heartbeat() -> None:
+            if line := progress.line(tally.settled):
+                self.log.info("%s", line)
+
+        with settings.client(pool_size=options.concurrency) as client:
             sender = Sender(
                 ledger,
                 lambda messages: post(client, messages),
@@ -138,34 +175,56 @@ class CampaignOperator(BaseOperator):
                 stop=stop,
                 tally=tally,
             )
-            progress = Progress(total, time.monotonic)
-
-            def heartbeat() -> None:
-                if line := progress.line(tally.settled):
-                    self.log.info("%s", line)
-
             try:
-                shielded = run_shielded(lambda: sender.run(blocks), on_interrupt=stop.set, heartbeat=heartbeat)
+                shielded = run_shielded(
+                    lambda: sender.run(blocks(), guard=guard), on_interrupt=stop.set, heartbeat=heartbeat
+                )
             except BaseException:
                 # Whatever ended the wait, a sender that still runs must not go on claiming.
                 stop.set()
                 raise
-            self.log_unforeseen(sender.error)
-            finish(ledger)
+        self.log_unforeseen(sender.error)
+        finish(ledger)
         if shielded.interruption is not None:
             raise shielded.interruption
         unsent = tally.settled < total or tally.not_sent > tally.partial
+        stopped = stop.is_set() and unsent
+        if self.on_unknown == "ask" and tally.unknown_requests and sender.error is None and not stopped:
+            self._ask(context, entry, ledger.campaign_name, tally)
         failed = failure(
-            ledger.campaign_name,
-            tally,
-            sender.error,
-            stopped=stop.is_set() and unsent,
-            resend_unknown=options.resend_unknown,
+            ledger.campaign_name, tally, sender.error, stopped=stopped, resend_unknown=options.resend_unknown
         )
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
         if tally.settled != total:
             raise AirflowFailException(f"The counts do not add up: {tally.settled} of {total}. Please report it")
+
+    def _ask(self, context: Context, entry: Entry, campaign: str, tally: Tally) -> NoReturn:
+        from airflow_provider_sms.operators.question import wait_for_answer
+        from airflow_provider_sms.sending.decisions import ask
+
+        asked = ask(entry.store, entry.who, entry.claimant_id, tally.unknown_requests)
+        if not asked:
+            raise AirflowException("What was unknown has an outcome since: the next try finds it")
+        self.log.warning(
+            "%d messages may have been sent: waiting for a person, in Airflow's required actions", tally.unknown
+        )
+        wait_for_answer(self, context, campaign, asked)
+
+    def take_answer(self, entry: Entry, event: Mapping[str, Any]) -> None:
+        """Do what a person said about the requests that they were asked about, and record who it was.
+
+        :raises AirflowFailException: they said that the task fails.
+        :raises InputError: the answer is none of the options.
+        """
+        from airflow_provider_sms.operators.question import read_answer
+        from airflow_provider_sms.sending.decisions import FAIL, answer
+
+        said, by = read_answer(event)
+        count = answer(entry.store, entry.who, said, by)
+        self.log.info("%s decided about %d unknown requests: %s", by, count, said)
+        if said == FAIL:
+            raise AirflowFailException(f"{by} decided that the task fails; {count} requests stay unknown")
 
     def log_unforeseen(self, error: Exception | None) -> None:
         """Log where an error that is not ours happened."""
@@ -196,18 +255,3 @@ def for_xcom(body: str) -> Any:
     """Give an answer as an XCom can hold it: half an emoji, which no database takes, becomes a question mark."""
     whole = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
     return json.loads(whole)
-
-
-def _claimant(context: Context) -> Claimant:
-    from airflow_provider_sms.sending.claims import Claimant
-
-    ti = context["ti"]
-    return Claimant(
-        dag_id=ti.dag_id,
-        task_id=ti.task_id,
-        run_id=ti.run_id,
-        map_index=-1 if ti.map_index is None else ti.map_index,
-        try_number=ti.try_number,
-        host=socket.gethostname(),
-        pid=os.getpid(),
-    )

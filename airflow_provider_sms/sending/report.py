@@ -47,6 +47,40 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
     }
 
 
+def continued(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, Any]:
+    """Give the summary of a try that waited for a person in between.
+
+    :param before: that of its first part; None where there is none.
+    :param after: that of the part since, which met again everything that the first one had sent.
+    """
+    if before is None or (before["campaign"], before["rows"]) != (after["campaign"], after["rows"]):
+        return after if before is None or after["rows"] else before
+    summary = {
+        **after,
+        "not_sent": before["not_sent"] + after["not_sent"],
+        "duplicate": before["duplicate"],
+        "already_sent": before["already_sent"],
+        **{name: before[name] + after[name] for name in ("requests", "parts", "cost")},
+        "event_ids": before["event_ids"] + after["event_ids"],
+        "cost_breakdown": _added(before["cost_breakdown"], after["cost_breakdown"]),
+        "error_report": {
+            name: before["error_report"].get(name, 0) + count for name, count in after["error_report"].items()
+        },
+    }
+    if after["remaining_balance"] is None:
+        summary["remaining_balance"] = before["remaining_balance"]
+    summary["accepted"] = summary["rows"] - sum(summary[name] for name in COUNTS if name != "accepted")
+    return summary
+
+
+def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    nothing = {"cost": 0.0, "quantity": 0}
+    return {
+        network: {name: one.get(network, nothing)[name] + other.get(network, nothing)[name] for name in nothing}
+        for network in {**one, **other}
+    }
+
+
 def one_line(summary: dict[str, Any]) -> str:
     """Give the summary as a line for the log."""
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))

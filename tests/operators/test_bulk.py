@@ -364,10 +364,8 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"on_unknown": "ask"}, "on_unknown='ask' is not available in this version"),
         ({"on_unknown": "retry"}, "on_unknown must be one of fail, ask, resend"),
         ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip'"),
-        ({"report": "r.parquet"}, "report is not available in this version"),
         ({"chunk_size": 101}, "chunk_size must be a whole number, 1 to 100, not 101"),
         ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),
         ({"max_requests_per_second": 0}, "max_requests_per_second must be a number above 0"),
@@ -527,3 +525,27 @@ def test_a_table_in_memory_is_not_copied_into_the_dag(airflow_home):
         BulkSmsOperator(task_id="b", source=table.to_pandas(), message="Hi")
         BulkSmsOperator(task_id="c", source=table.to_pylist(), message="Hi")
     assert "27820000001" not in json.dumps(DagSerialization.serialize_dag(dag), default=str)
+
+
+@pytest.fixture
+def credit_comes_late(sandbox):
+    """Run out of credit after 200 messages; there is enough for the retry."""
+    sandbox.state.set_balance(200)
+    return {"retries": 2, "concurrency": 1, "on_retry_callback": lambda context: sandbox.state.set_balance(10_000)}
+
+
+def test_a_text_that_changes_between_tries_stops_the_retry(send, people, credit_comes_late, witnessed):
+    """A template with now() texts nobody twice: the retry says how many texts changed, and what to do."""
+    ran = send(people(1000), "Hi {first_name}, it is {{ macros.datetime.now() }}", **credit_comes_late)
+    assert (ran.state, ran.tries, len({number for number, _ in witnessed()})) == ("failed", 2, 200)
+    assert "200 messages to numbers that an earlier try of this task claimed have another text now" in ran.log
+    assert ("key_columns" in ran.log, "new campaign" in ran.log) == (True, True)
+    assert counts(ran) == {"not_sent": 1000}
+
+
+def test_with_key_columns_a_text_may_change(send, people, credit_comes_late, witnessed):
+    """Where key columns say what a message is, the retry sends the rest, and nobody gets a second text."""
+    message = "Hi {first_name}, it is {{ macros.datetime.now() }}"
+    ran = send(people(1000), message, key_columns=["first_name"], **credit_comes_late)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 2, {"already_sent": 200, "accepted": 800})
+    assert (len(witnessed()), len({number for number, _ in witnessed()})) == (1000, 1000)

@@ -80,7 +80,6 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
         ({"groups": []}, "groups must be at least one"),
         ({"groups": [""]}, "groups must be at least one"),
         ({"message": " "}, "message must be a text"),
-        ({"on_unknown": "ask"}, "on_unknown='ask' is not available"),
     ],
     ids=str,
 )

@@ -1,0 +1,272 @@
+"""The operator that texts a table of recipients."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.operators.campaign import CampaignOperator, responses_of
+from airflow_provider_sms.operators.rows import located, shielded_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.messages.prepare import Preparation
+    from airflow_provider_sms.messages.sources import Source
+    from airflow_provider_sms.operators.entry import Entry
+    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.sending.table import CheckedTable
+    from airflow_provider_sms.sending.tally import Tally
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import SendResponse
+
+MAX_CHUNK = 100
+"""Messages a request: the service's own limit."""
+
+
+class BulkSmsOperator(CampaignOperator):
+    """Text a table of people, each exactly as often as intended.
+
+    Every row is checked before the first request. Then each message is claimed in a durable ledger, posted, and its
+    outcome recorded; a message that is claimed already in the campaign is not posted again, whichever try, task or run
+    claimed it. See the delivery guarantees in the documentation.
+
+    Returns a summary whose ``rows`` equals the sum of the seven counts after it; it and the XCom ``responses``, the raw
+    answers in request order, are pushed when the task fails, too.
+
+    :param source: recipients: a Parquet file, directory, glob or URI, or a list of these; a pandas DataFrame; a
+        ``pyarrow.Table``; a list of dicts; or an upstream task's result. (templated)
+    :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. None: see
+        ``content_column``. (templated)
+    :param content_column: the column with each row's text, in place of ``message``.
+    :param destination_column: the column with the numbers.
+    :param default_region: ISO 3166 code such as ``ZA``, completes numbers that are written nationally. None: every
+        number must carry its country code.
+    :param send_options: the service's Send Options, passed through. (templated)
+    :param sms_conn_id: the connection. (templated)
+    :param campaign: within it a message goes out at most once. None: ``{dag_id}.{task_id}.{run_id}``. (templated)
+    :param key_columns: columns that identify a message beside its destination, for texts that change between tries.
+        None: the text itself.
+    :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
+        counted and left out.
+    :param on_unknown: what becomes of messages whose answer was lost. ``fail``: the task fails, and they are not sent
+        again; ``resend``: they are, at the risk of texting people twice; ``ask``: the task waits, without a slot, for
+        a person to decide in Airflow's required actions (Airflow 3.1 and newer).
+    :param chunk_size: messages a request, 1 to 100.
+    :param concurrency: requests in flight at once, at least 1.
+    :param max_requests_per_second: None for no limit.
+    :param max_xcom_responses: above that many requests, XComs hold how many there were in place of each.
+    :param report: None; a row-level report is not available yet. (templated)
+    :param dry_run: check every row and send nothing.
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
+        else a file of this machine. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "source",
+        "message",
+        "send_options",
+        "campaign",
+        "report",
+        "sms_conn_id",
+        "ledger_conn_id",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
+    ui_color = "#e3f2ee"
+
+    def __init__(
+        self,
+        *,
+        source: Any,
+        message: str | None = None,
+        content_column: str | None = None,
+        destination_column: str = "destination",
+        default_region: str | None = None,
+        key_columns: Sequence[str] | None = None,
+        on_invalid: str = "fail",
+        chunk_size: int = MAX_CHUNK,
+        concurrency: int = 4,
+        max_requests_per_second: float | None = None,
+        max_xcom_responses: int = 1000,
+        report: str | None = None,
+        dry_run: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.source = source
+        self.message = message
+        self.content_column = content_column
+        self.destination_column = destination_column
+        self.default_region = default_region
+        self.key_columns = key_columns
+        self.on_invalid = on_invalid
+        self.chunk_size = chunk_size
+        self.concurrency = concurrency
+        self.max_requests_per_second = max_requests_per_second
+        self.max_xcom_responses = max_xcom_responses
+        self.report = report
+        self.dry_run_only = dry_run
+
+    @property
+    def source(self) -> Any:
+        """The recipients; rows in memory are wrapped, so that Airflow cannot show them."""
+        return self._source
+
+    @source.setter
+    def source(self, value: Any) -> None:
+        self._source = shielded_source(value)
+
+    def check_arguments(self) -> None:
+        """Refuse arguments that cannot be obeyed.
+
+        :raises InputError: names the argument.
+        """
+        super().check_arguments()
+        if self.on_invalid not in ("fail", "skip"):
+            raise InputError(f"on_invalid must be 'fail' or 'skip', not {self.on_invalid!r}")
+        for name, least, most in (
+            ("chunk_size", 1, MAX_CHUNK),
+            ("concurrency", 1, 1000),
+            ("max_xcom_responses", 0, None),
+        ):
+            value = getattr(self, name)
+            if type(value) is not int or value < least or (most is not None and value > most):
+                limits = f"at least {least}" if most is None else f"{least} to {most}"
+                raise InputError(f"{name} must be a whole number, {limits}, not {value!r}")
+        if not isinstance(self.destination_column, str):
+            raise InputError("destination_column must be the name of a column")
+        rate = self.max_requests_per_second
+        if rate is not None and not (type(rate) in (int, float) and rate > 0):
+            raise InputError("max_requests_per_second must be a number above 0, or None for no limit")
+        if self.report is not None:
+            raise InputError("report is not available in this version: the ledger holds what was sent")
+
+    def run(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Check every row, send, and give the summary.
+
+        :param event: what a person answered, where this try asked one; None where not.
+        """
+        from airflow_provider_sms.operators.entry import entered
+        from airflow_provider_sms.sending.report import continued, summarise
+        from airflow_provider_sms.sending.table import CheckedTable
+        from airflow_provider_sms.sending.tally import Tally
+
+        before = None if event is None else self._summary_so_far(context)
+        table = CheckedTable()
+        tally = Tally()
+
+        def summary() -> dict[str, Any]:
+            return continued(before, summarise(self.campaign_name(context), table.rows, table.invalid, tally))
+
+        try:
+            self.check_arguments()
+            tally.max_event_ids = self.max_xcom_responses
+            if self.dry_run_only:
+                self._check(table)
+                self.log.info("Nothing is sent in a dry run: %d messages are ready", table.rows - table.invalid)
+                return summary()
+            settings = self.get_settings()
+            with ExitStack() as stack:
+                try:
+                    entry = stack.enter_context(entered(context, self.ledger_conn_id))
+                except SmsError:
+                    self._check(table)  # for the counts, and what is wrong with the table is to be mended first
+                    raise
+                if event is not None:
+                    self.take_answer(entry, event)
+                source, preparation = self._check(table)
+                self._send(
+                    context,
+                    entry,
+                    settings,
+                    source=source,
+                    preparation=preparation,
+                    table=table,
+                    tally=tally,
+                    summary=summary,
+                )
+        except Exception:
+            self.push(context, "return_value", summary())
+            raise
+        return summary()
+
+    def _check(self, table: CheckedTable) -> tuple[Source, Preparation]:
+        """Look at every row, and refuse a table that must not be sent."""
+        from airflow_provider_sms.messages.prepare import Preparation
+        from airflow_provider_sms.messages.sources import open_source
+        from airflow_provider_sms.sending.table import check_table, require_sendable
+
+        preparation = Preparation(
+            message=self.message,
+            content_column=self.content_column,
+            destination_column=self.destination_column,
+            default_region=self.default_region,
+            key_columns=self.key_columns,
+        )
+        source = open_source(located(self.source))
+        self.log.info("Checking every row of %s", source.describe())
+        check_table(source, preparation, table, self.stop_signal)
+        require_sendable(table, skip_invalid=self.on_invalid == "skip")
+        if table.invalid:
+            self.log.warning("Left out: %s", table.explain())
+        return source, preparation
+
+    def _send(
+        self,
+        context: Context,
+        entry: Entry,
+        settings: ClientSettings,
+        *,
+        source: Source,
+        preparation: Preparation,
+        table: CheckedTable,
+        tally: Tally,
+        summary: Callable[[], dict[str, Any]],
+    ) -> None:
+        from airflow_provider_sms.sending.decisions import to_resend
+        from airflow_provider_sms.sending.options import SendingOptions
+        from airflow_provider_sms.sending.report import one_line
+        from airflow_provider_sms.sending.table import outgoing_blocks
+
+        def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
+            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
+            return client.send_bulk(pairs, send_options=self.send_options)
+
+        def finish(ledger: CampaignLedger) -> None:
+            self.push(context, "return_value", summary())
+            responses = responses_of(ledger, self.max_xcom_responses)
+            self.push(context, "responses", responses)
+            if isinstance(responses, dict):
+                self.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
+            self.log.info("%s", one_line(summary()))
+
+        self.deliver(
+            context,
+            entry,
+            settings,
+            lambda: outgoing_blocks(source, preparation, table),
+            post,
+            total=table.rows - table.invalid,
+            options=SendingOptions(
+                chunk_size=self.chunk_size,
+                concurrency=self.concurrency,
+                max_requests_per_second=self.max_requests_per_second,
+                resend_unknown=self.on_unknown == "resend",
+                resend_requests=to_resend(entry.store, self.campaign_name(context)),
+            ),
+            kind="bulk",
+            tally=tally,
+            text_may_change=self.key_columns is not None,
+            finish=finish,
+        )
+
+    def _summary_so_far(self, context: Context) -> dict[str, Any] | None:
+        """Give the summary that this try pushed before it asked; None where it pushes no XComs."""
+        ti = context["ti"]
+        found = ti.xcom_pull(task_ids=self.task_id, key="return_value", map_indexes=ti.map_index)
+        return found if isinstance(found, dict) else None

@@ -1,0 +1,71 @@
+"""A try enters its ledger: it finds the one of earlier tries, and leaves a trace before it claims anything."""
+
+from __future__ import annotations
+
+import os
+import socket
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.operators.ledger import open_ledger
+from airflow_provider_sms.operators.trace import leave_marker, refuse_without_trace
+from airflow_provider_sms.sending.claims import Claimant
+from airflow_provider_sms.sending.earlier import register
+from airflow_provider_sms.sending.ledger import CampaignLedger
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.sending.store import Store
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A try that is in its ledger.
+
+    :param claimant_id: the try's, in the ledger.
+    """
+
+    store: Store
+    who: Claimant
+    claimant_id: int
+
+    def campaign(self, name: str, kind: str) -> CampaignLedger:
+        """Give the claims of a campaign.
+
+        :param kind: ``bulk`` or ``group``.
+        """
+        return CampaignLedger(self.store, name, self.who, kind=kind, claimant_id=self.claimant_id)
+
+
+@contextmanager
+def entered(context: Context, ledger_conn_id: str | None) -> Iterator[Entry]:
+    """Open the ledger for a try.
+
+    :param ledger_conn_id: an Airflow connection to PostgreSQL; None: see :func:`open_ledger`.
+    :raises InputError: it cannot be the ledger, or has no trace of the earlier tries.
+    :raises LedgerError: it cannot be opened.
+    :raises StoppedError: another try has replaced this one.
+    """
+    who = _claimant(context)
+    with closing(open_ledger(ledger_conn_id)) as store:
+        refuse_without_trace(context, store, who)
+        entry = Entry(store, who, register(store, who))
+        leave_marker(context, store)
+        yield entry
+
+
+def _claimant(context: Context) -> Claimant:
+    ti = context["ti"]
+    return Claimant(
+        dag_id=ti.dag_id,
+        task_id=ti.task_id,
+        run_id=ti.run_id,
+        map_index=-1 if ti.map_index is None else ti.map_index,
+        try_number=ti.try_number,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+    )

@@ -1,0 +1,116 @@
+"""The operator that texts groups."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.campaign import CampaignOperator, for_xcom
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import SendResponse
+
+
+class GroupSmsOperator(CampaignOperator):
+    """Text groups that the service knows, once.
+
+    A retry never texts a group twice: the send is claimed in the ledger first, as one of
+    :class:`BulkSmsOperator` is. Returns the raw answer, also when an earlier try or run of the campaign sent it; the
+    XCom ``responses`` is a list with it.
+
+    :param message: the text. (templated)
+    :param groups: at least one name. (templated)
+    :param send_options: the service's Send Options, passed through. (templated)
+    :param sms_conn_id: the connection. (templated)
+    :param campaign: within it the text goes to the groups at most once. None: ``{dag_id}.{task_id}.{run_id}``.
+        (templated)
+    :param on_unknown: what becomes of a send whose answer was lost. ``fail``: the task fails, and it is not sent again;
+        ``resend``: it is, at the risk of texting people twice; ``ask``: the task waits, without a slot, for a person to
+        decide in Airflow's required actions (Airflow 3.1 and newer).
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
+        else a file of this machine. (templated)
+    """
+
+    template_fields: Sequence[str] = (
+        "message",
+        "groups",
+        "send_options",
+        "campaign",
+        "sms_conn_id",
+        "ledger_conn_id",
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
+    ui_color = "#e3f2ee"
+
+    def __init__(self, *, message: str, groups: Sequence[str] | str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.message = message
+        self.groups = groups
+
+    def run(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any] | None:
+        """Send, and give the raw answer.
+
+        :param event: what a person answered, where this try asked one; None where not.
+        """
+        from airflow_provider_sms.messages.groups import group_key
+        from airflow_provider_sms.operators.entry import entered
+        from airflow_provider_sms.sending.backlog import Outgoing
+        from airflow_provider_sms.sending.decisions import to_resend
+        from airflow_provider_sms.sending.options import SendingOptions
+        from airflow_provider_sms.sending.tally import Tally
+
+        answers: list[dict[str, Any]] = []
+        tally = Tally()
+        self.check_arguments()
+        groups = self._group_names()
+        key = group_key(self.message, groups)
+
+        def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
+            return client.send_group(self.message, groups, send_options=self.send_options)
+
+        def finish(ledger: CampaignLedger) -> None:
+            body = ledger.response_to(key)
+            if body is not None:
+                answers.append(for_xcom(body))
+                self.push(context, "responses", answers)
+
+        settings = self.get_settings()
+        with entered(context, self.ledger_conn_id) as entry:
+            if event is not None:
+                self.take_answer(entry, event)
+            self.deliver(
+                context,
+                entry,
+                settings,
+                lambda: [[Outgoing(key, None, self.message)]],
+                post,
+                total=1,
+                options=SendingOptions(
+                    chunk_size=1,
+                    concurrency=1,
+                    resend_unknown=self.on_unknown == "resend",
+                    resend_requests=to_resend(entry.store, self.campaign_name(context)),
+                ),
+                kind="group",
+                tally=tally,
+                text_may_change=False,
+                finish=finish,
+            )
+        if tally.already_sent:
+            self.log.info("The campaign had sent this text to these groups already; it was not sent again")
+        return answers[0] if answers else None
+
+    def _group_names(self) -> list[str]:
+        groups = [self.groups] if isinstance(self.groups, str) else list(self.groups)
+        if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
+            raise InputError("groups must be at least one group's name, and no name may be empty")
+        if not isinstance(self.message, str) or not self.message.strip():
+            raise InputError("message must be a text that is not empty")
+        return groups

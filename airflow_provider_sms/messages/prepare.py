@@ -67,6 +67,8 @@ class PreparedBatch:
     """What identifies each message, 16 bytes."""
     rejected: list[RejectedRow]
     """Rows without a message, in order."""
+    rejected_numbers: list[str | None]
+    """The number of each of those: cleaned where it is valid, else as it was written; None where there is none."""
 
     def __repr__(self) -> str:
         return f"PreparedBatch({len(self.rows)} messages of {self.num_rows} rows)"
@@ -178,6 +180,7 @@ class Preparation:
             contents=contents,
             keys=message_keys(destinations, contents, key_values),
             rejected=self._rejected(batch, first_row, assessed),
+            rejected_numbers=self._rejected_numbers(batch, assessed),
         )
 
     def _assess(self, batch: pa.RecordBatch, first_row: int) -> _Assessed:
@@ -228,7 +231,20 @@ class Preparation:
             )
         ]
 
+    def _rejected_numbers(self, batch: pa.RecordBatch, assessed: _Assessed) -> list[str | None]:
+        invalid = pc.is_valid(assessed.reasons)
+        written = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
+        return [
+            _as_text(number) if digits is None else digits
+            for digits, number in zip(assessed.digits.filter(invalid).to_pylist(), written, strict=True)
+        ]
+
 
 def _masked(number: object) -> str:
-    text = "" if number is None or number != number else str(number).strip()  # noqa: PLR0124 - NaN is no number
+    text = _as_text(number)
     return mask_number(text) if text else ""
+
+
+def _as_text(number: object) -> str | None:
+    text = "" if number is None or number != number else str(number)  # noqa: PLR0124 - NaN is no number
+    return text if text.strip() else None

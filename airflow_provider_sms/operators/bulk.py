@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.operators.campaign import CampaignOperator, responses_of
-from airflow_provider_sms.operators.rows import located, shielded_source
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.campaign import CampaignOperator
+from airflow_provider_sms.operators.rows import shielded_source
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.hooks.connection import ClientSettings
-    from airflow_provider_sms.messages.prepare import Preparation
-    from airflow_provider_sms.messages.sources import Source
-    from airflow_provider_sms.operators.entry import Entry
-    from airflow_provider_sms.sending.backlog import Outgoing
-    from airflow_provider_sms.sending.ledger import CampaignLedger
-    from airflow_provider_sms.sending.table import CheckedTable
-    from airflow_provider_sms.sending.tally import Tally
-    from airflow_provider_sms.service.client import SmsClient
-    from airflow_provider_sms.service.responses import SendResponse
 
 MAX_CHUNK = 100
 """Messages a request: the service's own limit."""
@@ -61,7 +50,9 @@ class BulkSmsOperator(CampaignOperator):
     :param concurrency: requests in flight at once, at least 1.
     :param max_requests_per_second: None for no limit.
     :param max_xcom_responses: above that many requests, XComs hold how many there were in place of each.
-    :param report: None; a row-level report is not available yet. (templated)
+    :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
+        ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
+        too, and replaced by the next try. None: no report. (templated)
     :param dry_run: check every row and send nothing.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
         else a file of this machine. (templated)
@@ -143,130 +134,14 @@ class BulkSmsOperator(CampaignOperator):
         rate = self.max_requests_per_second
         if rate is not None and not (type(rate) in (int, float) and rate > 0):
             raise InputError("max_requests_per_second must be a number above 0, or None for no limit")
-        if self.report is not None:
-            raise InputError("report is not available in this version: the ledger holds what was sent")
+        if self.report is not None and not (isinstance(self.report, str) and self.report.strip()):
+            raise InputError("report must be the path or URI of a file to write, or None for no report")
 
     def run(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any]:
         """Check every row, send, and give the summary.
 
         :param event: what a person answered, where this try asked one; None where not.
         """
-        from airflow_provider_sms.operators.entry import entered
-        from airflow_provider_sms.sending.report import continued, summarise
-        from airflow_provider_sms.sending.table import CheckedTable
-        from airflow_provider_sms.sending.tally import Tally
+        from airflow_provider_sms.operators.bulk_try import BulkTry
 
-        before = None if event is None else self._summary_so_far(context)
-        table = CheckedTable()
-        tally = Tally()
-
-        def summary() -> dict[str, Any]:
-            return continued(before, summarise(self.campaign_name(context), table.rows, table.invalid, tally))
-
-        try:
-            self.check_arguments()
-            tally.max_event_ids = self.max_xcom_responses
-            if self.dry_run_only:
-                self._check(table)
-                self.log.info("Nothing is sent in a dry run: %d messages are ready", table.rows - table.invalid)
-                return summary()
-            settings = self.get_settings()
-            with ExitStack() as stack:
-                try:
-                    entry = stack.enter_context(entered(context, self.ledger_conn_id))
-                except SmsError:
-                    self._check(table)  # for the counts, and what is wrong with the table is to be mended first
-                    raise
-                if event is not None:
-                    self.take_answer(entry, event)
-                source, preparation = self._check(table)
-                self._send(
-                    context,
-                    entry,
-                    settings,
-                    source=source,
-                    preparation=preparation,
-                    table=table,
-                    tally=tally,
-                    summary=summary,
-                )
-        except Exception:
-            self.push(context, "return_value", summary())
-            raise
-        return summary()
-
-    def _check(self, table: CheckedTable) -> tuple[Source, Preparation]:
-        """Look at every row, and refuse a table that must not be sent."""
-        from airflow_provider_sms.messages.prepare import Preparation
-        from airflow_provider_sms.messages.sources import open_source
-        from airflow_provider_sms.sending.table import check_table, require_sendable
-
-        preparation = Preparation(
-            message=self.message,
-            content_column=self.content_column,
-            destination_column=self.destination_column,
-            default_region=self.default_region,
-            key_columns=self.key_columns,
-        )
-        source = open_source(located(self.source))
-        self.log.info("Checking every row of %s", source.describe())
-        check_table(source, preparation, table, self.stop_signal)
-        require_sendable(table, skip_invalid=self.on_invalid == "skip")
-        if table.invalid:
-            self.log.warning("Left out: %s", table.explain())
-        return source, preparation
-
-    def _send(
-        self,
-        context: Context,
-        entry: Entry,
-        settings: ClientSettings,
-        *,
-        source: Source,
-        preparation: Preparation,
-        table: CheckedTable,
-        tally: Tally,
-        summary: Callable[[], dict[str, Any]],
-    ) -> None:
-        from airflow_provider_sms.sending.decisions import to_resend
-        from airflow_provider_sms.sending.options import SendingOptions
-        from airflow_provider_sms.sending.report import one_line
-        from airflow_provider_sms.sending.table import outgoing_blocks
-
-        def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
-            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
-            return client.send_bulk(pairs, send_options=self.send_options)
-
-        def finish(ledger: CampaignLedger) -> None:
-            self.push(context, "return_value", summary())
-            responses = responses_of(ledger, self.max_xcom_responses)
-            self.push(context, "responses", responses)
-            if isinstance(responses, dict):
-                self.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
-            self.log.info("%s", one_line(summary()))
-
-        self.deliver(
-            context,
-            entry,
-            settings,
-            lambda: outgoing_blocks(source, preparation, table),
-            post,
-            total=table.rows - table.invalid,
-            options=SendingOptions(
-                chunk_size=self.chunk_size,
-                concurrency=self.concurrency,
-                max_requests_per_second=self.max_requests_per_second,
-                resend_unknown=self.on_unknown == "resend",
-                resend_requests=to_resend(entry.store, self.campaign_name(context)),
-            ),
-            kind="bulk",
-            tally=tally,
-            text_may_change=self.key_columns is not None,
-            finish=finish,
-        )
-
-    def _summary_so_far(self, context: Context) -> dict[str, Any] | None:
-        """Give the summary that this try pushed before it asked; None where it pushes no XComs."""
-        ti = context["ti"]
-        found = ti.xcom_pull(task_ids=self.task_id, key="return_value", map_indexes=ti.map_index)
-        return found if isinstance(found, dict) else None
+        return BulkTry(self, context, event).run()

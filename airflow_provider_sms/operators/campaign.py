@@ -132,7 +132,7 @@ class CampaignOperator(BaseOperator):
         kind: str,
         tally: Tally,
         text_may_change: bool,
-        finish: Callable[[CampaignLedger], None],
+        finish: Callable[[CampaignLedger, Exception | None], None],
     ) -> None:
         """Send, and raise unless every message was accepted now or before.
 
@@ -143,7 +143,8 @@ class CampaignOperator(BaseOperator):
         :param kind: ``bulk`` or ``group``.
         :param tally: counts what becomes of them.
         :param text_may_change: whether a message stays the same one when its text changes.
-        :param finish: called with the ledger when sending has ended, however it did, before anything is raised.
+        :param finish: called with the ledger, and what ended the sending early, when it has ended, however it did,
+            before anything is raised.
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
@@ -184,7 +185,7 @@ class CampaignOperator(BaseOperator):
                 stop.set()
                 raise
         self.log_unforeseen(sender.error)
-        finish(ledger)
+        finish(ledger, sender.error)
         if shielded.interruption is not None:
             raise shielded.interruption
         unsent = tally.settled < total or tally.not_sent > tally.partial

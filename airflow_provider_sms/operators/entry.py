@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.operators.ledger import open_ledger
+from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.operators.trace import leave_marker, refuse_without_trace
 from airflow_provider_sms.sending.claims import Claimant
 from airflow_provider_sms.sending.earlier import register
@@ -27,25 +27,28 @@ class Entry:
     """A try that is in its ledger.
 
     :param claimant_id: the try's, in the ledger.
+    :param resumed: whether it has been there before, and waited for a person since.
     """
 
     store: Store
     who: Claimant
     claimant_id: int
+    resumed: bool
 
     def campaign(self, name: str, kind: str) -> CampaignLedger:
         """Give the claims of a campaign.
 
         :param kind: ``bulk`` or ``group``.
         """
-        return CampaignLedger(self.store, name, self.who, kind=kind, claimant_id=self.claimant_id)
+        return CampaignLedger(self.store, name, self.who, kind=kind, claimant_id=self.claimant_id, resumed=self.resumed)
 
 
 @contextmanager
-def entered(context: Context, ledger_conn_id: str | None) -> Iterator[Entry]:
+def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> Iterator[Entry]:
     """Open the ledger for a try.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None: see :func:`open_ledger`.
+    :param resumed: whether the try goes on after an answer.
     :raises InputError: it cannot be the ledger, or has no trace of the earlier tries.
     :raises LedgerError: it cannot be opened.
     :raises StoppedError: another try has replaced this one.
@@ -53,7 +56,7 @@ def entered(context: Context, ledger_conn_id: str | None) -> Iterator[Entry]:
     who = _claimant(context)
     with closing(open_ledger(ledger_conn_id)) as store:
         refuse_without_trace(context, store, who)
-        entry = Entry(store, who, register(store, who))
+        entry = Entry(store, who, register(store, who), resumed)
         leave_marker(context, store)
         yield entry
 

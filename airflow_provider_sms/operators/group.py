@@ -75,14 +75,14 @@ class GroupSmsOperator(CampaignOperator):
         def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
             return client.send_group(self.message, groups, send_options=self.send_options)
 
-        def finish(ledger: CampaignLedger) -> None:
+        def finish(ledger: CampaignLedger, _: Exception | None) -> None:
             body = ledger.response_to(key)
             if body is not None:
                 answers.append(for_xcom(body))
                 self.push(context, "responses", answers)
 
         settings = self.get_settings()
-        with entered(context, self.ledger_conn_id) as entry:
+        with entered(context, self.ledger_conn_id, resumed=event is not None) as entry:
             if event is not None:
                 self.take_answer(entry, event)
             self.deliver(

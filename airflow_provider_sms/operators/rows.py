@@ -47,8 +47,11 @@ def shielded_source(value: Any) -> Any:
     return Rows(value)
 
 
-def located(source: Any) -> Any:
-    """Give what :func:`open_source` takes: URIs as paths that know their Airflow connection."""
+def located(source: Any, argument: str = "source") -> Any:
+    """Give what :func:`open_source` takes: URIs as paths that know their Airflow connection.
+
+    :param argument: which one it is of, for an error.
+    """
     if isinstance(source, Rows):
         if isinstance(source.data, str):
             raise InputError(
@@ -63,7 +66,9 @@ def located(source: Any) -> Any:
             # Resolved here: its connection can be read in the main thread only.
             _ = path.fs
         except (ValueError, ImportError, AirflowException) as error:
-            raise InputError(f"source: no file system for {scheme}://; is its Airflow provider installed?") from error
+            raise InputError(
+                f"{argument}: no file system for {scheme}://; is its Airflow provider installed?"
+            ) from error
         return path
     if isinstance(source, (list, tuple)):
         return [located(item) for item in source]

@@ -26,11 +26,13 @@ class Outgoing(NamedTuple):
 
     :param key: identifies it within its campaign, 16 bytes.
     :param destination: digits with country code; None for a group.
+    :param row: index in the source, from 0.
     """
 
     key: bytes
     destination: str | None
     content: str
+    row: int = 0
 
 
 class Backlog:
@@ -86,6 +88,8 @@ class Backlog:
             self.exhausted = True
         else:
             self.sort(block)
+            if block:
+                self._tally.seen.until = block[-1].row + 1
 
     def take(self, size: int) -> tuple[list[Outgoing], dict[bytes, int]]:
         """Give the next messages to claim, and which of them are to be taken over from which unknown request.
@@ -107,7 +111,7 @@ class Backlog:
         for outgoing in messages:
             key = outgoing.key
             if key in self._free or key in self._held:
-                self._tally.duplicate += 1
+                self._tally.add_duplicate(outgoing.row)
             elif (holder := holders.get(key)) is not None:
                 self._count(outgoing, holder)
             else:
@@ -115,7 +119,7 @@ class Backlog:
 
     def _count(self, outgoing: Outgoing, holder: Holder) -> None:
         if holder.mine:
-            self._tally.duplicate += 1
+            self._tally.add_duplicate(outgoing.row)
         elif holder.state == ACCEPTED:
             self._tally.already_sent += 1
         elif holder.state == CLAIMED:
@@ -137,9 +141,10 @@ class Backlog:
             self._queue(outgoing)
 
     def _queue(self, outgoing: Outgoing) -> None:
-        if outgoing.key in self._free:
+        repeat = self._free.get(outgoing.key)
+        if repeat is not None:
             # A repeat of it was read meanwhile, and waits here already.
-            self._tally.duplicate += 1
+            self._tally.add_duplicate(repeat.row)
         self._free[outgoing.key] = outgoing
 
     def look_again(self) -> None:
@@ -159,6 +164,8 @@ class Backlog:
         :raises LedgerError: when the ledger cannot say what is held.
         :raises Exception: what the source raises.
         """
+        if may_look():
+            self._look_at_free()
         self._drop_free()
         while not self.exhausted:
             if not may_look():
@@ -170,6 +177,21 @@ class Backlog:
             self._drop_free()
         if may_look():
             self.look_again()
+
+    def _look_at_free(self) -> None:
+        """Look again at what was free when it was read: since then a repeat of it may have been claimed, and sent."""
+        holders = self._ledger.holders(list(self._free))
+        free, self._free = self._free, {}
+        for key, outgoing in free.items():
+            holder = holders.get(key)
+            if holder is not None and holder.request_id == self._take_over.get(key):
+                self._free[key] = outgoing
+                continue
+            self._take_over.pop(key, None)
+            if holder is None:
+                self._free[key] = outgoing
+            else:
+                self._count(outgoing, holder)
 
     def drop(self) -> None:
         """Count all that is left; what others hold is unknown here, since they have not recorded an outcome."""

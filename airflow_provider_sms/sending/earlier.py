@@ -49,14 +49,17 @@ def has_trace(store: Store, who: Claimant) -> bool:
         return connection.execute(select(claimant.c.id).where(of_task(who)).limit(1)).scalar() is not None
 
 
-def register(store: Store, who: Claimant) -> int:
+def register(store: Store, who: Claimant, clock: Callable[[], float] | None = None) -> int:
     """Leave the trace of a try in the ledger, before it claims anything.
 
+    :param clock: seconds since the epoch; None for the store's.
     :returns: the id of its claimant.
     :raises LedgerError: when it was not committed.
     """
     with store.write(_REGISTER_LOCK) as connection:
-        return new_id(connection.execute(insert(claimant).values({**who.columns(), "started_at": store.clock()})))
+        return new_id(
+            connection.execute(insert(claimant).values({**who.columns(), "started_at": (clock or store.clock)()}))
+        )
 
 
 class EarlierClaims:

@@ -20,6 +20,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
+from airflow_provider_sms.sending.row_records import read_records
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 from airflow_provider_sms.sending.store import campaign_lock, new_id
 from airflow_provider_sms.sending.transitions import lapse, record
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.sending.claims import Chunk
+    from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
 
 
@@ -46,6 +48,7 @@ class CampaignLedger:
     :param kind: ``bulk`` or ``group``.
     :param clock: seconds since the epoch; None for the store's.
     :param claimant_id: of this try, where it has registered itself; None: it is registered here.
+    :param resumed: whether this try has sent before, and waited for a person since.
     """
 
     def __init__(
@@ -57,14 +60,16 @@ class CampaignLedger:
         kind: str = "bulk",
         clock: Callable[[], float] | None = None,
         claimant_id: int | None = None,
+        resumed: bool = False,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
         self._who = who
+        self._resumed = resumed
         self._kind = kind
         self.clock = store.clock if clock is None else clock
         self._lock = campaign_lock(campaign_name)
-        self._claimant_id = register(store, who) if claimant_id is None else claimant_id
+        self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         with self._write() as connection:
             self._campaign_id = self._enter(connection, campaign_name)
 
@@ -98,6 +103,16 @@ class CampaignLedger:
                 connection, self._campaign_id, keys
             )
         }
+
+    def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRecord]]:
+        """Say which request holds each of the keys, and what is recorded of those requests.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            rows = self._store.holders(connection, self._campaign_id, keys)
+            held = {key: request_id for key, request_id, *_ in rows}
+            return held, read_records(connection, set(held.values()), self._this_try, self.clock())
 
     def commit(
         self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
@@ -183,6 +198,13 @@ class CampaignLedger:
 
     def _of_this_task(self) -> ColumnElement[bool]:
         return and_(request.c.campaign_id == self._campaign_id, request.c.response.is_not(None), of_task(self._who))
+
+    @property
+    def _this_try(self) -> ColumnElement[bool]:
+        """Give the condition for its claimants: Airflow may run a try twice at once, and one that waited has two."""
+        if self._resumed:
+            return and_(of_task(self._who), claimant.c.try_number == self._who.try_number)
+        return claimant.c.id == self._claimant_id
 
     def earlier(self) -> EarlierClaims:
         """Give what earlier tries of this task instance claimed in the campaign.

@@ -96,6 +96,6 @@ def outgoing_blocks(source: Source, preparation: Preparation, expected: CheckedT
             raise SourceError(
                 "The source has changed since it was checked, so sending stopped: let nothing write to it"
             )
-        yield list(map(Outgoing, prepared.keys, prepared.destinations, prepared.contents))
+        yield list(map(Outgoing, prepared.keys, prepared.destinations, prepared.contents, prepared.rows))
     if rows != expected.rows:
         raise SourceError(f"The source has changed since it was checked: {expected.rows - rows} rows are gone, unsent")

@@ -10,6 +10,29 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 
 
+class SeenRows:
+    """Which rows of the source were looked up, and which of those repeat another: one bit a row."""
+
+    def __init__(self) -> None:
+        self.until = 0
+        """Rows before this one were looked up."""
+        self._repeats = bytearray()
+
+    def add_repeat(self, row: int) -> None:
+        """Note that a row is the message of another one."""
+        byte = row >> 3
+        if byte >= len(self._repeats):
+            self._repeats.extend(bytes(byte + 1 - len(self._repeats)))
+        self._repeats[byte] |= 1 << (row & 7)
+
+    def repeats(self, first: int, count: int) -> set[int]:
+        """Give the rows that repeat another, of ``count`` rows from ``first`` on."""
+        if not any(self._repeats[first >> 3 : (first + count + 7) >> 3]):
+            return set()
+        last = min(first + count, len(self._repeats) << 3)
+        return {row for row in range(first, last) if self._repeats[row >> 3] >> (row & 7) & 1}
+
+
 @dataclass(slots=True)
 class Tally:
     """Counts of messages by what became of them, and sums over the service's answers.
@@ -24,6 +47,7 @@ class Tally:
     :param event_ids: by request.
     :param unknown_requests: those of the ledger that hold what is unknown.
     :param max_event_ids: how many event ids are kept.
+    :param seen: the rows that were looked up, and those counted as duplicate.
     """
 
     accepted: int = 0
@@ -43,11 +67,17 @@ class Tally:
     )
     unknown_requests: set[int] = field(default_factory=set)
     max_event_ids: int = 1000
+    seen: SeenRows = field(default_factory=SeenRows)
 
     @property
     def settled(self) -> int:
         """The messages that this try is done with."""
         return self.accepted + self.unknown + self.not_sent + self.duplicate + self.already_sent
+
+    def add_duplicate(self, row: int) -> None:
+        """Count a row whose message another row of this try is."""
+        self.duplicate += 1
+        self.seen.add_repeat(row)
 
     def add_accepted(self, request_id: int, submitted: int, response: SendResponse) -> None:
         """Count a request that the service answered; it may have taken fewer messages than were submitted."""

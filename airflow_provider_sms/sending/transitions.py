@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
 
-_INT64_MAX = 2**63 - 1
+_MAX = {"event_id": 2**63 - 1, "messages": 2**31 - 1, "parts": 2**31 - 1}
+"""The largest number that each column holds."""
 
 
 def record(connection: Connection, outcome: Outcome, now: float) -> None:
@@ -37,9 +38,7 @@ def record(connection: Connection, outcome: Outcome, now: float) -> None:
             state=outcome.state,
             finished_at=now,
             http_status=outcome.http_status,
-            event_id=_fitting(outcome.event_id),
-            messages=_fitting(outcome.messages),
-            parts=_fitting(outcome.parts),
+            **{name: _fitting(getattr(outcome, name), most) for name, most in _MAX.items()},
             cost=outcome.cost,
             reason=outcome.reason,
             response=outcome.response,
@@ -71,6 +70,6 @@ def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> Non
     connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))
 
 
-def _fitting(number: int | None) -> int | None:
-    """Drop a number that no 64-bit column holds: it must not cost the record of a send, and the response has it."""
-    return None if number is None or abs(number) > _INT64_MAX else number
+def _fitting(number: int | None, most: int) -> int | None:
+    """Drop a number that its column cannot hold: it must not cost the record of a send, and the response has it."""
+    return None if number is None or not -most <= number <= most else number

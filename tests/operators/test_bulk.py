@@ -451,7 +451,7 @@ def test_mapped_tasks_share_a_campaign_and_keep_their_answers_apart(
 
 def test_a_relative_ledger_path_is_in_airflows_home(airflow_home, monkeypatch, tmp_path):
     """Wherever a task happens to run, it finds the same ledger."""
-    from airflow_provider_sms.operators.ledger import open_ledger
+    from airflow_provider_sms.hooks.ledger import open_ledger
 
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", "here.db")
     monkeypatch.chdir(tmp_path)

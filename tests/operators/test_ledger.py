@@ -3,11 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from airflow.providers.common.compat.sdk import Connection
 from sqlalchemy import create_engine, text
-
-from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.ledger import postgres_url, refuse_several_machines
 
 
 @pytest.fixture
@@ -57,27 +53,6 @@ def test_a_database_that_cannot_be_reached_sends_nothing(send, people, sandbox, 
     assert ("The ledger cannot be" in ran.log, "pass-word-1" in ran.log) == (True, False)
 
 
-@pytest.mark.parametrize("executor", ["LocalExecutor", "SequentialExecutor", "airflow.executors.x.LocalExecutor"])
-def test_one_machine_may_have_its_ledger_in_a_file(executor):
-    """Where every task runs on one machine, a file is enough."""
-    refuse_several_machines(executor, {})
-
-
-@pytest.mark.parametrize(
-    ("executor", "environment", "named"),
-    [
-        ("CeleryExecutor", {}, "CeleryExecutor"),
-        ("LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
-        ("x:airflow.providers.amazon.aws.executors.ecs.AwsEcsExecutor", {}, "AwsEcsExecutor"),
-        ("LocalExecutor", {"AIRFLOW_IS_K8S_EXECUTOR_POD": "True"}, "KubernetesExecutor"),
-    ],
-)
-def test_several_machines_need_a_server(executor, environment, named):
-    """Where tasks run elsewhere, a file would be a ledger for each machine: it is refused, with what to set."""
-    with pytest.raises(InputError, match=f"{named} runs tasks on several machines.*ledger_conn_id"):
-        refuse_several_machines(executor, environment)
-
-
 def test_the_guard_holds_in_airflow_and_can_be_overridden(send, people, sandbox, monkeypatch):
     """A deployment whose executor is remote is refused until it says that its disk is shared."""
     monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "airflow.executors.local_executor.LocalExecutor,my.RemoteExecutor")
@@ -86,18 +61,3 @@ def test_the_guard_holds_in_airflow_and_can_be_overridden(send, people, sandbox,
     assert "RemoteExecutor runs tasks on several machines" in ran.log
     monkeypatch.setenv("AIRFLOW__SMS__ALLOW_LOCAL_LEDGER", "True")
     assert send(people(5)).state == "success"
-
-
-def test_another_kind_of_database_is_refused():
-    """The ledger is SQLite's or PostgreSQL's; the error names the connection."""
-    with pytest.raises(InputError, match="'wrong' is of type 'mysql'"):
-        postgres_url(Connection(conn_id="wrong", conn_type="mysql", host="h"), {})
-
-
-def test_the_connections_fields_reach_the_driver():
-    """Host, port, database, user and TLS settings are those of the connection."""
-    connection = Connection(
-        conn_id="c", conn_type="postgres", host="db", port=5433, login="u", password="pass-word-1", schema="ledger"
-    )
-    url = postgres_url(connection, {"sslmode": "verify-full", "unheard_of": 1})
-    assert url.set(drivername="x").render_as_string() == "x://u:***@db:5433/ledger?sslmode=verify-full"

@@ -46,8 +46,8 @@ def store(open_store):
 def enter(store, clock):
     """Enter the campaign as another try."""
 
-    def enter(try_number=1, *, campaign="c", into=store, clock=clock, **changes):
-        return CampaignLedger(into, campaign, claimant(try_number, **changes), clock=clock)
+    def enter(try_number=1, *, campaign="c", into=store, clock=clock, resumed=False, **changes):
+        return CampaignLedger(into, campaign, claimant(try_number, **changes), clock=clock, resumed=resumed)
 
     return enter
 

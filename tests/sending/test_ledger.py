@@ -205,6 +205,15 @@ def test_responses_are_those_of_this_task_in_request_order(enter):
     assert retry.count_responses() == 2
 
 
+def test_mapped_tasks_have_their_own_answers(enter):
+    """Each of a mapped task's instances sees the answers to its own requests only."""
+    mapped = [enter(1, map_index=index) for index in range(2)]
+    for index, ledger in enumerate(mapped):
+        record(ledger, claim(ledger, people(1, index)), ACCEPTED, response=f'{{"EventId": {index}}}')
+    assert [ledger.responses(10) for ledger in mapped] == [['{"EventId": 0}'], ['{"EventId": 1}']]
+    assert [ledger.count_responses() for ledger in mapped] == [1, 1]
+
+
 def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
     """Another run of the campaign can read what became of a message."""
     first = enter(1)
@@ -219,6 +228,14 @@ def test_no_event_id_costs_the_record_of_a_send(enter, event_id):
     """An event id that the column cannot hold does not keep an outcome from being recorded."""
     ledger = enter()
     record(ledger, claim(ledger, people(1)), ACCEPTED, event_id=event_id)
+    assert state_of(ledger, people(1)[0]) == ACCEPTED
+
+
+@pytest.mark.parametrize("field", ["messages", "parts"])
+def test_no_count_costs_the_record_of_a_send(enter, field):
+    """A count that the column cannot hold, on either store, does not keep an outcome from being recorded."""
+    ledger = enter()
+    record(ledger, claim(ledger, people(1)), ACCEPTED, **{field: 2**31})
     assert state_of(ledger, people(1)[0]) == ACCEPTED
 
 

@@ -1,8 +1,9 @@
-"""Which ledger a task uses: what Airflow's connections and configuration say."""
+"""Which ledger is used: what Airflow's connections and configuration say."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +16,7 @@ from airflow_provider_sms.exceptions import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from airflow.models.connection import Connection as AirflowConnection
     from sqlalchemy.engine import URL
 
     from airflow_provider_sms.sending.store import Store
@@ -38,14 +40,15 @@ class ConnectionLike(Protocol):
 
 
 def open_ledger(ledger_conn_id: str | None) -> Store:
-    """Open the ledger: the connection given, else ``[sms] ledger_conn_id``, else a file of this machine.
+    """Open the ledger for a task, and make it where there is none.
+
+    It is the connection given, else ``[sms] ledger_conn_id``, else a file of this machine.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty for the configuration's.
     :raises InputError: the connection, or a file where tasks run on several machines, cannot be the ledger.
     :raises LedgerError: it cannot be opened.
     """
-    conn_id = ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback="")
-    if conn_id:
+    if conn_id := _configured(ledger_conn_id):
         from airflow_provider_sms.sending.postgres import open_postgres
 
         connection = BaseHook.get_connection(conn_id)
@@ -54,10 +57,59 @@ def open_ledger(ledger_conn_id: str | None) -> Store:
 
     if not conf.getboolean("sms", "allow_local_ledger", fallback=False):
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
+    return open_sqlite(_path())
+
+
+def open_existing_ledger(ledger_conn_id: str | None) -> Store:
+    """Open the ledger for a person at a terminal: the one that tasks made, wherever they run.
+
+    :param ledger_conn_id: as for :func:`open_ledger`.
+    :raises InputError: there is none, or the connection cannot be one; says where it was looked for.
+    :raises LedgerError: it cannot be opened.
+    """
+    from airflow_provider_sms.sending.existing import require_ledger
+
+    if conn_id := _configured(ledger_conn_id):
+        from airflow_provider_sms.sending.postgres import open_postgres
+
+        connection = _stored_connection(conn_id)
+        url = postgres_url(connection, connection.extra_dejson)
+        require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
+        return open_postgres(url)
+    from airflow_provider_sms.sending.sqlite import open_sqlite
+
+    path = _path()
+    if not path.is_file():
+        raise InputError(
+            f"There is no ledger at {path}. Set AIRFLOW_HOME, [sms] ledger_path or --ledger-conn-id as it is for the "
+            "tasks that send"
+        )
+    require_ledger(sqlalchemy.engine.URL.create("sqlite", database=str(path)), f"The file {path}")
+    return open_sqlite(path)
+
+
+def _configured(ledger_conn_id: str | None) -> str:
+    return str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
+
+
+def _path() -> Path:
     configured = conf.get("sms", "ledger_path", fallback="")
     home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
     # A relative path means AIRFLOW_HOME, not the folder that a task happens to run in: that would be another ledger.
-    return open_sqlite(home.expanduser() / Path(configured or "sms_ledger.db").expanduser())
+    return home.expanduser() / Path(configured or "sms_ledger.db").expanduser()
+
+
+def _stored_connection(conn_id: str) -> AirflowConnection:
+    """Read a connection outside of tasks, where the task's own way does not look into Airflow's database."""
+    from airflow.configuration import ensure_secrets_loaded
+
+    for backend in ensure_secrets_loaded():
+        # As Airflow does it: a backend that cannot be reached does not keep the next one from being asked.
+        with suppress(Exception):
+            connection: AirflowConnection | None = backend.get_connection(conn_id=conn_id)
+            if connection is not None:
+                return connection
+    raise InputError(f"ledger_conn_id: Airflow has no connection {conn_id!r}")
 
 
 def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> None:

@@ -1,0 +1,223 @@
+"""One try to text a table: its check, its sending, its summary and its report."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException
+
+from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.operators.campaign import responses_of
+from airflow_provider_sms.operators.entry import entered
+from airflow_provider_sms.operators.failures import describe
+from airflow_provider_sms.operators.rows import located
+from airflow_provider_sms.sending.decisions import to_resend
+from airflow_provider_sms.sending.options import SendingOptions
+from airflow_provider_sms.sending.report import continued, one_line, summarise
+from airflow_provider_sms.sending.row_report import whole_file, write_row_report
+from airflow_provider_sms.sending.table import CheckedTable, check_table, outgoing_blocks, require_sendable
+from airflow_provider_sms.sending.tally import Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.messages.sources import Source
+    from airflow_provider_sms.operators.bulk import BulkSmsOperator
+    from airflow_provider_sms.operators.entry import Entry
+    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import SendResponse
+
+
+class BulkTry:
+    """One try of a :class:`BulkSmsOperator`, or the part of it that comes after an answer.
+
+    :param task: whose arguments are rendered.
+    :param event: what a person answered; None where nothing was asked.
+    """
+
+    def __init__(self, task: BulkSmsOperator, context: Context, event: Mapping[str, Any] | None) -> None:
+        self._task = task
+        self._context = context
+        self._event = event
+        self._before = None if event is None else self._summary_so_far()
+        self._table = CheckedTable()
+        self._tally = Tally()
+        self._source: Source | None = None
+        self._preparation: Preparation | None = None
+        self._report_path: Any = None
+        self._report: str | None = None
+        self._report_error: Exception | None = None
+
+    def run(self) -> dict[str, Any]:
+        """Check every row, send, and give the summary; it is pushed when this raises, too."""
+        task = self._task
+        try:
+            task.check_arguments()
+            self._tally.max_event_ids = task.max_xcom_responses
+            self._report_path = None if task.report is None else report_path(task.report)
+            if task.dry_run_only:
+                self._check(None)
+                self._write_report(None, "a dry run sends nothing", nothing_sent=True)
+                task.log.info("Nothing is sent in a dry run: %d messages are ready", self._valid)
+            else:
+                self._enter_and_send(task.get_settings())
+        except Exception:
+            task.push(self._context, "return_value", self._summary())
+            raise
+        if self._report_error is not None:
+            raise AirflowException(
+                f"The report could not be written to {task.report}: {describe(self._report_error)}. All else is done: "
+                "the next try texts nobody twice, and writes it"
+            )
+        return self._summary()
+
+    def _enter_and_send(self, settings: ClientSettings) -> None:
+        with ExitStack() as stack:
+            resumed = self._event is not None
+            try:
+                entry = stack.enter_context(entered(self._context, self._task.ledger_conn_id, resumed=resumed))
+            except SmsError as error:
+                # For the counts; and what is wrong with the table is to be mended first.
+                self._check(None)
+                self._write_report(None, str(error))
+                raise
+            if self._event is not None:
+                self._task.take_answer(entry, self._event)
+            self._check(entry)
+            self._send(entry, settings)
+
+    @property
+    def _valid(self) -> int:
+        return self._table.rows - self._table.invalid
+
+    def _check(self, entry: Entry | None) -> None:
+        """Look at every row, and refuse a table that must not be sent."""
+        task = self._task
+        self._preparation = Preparation(
+            message=task.message,
+            content_column=task.content_column,
+            destination_column=task.destination_column,
+            default_region=task.default_region,
+            key_columns=task.key_columns,
+        )
+        self._source = open_source(located(task.source))
+        task.log.info("Checking every row of %s", self._source.describe())
+        check_table(self._source, self._preparation, self._table, task.stop_signal)
+        try:
+            require_sendable(self._table, skip_invalid=task.on_invalid == "skip")
+        except SmsError:
+            ledger = None if entry is None else entry.campaign(task.campaign_name(self._context), "bulk")
+            self._write_report(ledger, "other rows cannot be texted, so nothing was sent", nothing_sent=True)
+            raise
+        if self._table.invalid:
+            task.log.warning("Left out: %s", self._table.explain())
+
+    def _send(self, entry: Entry, settings: ClientSettings) -> None:
+        task = self._task
+
+        def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
+            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
+            return client.send_bulk(pairs, send_options=task.send_options)
+
+        task.deliver(
+            self._context,
+            entry,
+            settings,
+            self._blocks,
+            post,
+            total=self._valid,
+            options=SendingOptions(
+                chunk_size=task.chunk_size,
+                concurrency=task.concurrency,
+                max_requests_per_second=task.max_requests_per_second,
+                resend_unknown=task.on_unknown == "resend",
+                resend_requests=to_resend(entry.store, task.campaign_name(self._context)),
+            ),
+            kind="bulk",
+            tally=self._tally,
+            text_may_change=task.key_columns is not None,
+            finish=self._finish,
+        )
+
+    def _blocks(self) -> Iterator[list[Outgoing]]:
+        source, preparation = self._opened()
+        return outgoing_blocks(source, preparation, self._table)
+
+    def _opened(self) -> tuple[Source, Preparation]:
+        if self._source is None or self._preparation is None:
+            raise RuntimeError("the table is read before it is opened")
+        return self._source, self._preparation
+
+    def _finish(self, ledger: CampaignLedger, error: Exception | None) -> None:
+        task = self._task
+        task.push(self._context, "return_value", self._summary())
+        responses = responses_of(ledger, task.max_xcom_responses)
+        task.push(self._context, "responses", responses)
+        if isinstance(responses, dict):
+            task.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
+        task.log.info("%s", one_line(self._summary()))
+        self._write_report(ledger, None if error is None else describe(error))
+        task.push(self._context, "return_value", self._summary())
+
+    def _write_report(self, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False) -> None:
+        """Write the row-level report, where one is wanted; what goes wrong is remembered, since all else is done."""
+        task = self._task
+        if self._report_path is None:
+            return
+        source, preparation = self._opened()
+        try:
+            with whole_file(self._report_path) as file:
+                write_row_report(
+                    file,
+                    source,
+                    preparation,
+                    seen=self._tally.seen,
+                    ledger=ledger,
+                    ended=ended,
+                    nothing_sent=nothing_sent,
+                )
+        except Exception as error:  # noqa: BLE001  # storage can fail in any way
+            self._report_error = error
+            task.log_unforeseen(error)
+            task.log.error("The report could not be written to %s: %s", task.report, describe(error))  # noqa: TRY400
+        else:
+            self._report = str(self._report_path)
+            task.log.info("Wrote what became of each row to %s", self._report)
+
+    def _summary(self) -> dict[str, Any]:
+        campaign = self._task.campaign_name(self._context)
+        summary = continued(self._before, summarise(campaign, self._table.rows, self._table.invalid, self._tally))
+        return {**summary, "report": self._report or summary["report"]}
+
+    def _summary_so_far(self) -> dict[str, Any] | None:
+        """Give the summary that this try pushed before it asked; None where it pushes no XComs."""
+        ti = self._context["ti"]
+        found = ti.xcom_pull(task_ids=self._task.task_id, key="return_value", map_indexes=ti.map_index)
+        return found if isinstance(found, dict) else None
+
+
+def report_path(report: str) -> Any:
+    """Give where a report is to be written: a local path, whose folder is made, or one of an object store.
+
+    :raises InputError: there is no file system for the URI, or the folder cannot be made or written to.
+    """
+    if "://" in report:
+        return located(report, "report")
+    path = Path(report).absolute()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"report: the folder {path.parent} cannot be made: {error.strerror}") from error
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise InputError(f"report: {path} cannot be written; it must be a file in a folder that this task may write to")
+    return path

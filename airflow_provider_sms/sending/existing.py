@@ -1,0 +1,33 @@
+"""A look at a database before it is opened as a ledger: opening it would make the tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.pool import NullPool
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.sending.schema import ledger_version
+from airflow_provider_sms.sending.store import ledger_errors
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import URL
+
+CONNECT_SECONDS = 10
+
+
+def require_ledger(url: URL, described: str) -> None:
+    """Refuse a database that holds no ledger.
+
+    :param url: of SQLAlchemy, with the driver.
+    :param described: what the database is, for the error.
+    :raises InputError: it holds none.
+    :raises LedgerError: it cannot be read.
+    """
+    arguments = {"connect_timeout": CONNECT_SECONDS} if url.get_backend_name() == "postgresql" else {}
+    engine = create_engine(url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
+    with ledger_errors("opened"), engine.connect() as connection:
+        found = inspect(connection).has_table(ledger_version.name)
+    if not found:
+        raise InputError(f"{described} holds no ledger")

@@ -1,0 +1,211 @@
+"""The row-level report: what became of each row of the source, in its order, as Parquet."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.row_fates import DUPLICATE, INVALID, Fate, RequestFates, short
+from airflow_provider_sms.sending.table import BLOCK_ROWS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from airflow_provider_sms.messages.prepare import Preparation, PreparedBatch
+    from airflow_provider_sms.messages.sources import Source
+    from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.sending.tally import SeenRows
+
+log = logging.getLogger(__name__)
+
+SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("destination", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("reason", pa.string()),
+        pa.field("request_id", pa.int64()),
+        pa.field("event_id", pa.int64()),
+        pa.field("sent_at", pa.timestamp("us", "UTC")),
+    ]
+)
+"""The report's columns: a contract with whoever reads it."""
+
+ROWS_AT_ONCE = 50_000
+"""Rows of a row group, which is written from memory."""
+
+_COPY_BYTES = 1 << 20
+
+REPEATS = "the same message as another row"
+NO_LEDGER = "the ledger could not be read, so what became of it is not known"
+
+_REPEAT = Fate(DUPLICATE, REPEATS)
+_LOST = Fate(UNKNOWN, NO_LEDGER)
+
+
+def write_row_report(
+    file: IO[bytes],
+    source: Source,
+    preparation: Preparation,
+    *,
+    seen: SeenRows,
+    ledger: CampaignLedger | None,
+    ended: str | None = None,
+    nothing_sent: bool = False,
+) -> Counter[str]:
+    """Read the source once more, and write what became of each of its rows.
+
+    The counts are those of the try's summary, with two exceptions. Rows that the try never looked up count there as not
+    sent; here they are what the ledger says. And a request that was taken in part, by a service that does not say which
+    part, has its rows under ``partial``, which the summary divides between accepted and not sent.
+
+    :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
+        some of the rows, which looks like one of all: see :func:`whole_file`.
+    :param seen: the rows that were looked up, from the try's tally.
+    :param ledger: of the try; None where it cannot be read: what became of valid rows is then ``unknown``.
+    :param ended: why sending ended early, the reason of rows that are ``not_sent``; None where it did not.
+    :param nothing_sent: the try ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
+    :returns: rows by status.
+    :raises SourceError: the source cannot be read any more.
+    """
+    unclaimed = Fate(NOT_SENT, short(ended))
+    rows = _Rows(seen, ledger, unclaimed, unclaimed if nothing_sent else _LOST)
+    waiting: list[pa.RecordBatch] = []
+    first = held_back = 0
+    with ParquetWriter(file, SCHEMA) as writer:
+        for batch in source.batches(preparation.columns, BLOCK_ROWS):
+            waiting.append(rows.block(preparation.prepare(batch, first), first))
+            first += len(batch)
+            held_back += len(batch)
+            if held_back >= ROWS_AT_ONCE:
+                writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
+                waiting, held_back = [], 0
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
+    return rows.counts
+
+
+@contextmanager
+def whole_file(path: Path | Any) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only once the block has ended without an error, and replaces another.
+
+    :param path: local; or an object with ``open``, such as an ``ObjectStoragePath``. To the latter the file is copied
+        in the end, since closing a file of an object store publishes it, however little was written.
+    :raises OSError: its folder does not exist, or cannot be written to.
+    """
+    with _renamed(path) if isinstance(path, Path) else _copied(path) as file:
+        yield file
+
+
+@contextmanager
+def _copied(path: Any) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        with path.open("wb") as there:
+            shutil.copyfileobj(file, there, _COPY_BYTES)
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[IO[bytes]]:
+    # The leading dot keeps it from those who read the folder as a table. Like any temporary file, only its owner may
+    # read it: it holds numbers.
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class _Rows:
+    """Makes the report's rows of prepared ones, and counts them.
+
+    :param unclaimed: the fate of messages that no request holds.
+    :param untold: the fate of messages while there is no ledger.
+    """
+
+    def __init__(self, seen: SeenRows, ledger: CampaignLedger | None, unclaimed: Fate, untold: Fate) -> None:
+        self.counts: Counter[str] = Counter()
+        self._seen = seen
+        self._ledger = ledger
+        self._unclaimed = unclaimed
+        self._untold = untold
+
+    def block(self, prepared: PreparedBatch, first: int) -> pa.RecordBatch:
+        """Give the report's rows of a block.
+
+        :param first: index in the source of the block's first row.
+        """
+        held, fates = self._look_up(prepared)
+        repeats = self._seen.repeats(first, prepared.num_rows)
+        unclaimed = self._unclaimed if self._ledger is not None else self._untold
+        # Few fates are shared by many rows: each row has the number of its own.
+        numbers: dict[Fate, int] = {}
+        rows: list[tuple[int, str | None, int]] = []
+        for row, key, destination in zip(prepared.rows, prepared.keys, prepared.destinations, strict=True):
+            request_id = held.get(key)
+            if row in repeats:
+                fate = _REPEAT
+            elif request_id is None:
+                fate = unclaimed
+            elif row >= self._seen.until and fates[request_id].mine:
+                # Never looked up, and yet this try has claimed its message: for a row before it.
+                fate = _REPEAT
+            else:
+                fate = fates[request_id].of(destination)
+            rows.append((row, destination, numbers.setdefault(fate, len(numbers))))
+        for rejected, number in zip(prepared.rejected, prepared.rejected_numbers, strict=True):
+            fate = Fate(INVALID, short(f"{rejected.column}: {rejected.reason}"))
+            rows.append((rejected.row, number, numbers.setdefault(fate, len(numbers))))
+        if prepared.rejected:
+            rows.sort(key=itemgetter(0))
+        return self._batch(rows, list(numbers))
+
+    def _look_up(self, prepared: PreparedBatch) -> tuple[Mapping[bytes, int], Mapping[int, RequestFates]]:
+        if self._ledger is not None:
+            try:
+                held, records = self._ledger.records(prepared.keys)
+            except LedgerError as error:
+                log.warning("The report does without the ledger from row %d on: %s", min(prepared.rows), error)
+                self._ledger, self._untold = None, _LOST
+            else:
+                return held, {record.request_id: RequestFates(record) for record in records}
+        return {}, {}
+
+    def _batch(self, rows: list[tuple[int, str | None, int]], fates: list[Fate]) -> pa.RecordBatch:
+        numbers = [number for _, _, number in rows]
+        for number, count in Counter(numbers).items():
+            self.counts[fates[number].status] += count
+        which = pa.array(numbers, pa.int32())
+        columns = [
+            pa.array([fate[position] for fate in fates], SCHEMA.field(name).type).take(which)
+            for position, name in enumerate(Fate._fields)
+        ]
+        own = [pa.array([row[place] for row in rows], SCHEMA.types[place]) for place in (0, 1)]
+        return pa.RecordBatch.from_arrays([*own, *columns], schema=SCHEMA)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import json
+from contextlib import closing
+
+import pytest
+from airflow.providers.common.compat.sdk import Connection
+
+from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.hooks.ledger import (
+    open_existing_ledger,
+    open_ledger,
+    postgres_url,
+    refuse_several_machines,
+)
+
+
+@pytest.mark.parametrize("executor", ["LocalExecutor", "SequentialExecutor", "airflow.executors.x.LocalExecutor"])
+def test_one_machine_may_have_its_ledger_in_a_file(executor):
+    """Where every task runs on one machine, a file is enough."""
+    refuse_several_machines(executor, {})
+
+
+@pytest.mark.parametrize(
+    ("executor", "environment", "named"),
+    [
+        ("CeleryExecutor", {}, "CeleryExecutor"),
+        ("LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
+        ("x:airflow.providers.amazon.aws.executors.ecs.AwsEcsExecutor", {}, "AwsEcsExecutor"),
+        ("LocalExecutor", {"AIRFLOW_IS_K8S_EXECUTOR_POD": "True"}, "KubernetesExecutor"),
+    ],
+)
+def test_several_machines_need_a_server(executor, environment, named):
+    """Where tasks run elsewhere, a file would be a ledger for each machine: it is refused, with what to set."""
+    with pytest.raises(InputError, match=f"{named} runs tasks on several machines.*ledger_conn_id"):
+        refuse_several_machines(executor, environment)
+
+
+def test_another_kind_of_database_is_refused():
+    """The ledger is SQLite's or PostgreSQL's; the error names the connection."""
+    with pytest.raises(InputError, match="'wrong' is of type 'mysql'"):
+        postgres_url(Connection(conn_id="wrong", conn_type="mysql", host="h"), {})
+
+
+def test_the_connections_fields_reach_the_driver():
+    """Host, port, database, user and TLS settings are those of the connection."""
+    connection = Connection(
+        conn_id="c", conn_type="postgres", host="db", port=5433, login="u", password="pass-word-1", schema="ledger"
+    )
+    url = postgres_url(connection, {"sslmode": "verify-full", "unheard_of": 1})
+    assert url.set(drivername="x").render_as_string() == "x://u:***@db:5433/ledger?sslmode=verify-full"
+
+
+@pytest.fixture
+def sms_ledger(postgres_url, monkeypatch):
+    """Point the connection ``sms_ledger`` at an empty database."""
+    fields = {"conn_type": "postgres", "host": postgres_url.query["host"], "schema": postgres_url.database}
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": postgres_url.username}))
+
+
+def test_a_person_finds_the_ledger_of_the_tasks(ledger_path):
+    """Where a task made its ledger, a person who names nothing opens the same."""
+    with closing(open_ledger(None)) as made, closing(open_existing_ledger(None)) as found:
+        assert found.description == made.description == str(ledger_path)
+
+
+def test_looking_makes_no_file(ledger_path):
+    """A ledger that is not there is an error that names the place, and is not there afterwards either."""
+    with pytest.raises(InputError, match=f"no ledger at {ledger_path}"):
+        open_existing_ledger(None)
+    assert list(ledger_path.parent.iterdir()) == []
+
+
+def test_looking_makes_no_tables_in_a_file(ledger_path):
+    """An empty file is no ledger, and stays empty."""
+    ledger_path.touch()
+    with pytest.raises(InputError, match="holds no ledger"):
+        open_existing_ledger(None)
+    assert ledger_path.stat().st_size == 0
+
+
+def test_a_file_of_another_kind_is_no_ledger(ledger_path):
+    """What is no database is an error of the ledger."""
+    ledger_path.write_text("Dear diary" * 1000)
+    with pytest.raises(LedgerError, match="not a database"):
+        open_existing_ledger(None)
+
+
+def test_looking_makes_no_tables_on_a_server(sms_ledger):
+    """A database that holds no ledger is an error, and still holds none when asked again."""
+    for _ in range(2):
+        with pytest.raises(InputError, match="connection 'sms_ledger' holds no ledger"):
+            open_existing_ledger("sms_ledger")
+
+
+def test_a_person_finds_the_ledger_on_the_server(sms_ledger, monkeypatch):
+    """Named or configured, the connection leads to the ledger that tasks made there."""
+    with closing(open_ledger("sms_ledger")) as made, closing(open_existing_ledger("sms_ledger")) as found:
+        assert found.description == made.description
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
+    with closing(open_existing_ledger(None)) as found:
+        assert found.description == made.description
+
+
+def test_a_connection_in_airflows_database_is_found(airflow_home, sms_ledger, monkeypatch):
+    """A person's process is no task: it must look where ``airflow connections add`` puts connections."""
+    import os
+
+    from airflow.models.connection import Connection as StoredConnection
+    from airflow.utils.session import create_session
+
+    fields = json.loads(os.environ["AIRFLOW_CONN_SMS_LEDGER"])
+    monkeypatch.delenv("AIRFLOW_CONN_SMS_LEDGER")
+    stored = StoredConnection("stored", **fields)
+    with create_session() as session:
+        session.add(stored)
+    try:
+        with pytest.raises(InputError, match="connection 'stored' holds no ledger"):
+            open_existing_ledger("stored")
+    finally:
+        with create_session() as session:
+            session.delete(stored)
+
+
+def test_a_connection_that_is_not_there_is_named(airflow_home):
+    """The error says which connection was looked for."""
+    with pytest.raises(InputError, match="no connection 'nowhere'"):
+        open_existing_ledger("nowhere")
+
+
+def test_a_person_may_look_where_tasks_run_on_several_machines(ledger_path, monkeypatch):
+    """The guard keeps tasks from claiming in a file that others do not share; it keeps nobody from reading one."""
+    open_ledger(None).close()
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    with pytest.raises(InputError, match="CeleryExecutor"):
+        open_ledger(None)
+    open_existing_ledger(None).close()

@@ -165,3 +165,42 @@ def _not_unknown(connection: Connection, request_id: int) -> str:
         )
     known = "accepted" if state == ACCEPTED else "not sent"
     return f"Request {request_id} is not unknown: it is {known}"
+
+
+def require_unknown(store: Store, request_id: int) -> None:
+    """Refuse a request that :func:`resolve` would refuse, before a person is asked.
+
+    :raises InputError: it has an outcome, or may be under way.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        query = select(request.c.state, request.c.deadline).where(request.c.id == request_id)
+        state, deadline = connection.execute(query).one()
+        if state != UNKNOWN and not (state == CLAIMED and deadline < store.clock()):
+            raise InputError(_not_unknown(connection, request_id))
+
+
+_ADOPTION_LOCK = 0x5355_4D56
+
+
+def adopt(store: Store, task: Claimant) -> None:
+    """Let a task instance go on with a ledger in which none of its earlier tries left a trace.
+
+    :param task: the task instance; its ``host`` names the person who answers for it, for the record.
+    :raises InputError: the ledger knows the task instance already.
+    :raises LedgerError: when it was not committed.
+    """
+    its = (
+        claimant.c.dag_id == task.dag_id,
+        claimant.c.task_id == task.task_id,
+        claimant.c.run_id == task.run_id,
+        claimant.c.map_index == task.map_index,
+    )
+    with store.write(_ADOPTION_LOCK) as connection:
+        if connection.execute(select(claimant.c.id).where(*its).limit(1)).scalar() is not None:
+            raise InputError(
+                f"The ledger knows task {task.task_id} of DAG {task.dag_id} in run {task.run_id} already: there is "
+                "nothing to adopt"
+            )
+        fields = {name: getattr(task, name) for name in task.__slots__}
+        connection.execute(insert(claimant).values({**fields, "started_at": store.clock()}))

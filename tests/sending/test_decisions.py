@@ -4,11 +4,11 @@ import time
 
 import pytest
 from sqlalchemy import text
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending.decisions import resolve
+from airflow_provider_sms.sending.decisions import adopt, require_unknown, resolve
 
 
 def claim(ledger, messages, take_over=None):
@@ -122,3 +122,35 @@ def test_a_late_doubt_changes_no_decision(store, enter, unknown, column):
     enter().commit(outcomes=[Outcome(unknown, NOT_SENT)])
     assert column("SELECT state FROM sms_request") == [ACCEPTED]
     assert column("SELECT count(*) FROM sms_message") == [3]
+
+
+def test_a_task_is_adopted_with_the_name_of_who_answers_for_it(store, column):
+    """A task instance that the ledger does not know gets a trace there that is no try's."""
+    adopt(store, claimant(0, map_index=3, host="ann@office", pid=0))
+    assert column("SELECT dag_id || task_id || run_id FROM sms_claimant") == ["dtr"]
+    assert column("SELECT map_index FROM sms_claimant") == [3]
+    assert column("SELECT try_number FROM sms_claimant") == [0]
+    assert column("SELECT host FROM sms_claimant") == ["ann@office"]
+    assert column("SELECT started_at FROM sms_claimant")[0] == pytest.approx(time.time(), abs=60)
+
+
+def test_a_task_that_the_ledger_knows_is_not_adopted(store, enter, column):
+    """Where a try has left its trace already, something else is wrong: the person is told so."""
+    enter(1)
+    with pytest.raises(InputError, match="knows task t of DAG d in run r already"):
+        adopt(store, claimant(0, host="ann@office", pid=0))
+    adopt(store, claimant(0, run_id="another", host="ann@office", pid=0))
+    adopt(store, claimant(0, map_index=1, host="ann@office", pid=0))
+    assert column("SELECT count(*) FROM sms_claimant") == [3]
+
+
+def test_what_cannot_be_resolved_is_said_before_anybody_is_asked(store, enter, unknown):
+    """A look refuses what the decision would refuse, and lets through what is unknown."""
+    require_unknown(store, unknown)
+    require_unknown(store, claim(enter(2), people(1, 10)).request_id)
+    resolve(store, unknown, ACCEPTED, "ann")
+    with pytest.raises(InputError, match="it is accepted"):
+        require_unknown(store, unknown)
+    under_way = claim(enter(clock=time.time), people(1, 20)).request_id
+    with pytest.raises(InputError, match="may still be under way"):
+        require_unknown(store, under_way)

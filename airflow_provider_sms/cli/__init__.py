@@ -1,0 +1,1 @@
+"""Commands for people who run campaigns, within ``airflow`` and as ``airflow-sms``."""

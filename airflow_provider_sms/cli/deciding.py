@@ -1,0 +1,139 @@
+"""Commands by which a person changes the ledger: resolve, adopt, purge. Each explains itself and asks first."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.cli.console import command, confirm, counted, note, utc
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.hooks.ledger import open_existing_ledger
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from airflow_provider_sms.sending.inquiry import RequestRow
+
+MAX_NAMED = 20
+
+
+@command
+def resolve_requests(args: Namespace) -> None:
+    """Say what became of unknown requests."""
+    from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT
+    from airflow_provider_sms.sending.decisions import require_unknown, resolve
+    from airflow_provider_sms.sending.inquiry import named_requests
+
+    released = args.outcome == "not-sent"
+    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        rows = named_requests(store, args.requests)
+        for row in rows:
+            require_unknown(store, row.request_id)
+            note(_described(row))
+        messages = counted(sum(row.messages for row in rows), "message")
+        if released:
+            note(
+                f"Not sent frees {messages}: the next try texts these people. If the service took any of them after "
+                "all, those people get the text twice."
+            )
+        else:
+            note(
+                f"Accepted keeps {messages} as sent: nothing of it is sent again in the campaign. If the service did "
+                "not take them, those people never get the text."
+            )
+        confirm(f"Close {counted(len(rows), 'request')} as {'not sent' if released else 'accepted'}?", yes=args.yes)
+        for row in rows:
+            held = resolve(store, row.request_id, NOT_SENT if released else ACCEPTED, _user())
+            note(
+                f"Request {row.request_id} is closed as {'not sent' if released else 'accepted'}: "
+                f"{counted(held, 'message')}"
+            )
+    note("Now clear the failed task in Airflow, so that it runs again:")
+    for task in dict.fromkeys(_task(row.dag_id, row.task_id, row.run_id, row.map_index) for row in rows):
+        note(f"  {task}")
+
+
+@command
+def adopt_task(args: Namespace) -> None:
+    """Let a task go on with a ledger that does not know its earlier tries."""
+    from airflow_provider_sms.sending.claims import Claimant
+    from airflow_provider_sms.sending.decisions import adopt
+
+    task = _task(args.dag_id, args.task_id, args.run_id, args.map_index)
+    host = f"{_user()}@{socket.gethostname()}"
+    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        note(
+            f"The ledger {store.description} may then be used for {task}.\nWhatever an earlier try of it sent is not "
+            "in this ledger, and will be sent again. If there is another ledger that knows it, use that one instead."
+        )
+        confirm("Let the task go on with this ledger?", yes=args.yes)
+        adopt(store, Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0))
+    note(f"Adopted. Now clear it in Airflow, so that it runs again: {task}")
+
+
+@command
+def purge(args: Namespace) -> None:
+    """Forget campaigns in which nothing has happened for long."""
+    from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
+
+    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        before = store.clock() - args.older_than
+        found = old_campaigns(store, before)
+        kept = [old for old in found if old.open_requests]
+        going = [old for old in found if not old.open_requests]
+        if kept:
+            note(f"Kept, since requests of them are unknown or under way: {_named([old.name for old in kept])}")
+        if not going:
+            note(f"No campaign can be forgotten: something has happened in each since {utc(before)}, or it is kept")
+            return
+        note(
+            f"To be forgotten: {counted(len(going), 'campaign')} with "
+            f"{counted(sum(old.messages for old in going), 'message')}, in which nothing has happened since "
+            f"{utc(before)}: {_named([old.name for old in going])}"
+        )
+        note(
+            "A campaign that is forgotten protects nobody any more: run again under its name, it texts everybody again."
+        )
+        confirm(f"Forget {counted(len(going), 'campaign')}?", yes=args.yes)
+        failed = 0
+        for old in going:
+            try:
+                messages = forget(store, old)
+            except InputError as error:
+                note(str(error))
+                failed += 1
+            else:
+                note(f"Forgotten: {old.name}, {counted(messages, 'message')}")
+        tries = forget_claimants(store, before)
+        note(f"Forgotten, too: {tries} {'try' if tries == 1 else 'tries'} that nothing refers to any more")
+    if failed:
+        raise InputError(f"{counted(failed, 'campaign')} could not be forgotten")
+
+
+def _described(row: RequestRow) -> str:
+    return (
+        f"Request {row.request_id} of campaign {row.campaign}: {counted(row.messages, 'message')}, claimed at "
+        f"{utc(row.claimed_at)} by try {row.try_number} of "
+        f"{_task(row.dag_id, row.task_id, row.run_id, row.map_index)}. Why: {row.reason or 'not noted'}"
+    )
+
+
+def _task(dag_id: str, task_id: str, run_id: str, map_index: int) -> str:
+    mapped = "" if map_index < 0 else f", map index {map_index}"
+    return f"task {task_id} of DAG {dag_id}, run {run_id}{mapped}"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMED
+    return ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"  # a container's user need not have a name

@@ -1,0 +1,147 @@
+"""The commands and their arguments, as Airflow wants them. Imported at each ``airflow`` call, so it imports little."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import Any
+
+from airflow.cli.cli_config import ARG_OUTPUT, ARG_YES, ActionCommand, Arg, GroupCommand, lazy_load_command
+
+_SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
+_LEAST_AGE = _SECONDS["d"]
+
+
+def age(written: str) -> int:
+    """Read an age such as ``36h``, ``90d`` or ``12w``.
+
+    :returns: seconds.
+    :raises argparse.ArgumentTypeError: it is none, or less than a day: a send that runs still needs what is so young.
+    """
+    found = re.fullmatch(r"([0-9]{1,5})([hdw])", written)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{written!r} is no age: write 36h, 90d or 12w")
+    seconds = int(found[1]) * _SECONDS[found[2]]
+    if seconds < _LEAST_AGE:
+        raise argparse.ArgumentTypeError("it must be a day (1d) at least: sends that run need what is younger")
+    return seconds
+
+
+def _arg(*flags: str, **arguments: Any) -> Arg:
+    return Arg(flags, **arguments)  # type: ignore[no-untyped-call]  # Airflow's own
+
+
+_LEDGER = _arg(
+    "--ledger-conn-id",
+    help="Airflow connection to the PostgreSQL database that holds the ledger. By default the one of the "
+    "configuration, section sms, option ledger_conn_id, else the file of option ledger_path",
+)
+_CAMPAIGN = _arg("campaign", help="The campaign's name")
+_REQUESTS = _arg("requests", nargs="+", type=int, metavar="REQUEST", help="The request's number: see unknown")
+
+
+def get_cli_commands() -> list[GroupCommand]:
+    """Give the group ``sms`` of commands; Airflow calls this."""
+    return [
+        GroupCommand(
+            name="sms",
+            help="Look after campaigns of text messages",
+            subcommands=[
+                GroupCommand(
+                    name="ledger",
+                    help="Ask the ledger who was texted, and close what is unknown",
+                    subcommands=[*_reading(), *_writing()],
+                )
+            ],
+        )
+    ]
+
+
+def _reading() -> list[ActionCommand]:
+    return [
+        ActionCommand(
+            name="status",
+            help="Show how a campaign stands",
+            func=lazy_load_command("airflow_provider_sms.cli.reading.show_status"),
+            args=(_CAMPAIGN, ARG_OUTPUT, _LEDGER),
+        ),
+        ActionCommand(
+            name="unknown",
+            help="List the requests whose answer was lost",
+            func=lazy_load_command("airflow_provider_sms.cli.reading.list_unknown"),
+            args=(_arg("--campaign", help="Only those of this campaign"), ARG_OUTPUT, _LEDGER),
+        ),
+        ActionCommand(
+            name="who",
+            help="Show when a number was texted, and by what",
+            func=lazy_load_command("airflow_provider_sms.cli.reading.who_texted"),
+            args=(
+                _arg("destination", help="The number, with its country code or with --default-region"),
+                _arg("--default-region", metavar="REGION", help="Country of a number without code, such as ZA"),
+                ARG_OUTPUT,
+                _LEDGER,
+            ),
+        ),
+        ActionCommand(
+            name="export",
+            help="Write a campaign's messages to a Parquet file",
+            func=lazy_load_command("airflow_provider_sms.cli.reading.export"),
+            args=(
+                _CAMPAIGN,
+                _arg("file", metavar="FILE", help="The file to write"),
+                _arg("--overwrite", action="store_true", help="Replace the file where it is there already"),
+                _LEDGER,
+            ),
+        ),
+    ]
+
+
+def _writing() -> list[ActionCommand]:
+    return [
+        ActionCommand(
+            name="resolve",
+            help="Say what became of unknown requests",
+            func=lazy_load_command("airflow_provider_sms.cli.deciding.resolve_requests"),
+            args=(
+                _REQUESTS,
+                _arg(
+                    "--as",
+                    dest="outcome",
+                    choices=("accepted", "not-sent"),
+                    required=True,
+                    help="accepted: the service took them; not-sent: it did not, and the next try sends them",
+                ),
+                ARG_YES,
+                _LEDGER,
+            ),
+        ),
+        ActionCommand(
+            name="adopt",
+            help="Let a task go on with a ledger that does not know its earlier tries",
+            func=lazy_load_command("airflow_provider_sms.cli.deciding.adopt_task"),
+            args=(
+                _arg("dag_id", help="The DAG's id"),
+                _arg("task_id", help="The task's id"),
+                _arg("run_id", help="The DAG run's id"),
+                _arg("--map-index", type=int, default=-1, help="The index of a mapped task"),
+                ARG_YES,
+                _LEDGER,
+            ),
+        ),
+        ActionCommand(
+            name="purge",
+            help="Forget campaigns in which nothing has happened for long",
+            func=lazy_load_command("airflow_provider_sms.cli.deciding.purge"),
+            args=(
+                _arg(
+                    "--older-than",
+                    type=age,
+                    required=True,
+                    metavar="AGE",
+                    help="Since when nothing has happened in them: 36h, 90d or 12w, at least 1d",
+                ),
+                ARG_YES,
+                _LEDGER,
+            ),
+        ),
+    ]

@@ -1,0 +1,50 @@
+"""``airflow-sms``: the same commands where Airflow itself does not offer those of providers."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from airflow.cli.cli_config import GroupCommand
+
+from airflow_provider_sms.cli.definitions import get_cli_commands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from airflow.cli.cli_config import ActionCommand
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command.
+
+    :param argv: its arguments; None for those of the process.
+    :raises SystemExit: with 1 where it is not done, 2 where it is not understood.
+    """
+    parser = argparse.ArgumentParser(prog="airflow-sms", description="Look after campaigns of text messages")
+    (group,) = get_cli_commands()
+    _add(parser, group.subcommands)
+    args = parser.parse_args(argv)
+    _log_to_stderr()
+    args.func(args)
+
+
+def _add(parser: argparse.ArgumentParser, commands: Iterable[ActionCommand | GroupCommand]) -> None:
+    subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in commands:
+        its = subparsers.add_parser(command.name, help=command.help, description=command.description or command.help)
+        if isinstance(command, GroupCommand):
+            _add(its, command.subcommands)
+        else:
+            for argument in command.args:
+                argument.add_to_parser(its)
+            its.set_defaults(func=command.func)
+
+
+def _log_to_stderr() -> None:
+    """Keep stdout for data, as Airflow's own commands do from 3.3 on."""
+    with suppress(ImportError):
+        from airflow.cli.utils import redirect_stdout_log_handlers_to_stderr
+
+        redirect_stdout_log_handlers_to_stderr()

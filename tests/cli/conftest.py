@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import dataclass
+
+import pytest
+from support.sending import claimant, people
+
+from airflow_provider_sms.cli.main import main
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.ledger import CampaignLedger
+
+EVENT = 9_007_199_254_740_993
+
+
+@dataclass
+class Said:
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self):
+        return json.loads(self.out)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request, ledger_path, airflow_home, monkeypatch):
+    """An empty ledger, as the configuration names it: in a file, or on a server."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
+        fields = {"conn_type": "postgres", "host": url.query["host"], "schema": url.database, "login": url.username}
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(fields))
+        monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
+    with closing(open_ledger(None)) as store:
+        yield store
+
+
+@pytest.fixture
+def file_store(ledger_path, airflow_home):
+    """An empty ledger in a file, for what has nothing to do with the kind of ledger."""
+    with closing(open_ledger(None)) as store:
+        yield store
+
+
+@pytest.fixture
+def ledger(capsys):
+    """Run a command of the console script in this process."""
+
+    def ledger(*arguments):
+        try:
+            main(["ledger", *map(str, arguments)])
+        except SystemExit as ended:
+            status = ended.code
+        else:
+            status = 0
+        return Said(status, *capsys.readouterr())
+
+    return ledger
+
+
+@pytest.fixture
+def airflow(airflow_home):
+    """Run a command of ``airflow`` as a process."""
+
+    def airflow(*arguments, **options):
+        command = [sys.executable, "-m", "airflow", *map(str, arguments)]
+        done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=False, **options)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    return airflow
+
+
+def send(store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_number=1, **changes):
+    """Send messages as a try of a task would; a state of None leaves the claim as it is."""
+    clock = time.time if at is None else lambda: at
+    who = claimant(try_number, **changes)
+    sending = CampaignLedger(store, campaign, who, clock=clock)
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    (claimed,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
+    fields = {"event_id": EVENT, "parts": len(messages), "cost": "1.10"} if state == ACCEPTED else {}
+    reason = "read timeout" if state == UNKNOWN else None
+    if state is not None:
+        sending.commit(outcomes=[Outcome(claimed.request_id, state, reason=reason, **fields)])
+    return claimed.request_id
+
+
+@pytest.fixture
+def sent(store):
+    """Send on the ledger of this test."""
+    return lambda *arguments, **options: send(store, *arguments, **options)
+
+
+@pytest.fixture
+def sent_to_file(file_store):
+    return lambda *arguments, **options: send(file_store, *arguments, **options)
+
+
+@pytest.fixture
+def holders(store):
+    """Say in which states these people's messages are, to a new try."""
+
+    def holders(messages, campaign="spring"):
+        sending = CampaignLedger(store, campaign, claimant(9, dag_id="looks"))
+        return {holder.state for holder in sending.holders([m.key for m in messages]).values()}
+
+    return holders
+
+
+class Terminal:
+    """A terminal at which somebody answers."""
+
+    def __init__(self, answer):
+        self.answer = answer
+
+    def isatty(self):
+        return True
+
+    def readline(self):
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return self.answer
+
+
+@pytest.fixture
+def at_terminal(monkeypatch):
+    """Have a person answer at the terminal."""
+    return lambda answer: monkeypatch.setattr(sys, "stdin", Terminal(answer))
+
+
+@pytest.fixture
+def somebody():
+    return people(1)[0].destination

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.cli.definitions import get_cli_commands
+from airflow_provider_sms.get_provider_info import get_provider_info
+from airflow_provider_sms.sending.claims import UNKNOWN
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def console_script():
+    """Give the command that the console script is: what the metadata names, called without arguments."""
+    (module, function) = re.search(
+        r'^airflow-sms = "([\w.]+):(\w+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    ).groups()
+    return [sys.executable, "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
+
+
+def found_in(folder, words):
+    """Say which files of a folder hold these words."""
+    return [path for path in folder.rglob("*") if path.is_file() and words.encode() in path.read_bytes()]
+
+
+def test_airflow_has_the_commands(airflow, sent_to_file):
+    """``airflow sms ledger`` is there, and its JSON is all that is on stdout."""
+    sent_to_file(people(3))
+    sent_to_file(people(2, 10), UNKNOWN)
+    said = airflow("sms", "ledger", "status", "spring", "-o", "json")
+    assert (said.status, said.data[0]["messages_accepted"]) == (0, "3")
+    assert "1 request is unknown" in said.err
+
+
+def test_a_number_that_is_asked_about_stays_out_of_airflows_database(airflow, airflow_home, sent_to_file):
+    """Airflow keeps the command lines of its own commands; that of ``who`` it must not get."""
+    (somebody,) = people(1, 9_876_543)
+    sent_to_file([somebody])
+    said = airflow("sms", "ledger", "who", somebody.destination, "-o", "json")
+    assert (said.status, len(said.data)) == (0, 1)
+    # A command of Airflow's own shows that such words would be found.
+    assert airflow("connections", "delete", "nobody-4711").status != 0
+    assert [path.name for path in found_in(airflow_home, "nobody-4711") if "airflow.db" in path.name] != []
+    assert found_in(airflow_home, somebody.destination) == []
+
+
+def test_what_is_not_done_has_its_status_in_airflow_too(airflow, file_store):
+    """Status 1, one line on stderr, no traceback."""
+    said = airflow("sms", "ledger", "status", "sprign")
+    assert (said.status, said.out, said.err.strip()) == (1, "", "The ledger has no campaign 'sprign'")
+
+
+def test_a_person_is_asked_at_a_terminal(console_script, sent_to_file):
+    """The console script asks at a real terminal, and does what it is told there."""
+    request = sent_to_file(people(3), UNKNOWN)
+    keyboard, terminal = pty.openpty()
+    command = [*console_script, "ledger", "resolve", str(request), "--as", "not-sent"]
+    with subprocess.Popen(command, stdin=terminal, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        os.write(keyboard, b"y\n")
+        words = process.communicate(timeout=120)[0].decode()
+    os.close(keyboard)
+    os.close(terminal)
+    assert (process.returncode, f"Request {request} is closed as not sent: 3 messages" in words) == (0, True)
+
+
+def test_the_console_script_has_the_same_commands(console_script, sent_to_file):
+    """Where Airflow does not take commands of providers, the script gives the same data and statuses."""
+    sent_to_file(people(3), UNKNOWN)
+    done = subprocess.run(
+        [*console_script, "ledger", "unknown", "-o", "json"], capture_output=True, text=True, check=True
+    )
+    assert [row["messages"] for row in json.loads(done.stdout)] == ["3"]
+    wrong = subprocess.run([*console_script, "ledger", "unknow"], capture_output=True, text=True, check=False)
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+def test_airflow_is_told_of_the_commands():
+    """The provider's metadata names the function that gives them, and each of them can be imported."""
+    assert get_provider_info()["cli"] == ["airflow_provider_sms.cli.definitions.get_cli_commands"]
+    (sms,) = get_cli_commands()
+    (group,) = sms.subcommands
+    names = sorted(command.name for command in group.subcommands)
+    assert (sms.name, group.name) == ("sms", "ledger")
+    assert names == ["adopt", "export", "purge", "resolve", "status", "unknown", "who"]
+
+
+def test_the_definitions_import_nothing_heavy():
+    """They are imported at each ``airflow`` call: of the package only what stands there, and nothing for data."""
+    code = (
+        "import sys, airflow.cli.cli_config, airflow_provider_sms; before = set(sys.modules)\n"
+        "import airflow_provider_sms.cli.definitions as d; d.get_cli_commands()\n"
+        "print(sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (
+        done.stdout.strip().splitlines()[-1] == "['airflow_provider_sms.cli', 'airflow_provider_sms.cli.definitions']"
+    )

@@ -141,6 +141,28 @@ def test_retry_after_holds_every_request_back(sender, service):
     assert (len(times), min(times[1:]) > 0.2) == (4, True)
 
 
+def test_one_request_that_is_turned_away_holds_the_others_back(sender, service):
+    """While the service asks to wait, a slot that is free is not used either."""
+    send = sender(concurrency=2)
+    times = []
+
+    def turn_away(service, messages, number):
+        times.append(time.monotonic())
+        raise ThrottledError("429", retry_after=0.2)
+
+    def take_after_that(service, messages, number):
+        until = time.monotonic() + 10
+        while not send._waiting and time.monotonic() < until:
+            time.sleep(0.001)
+        return service.take(messages, number)
+
+    service.script = [turn_away, take_after_that]
+    service.before_each = lambda messages: times.append(time.monotonic())
+    send.run([people(40)])
+    assert (counts(send.tally), len(service.requests)) == ({"accepted": 40}, 5)
+    assert times[3] - times[1] >= 0.2
+
+
 def test_giving_up_sends_nothing_more_and_says_what_was_not_sent(sender, service, enter):
     """A service that stays away ends the send; what was not posted is free for the next try."""
     service.script = [failing(DOWN)] * 100
@@ -283,6 +305,16 @@ def test_a_ledger_that_fails_once_sends_nothing_unclaimed(sender, service, enter
     retry = sender(enter(2))
     retry.run([people(30)])
     assert (service.duplicates, len(service.taken)) == (0, 30)
+
+
+@pytest.mark.parametrize("failures", [1, 3, 6])
+def test_outcomes_are_recorded_once_the_ledger_answers_again(sender, service, enter, caplog, failures):
+    """A ledger that fails for a while costs no outcome: recording is tried again, and again."""
+    send = sender(FailingLedger(enter(1), set(range(2, 2 + failures))), concurrency=1)
+    send.run([people(30)])
+    assert (counts(send.tally), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerError)
+    assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
 def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service, enter, caplog):

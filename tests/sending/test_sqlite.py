@@ -27,6 +27,14 @@ def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
     assert modes == ["wal", 2]
 
 
+def test_no_message_is_held_by_a_request_that_is_not_there(tmp_path):
+    """References are checked: SQLite does not unless each connection asks for it."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
+        store.insert_messages(connection, 1, 12345, [b"k" * 16], [27_820_000_000])
+    store.close()
+
+
 def test_the_schema_version_is_recorded(tmp_path):
     """A ledger says which version wrote it."""
     for _ in range(2):

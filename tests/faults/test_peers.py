@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+from support.faults.peers import TROUBLES, befall, compare, table_of
+from support.faults.senders import CHUNK, HTTP, LOOP, OURS, WAYS
+
+PEOPLE = 6 * CHUNK
+
+
+@pytest.fixture
+def in_airflow(airflow_home):
+    """Send in this process's Airflow."""
+    return lambda name, way: befall(TROUBLES[name], way, PEOPLE)
+
+
+@pytest.mark.parametrize("name", ["lost", "late", "again"])
+def test_ours_texts_nobody_twice_where_others_do(in_airflow, name):
+    """Under a fault that makes the others text people twice, ours texts nobody twice and loses nobody silently."""
+    became = {way: in_airflow(name, way) for way in WAYS}
+
+    assert min(became[LOOP].twice, became[HTTP].twice) > 0
+    assert (became[OURS].twice, became[OURS].missing) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["lost", "unread"])
+def test_ours_names_who_is_unknown(in_airflow, name):
+    """One answer that is lost leaves one request's people unknown, whether the service took it or not."""
+    assert in_airflow(name, OURS).unknown == CHUNK
+
+
+def test_a_request_that_was_lost_is_repeated_by_others(in_airflow):
+    """Where the service took nothing the others lose nobody: the comparison is a fair one."""
+    loop = in_airflow("unread", LOOP)
+
+    assert (loop.twice, loop.missing) == (0, 0)
+
+
+def test_the_table_has_a_row_for_each_fault(airflow_home):
+    """The command's table holds what became of people in each way, under each fault."""
+    results = compare([TROUBLES["again"]], CHUNK)
+
+    assert set(WAYS) == set(results[TROUBLES["again"].name])
+    assert table_of(results).row_count == 1

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from support.faults import schedules, sigkills
+from support.faults.plans import plan_of
+
+from airflow_provider_sms.sending.postgres import open_postgres
+from airflow_provider_sms.sending.sqlite import open_sqlite
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def open_store(request, tmp_path):
+    """Open this test's ledger, as one more process would; in each kind of database."""
+    if request.param == "sqlite":
+        return lambda: open_sqlite(tmp_path / "ledger.db")
+    url = request.getfixturevalue("postgres_url")
+    return lambda: open_postgres(url)
+
+
+def test_random_schedules_text_nobody_twice_and_lose_nobody(open_store, capfd):
+    """Whatever goes wrong, in whatever order, the witness, the ledger and the counts agree."""
+    figures = schedules.run(open_store, quick=True)
+    assert (figures.cases, figures.broken, capfd.readouterr().err) == (150, 0, "")
+
+
+def test_resending_what_is_unknown_loses_nobody_either(open_store, capfd):
+    """The policy that resends may text somebody twice; in the end nothing is unknown, and nothing is called wrongly."""
+    figures = schedules.run(open_store, quick=True, count=20, resend=True)
+    assert (figures.cases, figures.broken, figures.unknown, capfd.readouterr().err) == (20, 0, 0, "")
+
+
+def test_processes_killed_at_any_instant_text_nobody_twice_and_lose_nobody(open_store, capfd):
+    """After SIGKILL, and SIGKILL of the one that came after, the next try finds all that was claimed."""
+    figures = sigkills.run(open_store, quick=True)
+    assert (figures.cases >= 5, figures.broken, capfd.readouterr().err) == (True, 0, "")
+
+
+def test_a_schedule_is_made_wholly_from_its_seed():
+    """A seed that breaks the promise is all that is needed to see it broken again."""
+    assert [plan_of(seed) for seed in range(100)] == [plan_of(seed) for seed in range(100)]
+
+
+def test_schedules_have_everything_in_them():
+    """No kind of mishap or fault is left out by how schedules are made."""
+    plans = [plan_of(seed) for seed in range(schedules.QUICK)]
+    assert {(m.what, m.at) for plan in plans for t in plan.tries for m in t.mishaps} >= {
+        *((what, at) for what in ("fail", "die") for at in ("any", "commit", "committed")),
+        *((what, at) for what in ("die", "hang") for at in ("post", "posted")),
+        *((what, "any") for what in ("stop", "jump", "wake")),
+    }
+    faults = [fault for plan in plans for fault in plan.faults]
+    assert {f["kind"] for f in faults} == {
+        *("none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign")
+    }
+    assert {f["status"] for f in faults if "status" in f} == {200, 403, 429, 500, 502, 503, 504}
+    assert {len(plan.tries) for plan in plans} == {1, 2, 3, 4}

@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import closing
+
+import pytest
+from sqlalchemy import create_engine
+from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
+from support.sending import claimant, people
+
+from airflow_provider_sms.sending.claims import Chunk, Outcome
+from airflow_provider_sms.sending.ledger import CampaignLedger
+
+EXPECTED = {bytes([n]) * 16: (f"2782000000{n}", "Hi") for n in range(4)}
+KEYS = list(EXPECTED)
+SENT = list(EXPECTED.values())
+NOTHING = dict.fromkeys(("rows", "accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed"), 0)
+SUMMARY = {**NOTHING, "rows": 4, "accepted": 2, "unknown": 1, "already_sent": 1}
+
+
+def true_case():
+    """Three were sent, of whom one is unknown, as is the fourth, to whom nothing went."""
+    states = ["accepted", "accepted", "unknown", "unknown"]
+    return Counter(SENT[:3]), dict(zip(KEYS, states, strict=True))
+
+
+def test_the_truth_passes():
+    """Everybody sent once and accepted, or unknown: nothing is wrong, and the unknown are counted."""
+    witness, ledger = true_case()
+    assert judge(witness, ledger, EXPECTED, summary={**SUMMARY, "unknown": 2, "already_sent": 0}) == Figures(
+        cases=1, unknown=2
+    )
+
+
+@pytest.mark.parametrize(
+    ("states", "sent", "wrong"),
+    [
+        ("accepted accepted unknown unknown", [0, 1, 2, 2], {"duplicates": 1}),
+        ("accepted accepted unknown unknown", [0, 0, 0, 1], {"duplicates": 2}),
+        ("accepted accepted accepted unknown", [0, 1], {"wrongly_accepted": 1}),
+        ("accepted accepted unknown -", [0, 1, 2, 3], {"wrongly_not_sent": 1}),
+        ("accepted accepted unknown not_sent", [0, 1, 3], {"wrongly_not_sent": 1}),
+        ("accepted accepted unknown -", [0, 1], {"lost": 1}),
+        ("accepted accepted unknown claimed", [0, 1, 3], {"lost": 1}),
+        ("accepted accepted unknown claimed", [0, 1], {"lost": 1}),
+        ("accepted accepted unknown nonsense", [0, 1], {"lost": 1}),
+    ],
+)
+def test_every_lie_of_the_ledger_is_caught(states, sent, wrong):
+    """What the ledger says of a message at the end must be what the witness holds of it."""
+    ledger = {key: state for key, state in zip(KEYS, states.split(), strict=True) if state != "-"}
+    figures = judge(Counter(SENT[n] for n in sent), ledger, EXPECTED)
+    assert figures == Figures(cases=1, unknown=states.split().count("unknown"), **wrong)
+    assert figures.broken > 0
+
+
+@pytest.mark.parametrize(
+    ("states", "sent", "wrong"),
+    [
+        ("accepted claimed claimed -", [0, 1], {}),
+        ("accepted claimed claimed -", [0, 0], {"duplicates": 1}),
+        ("accepted claimed claimed -", [1], {"wrongly_accepted": 1}),
+        ("accepted claimed claimed -", [0, 3], {"wrongly_not_sent": 1}),
+    ],
+)
+def test_in_the_middle_people_may_wait(states, sent, wrong):
+    """Before the resume claims are open and people unreached; what is said of anybody must be true all the same."""
+    ledger = {key: state for key, state in zip(KEYS, states.split(), strict=True) if state != "-"}
+    assert judge(Counter(SENT[n] for n in sent), ledger, EXPECTED, resumed=False) == Figures(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("changes", "wrong"),
+    [
+        ({"rows": 5, "unknown": 2, "already_sent": 0}, {"lost": 1}),
+        ({"unknown": 3, "already_sent": 0, "not_sent": -1}, {"lost": 1}),
+        ({"accepted": 3}, {"lost": 1, "wrongly_accepted": 1}),
+        ({"already_sent": 2, "unknown": 0}, {"wrongly_accepted": 1}),
+        ({"unknown": 0, "already_sent": 0, "not_sent": 2}, {"wrongly_not_sent": 1}),
+    ],
+)
+def test_every_lie_of_the_summary_is_caught(changes, wrong):
+    """Rows are the sum of the counts, and no more are called sent, or not sent, than the witness has or lacks."""
+    _, ledger = true_case()
+    summary = {**SUMMARY, **changes}
+    assert judge(Counter(SENT[:3]), ledger, EXPECTED, summary=summary) == Figures(cases=1, unknown=2, **wrong)
+
+
+def test_what_nobody_asked_for_is_caught():
+    """A text that is not the table's, and a claim of a message that is not in it, are wrong."""
+    witness, ledger = true_case()
+    assert judge(witness + Counter([(SENT[3][0], "Another text")]), ledger, EXPECTED).broken == 1
+    assert judge(witness, {**ledger, b"?" * 16: "accepted"}, EXPECTED).broken == 1
+    assert judge(witness + Counter([("27830000000", "Hi")]), ledger, EXPECTED).broken == 0
+
+
+def test_whom_the_service_leaves_out_is_accepted_without_a_text():
+    """A request is accepted as a whole, and the service may leave people out of it."""
+    witness, ledger = Counter(SENT[:3]), dict.fromkeys(KEYS, "accepted")
+    summary = {**SUMMARY, "unknown": 0, "accepted": 3, "not_sent": 1, "already_sent": 0}
+    assert judge(witness, ledger, EXPECTED, summary=summary).broken == 1
+    assert judge(witness, ledger, EXPECTED, summary=summary, left_out=[SENT[3][0]]).broken == 0
+    assert judge(witness, {**ledger, KEYS[3]: "claimed"}, EXPECTED, left_out=[SENT[3][0]]).broken == 1
+
+
+def test_figures_add_up():
+    """Figures of parts can be summed."""
+    one = Figures(1, 2, 3, 4, 5, 6)
+    assert sum([one, one], Figures()) == Figures(2, 4, 6, 8, 10, 12)
+    assert (one.broken, Figures(cases=9, unknown=9).broken) == (14, 0)
+
+
+def test_a_case_judged_twice_counts_once():
+    """What was wrong in the middle and is wrong in the end is one wrong; what was wrong only once is not forgotten."""
+    looks = [Figures(duplicates=4, lost=1), Figures(cases=1, duplicates=4, unknown=2)]
+    assert worst(looks) == Figures(cases=1, duplicates=4, lost=1, unknown=2)
+
+
+def test_the_ledger_is_read_as_it_stands(ledgers):
+    """Each message has the state of the request that holds it now, in its own campaign; a free one is missing."""
+    messages = people(4)
+    with closing(ledgers()) as store:
+        ledger = CampaignLedger(store, "c", claimant())
+        claims = ledger.commit(chunks=[Chunk([m.key], [m.destination]) for m in messages], claim_seconds=10)
+        states = ("accepted", "unknown", "not_sent")
+        outcomes = [Outcome(claim.request_id, state) for claim, state in zip(claims, states, strict=False)]
+        ledger.commit(outcomes=outcomes)
+        other = CampaignLedger(store, "another", claimant())
+        other.commit(chunks=[Chunk([b"x" * 16], ["27820000000"])], claim_seconds=10)
+    expected = {messages[0].key: "accepted", messages[1].key: "unknown", messages[3].key: "claimed"}
+    engine = create_engine(ledgers.url)
+    assert read_ledger(engine, "c") == expected
+    engine.dispose()
+
+
+def test_the_witness_is_read_line_by_line(tmp_path):
+    """Each line of the sandbox's log is one message that was sent."""
+    path = tmp_path / "witness.jsonl"
+    lines = [{"destination": to, "content": "Hi", "event_id": 2**60 + 1} for to in ("1", "2", "1")]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert read_witness(path) == {("1", "Hi"): 2, ("2", "Hi"): 1}
+    assert read_witness(path, start=len(json.dumps(lines[0])) + 1) == {("1", "Hi"): 1, ("2", "Hi"): 1}

@@ -1,0 +1,234 @@
+"""Campaigns in a real Airflow, and what may befall them there: ``python -m support.faults.airflow``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import create_engine
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from support.faults.campaigns import MESSAGE, PHRASE, Campaign
+from support.faults.scenarios import SCENARIOS, Scenario, Stage
+from support.faults.standalone import running_airflow
+from support.faults.verdict import Figures
+from support.postgres import new_database, running_postgres
+
+TOKEN = "sandbox-token-4567"
+STORES = ("sqlite", "postgresql")
+PEOPLE = 3_000
+QUICK_PEOPLE = 1_200
+QUICK = ("outage", "task_killed", "clear_running")
+LATENCY = 0.4
+WIDTH = 150
+CHUNK = 50
+CONNECTION_EXTRA = {"timeout": 2, "connect_timeout": 1}
+
+DAGS = """
+from datetime import timedelta
+
+from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+for dag_id, (sources, options) in {dags!r}.items():
+    with DAG(dag_id, schedule=None, default_args={{"retries": 2, "retry_delay": timedelta(seconds=1)}}) as dag:
+        arguments = {{
+            "task_id": "send", "message": {message!r}, "campaign": dag_id, "chunk_size": {chunk}, "concurrency": 4,
+            **options,
+        }}
+        if len(sources) == 1:
+            BulkSmsOperator(source=sources[0], **arguments)
+        else:
+            BulkSmsOperator.partial(**arguments).expand(source=sources)
+    globals()[dag_id] = dag
+"""
+
+
+@dataclass(frozen=True)
+class Played:
+    """What became of a scenario.
+
+    :param tries: that entered the ledger.
+    :param rows: of the tables of the last ones.
+    """
+
+    scenario: Scenario
+    store: str
+    tries: int
+    rows: int
+    figures: Figures
+    seconds: float
+
+
+@contextmanager
+def a_ledger(store, folder):
+    """Make room for a ledger: give the settings that lead Airflow to it, and an engine that reads it."""
+    if store == "sqlite":
+        path = folder / "ledger.db"
+        engine = create_engine(f"sqlite:///file:{path}?mode=ro&uri=true")
+        yield {"AIRFLOW__SMS__LEDGER_PATH": str(path)}, engine
+        engine.dispose()
+        return
+    with running_postgres() as server:
+        url = new_database(server)
+        connection = {
+            "conn_type": "postgres",
+            "host": url.host or url.query["host"],
+            "login": url.username,
+            "password": url.password,
+            "port": url.port,
+            "schema": url.database,
+        }
+        engine = create_engine(url, isolation_level="AUTOCOMMIT")
+        settings = {
+            "AIRFLOW_CONN_SMS_LEDGER": json.dumps(connection),
+            "AIRFLOW__SMS__LEDGER_CONN_ID": "sms_ledger",
+        }
+        yield settings, engine
+        engine.dispose()
+
+
+def play(store, scenarios, people, announce=lambda _: None):
+    """Play scenarios in a fresh Airflow, one after the other; give what became of each, and what its logs leak.
+
+    :param store: ``sqlite`` or ``postgresql``.
+    :param people: of each scenario.
+    :param announce: called with each scenario's result.
+    """
+    with ExitStack() as stack:
+        folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-airflow-"))
+        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        witness = folder / "witness.jsonl"
+        service = stack.enter_context(
+            running_sandbox(SandboxConfig(token=TOKEN, post_paid=True, latency=LATENCY, log=witness))
+        )
+        settings, ledger = stack.enter_context(a_ledger(store, folder))
+        campaigns = {
+            each.dag_id: Campaign(each.dag_id, number, people, each.partitions, folder, witness, ledger)
+            for number, each in enumerate(scenarios)
+        }
+        dags = {each.dag_id: (campaigns[each.dag_id].tables, dict(each.options)) for each in scenarios}
+        home = folder / "airflow"
+        (home / "dags").mkdir(parents=True)
+        (home / "dags" / "campaigns.py").write_text(DAGS.format(dags=dags, message=MESSAGE, chunk=CHUNK))
+        connection = {
+            "conn_type": "sms",
+            "host": service.base_url,
+            "password": TOKEN,
+            "extra": CONNECTION_EXTRA,
+        }
+        settings["AIRFLOW_CONN_SMS_DEFAULT"] = json.dumps(connection)
+        played = []
+        with running_airflow(home, settings) as airflow:
+            for scenario in scenarios:
+                campaign = campaigns[scenario.dag_id]
+                stage = Stage(airflow, service.state, scenario.dag_id, campaign)
+                played.append(_play_one(scenario, store, stage))
+                announce(played[-1])
+        numbers = set().union(*(campaign.numbers for campaign in campaigns.values()))
+        return played, leaks(home, numbers)
+
+
+def _play_one(scenario, store, stage):
+    began = time.monotonic()
+    runs = scenario.play(stage)
+    stage.await_no_sender()
+    summaries = [
+        (max(0, map_index), summary)
+        for run in runs
+        for map_index, summary in stage.airflow.summaries(scenario.dag_id, run)
+    ]
+    tries = len(stage.campaign.pids())
+    if tries < scenario.tries:
+        raise RuntimeError(f"{scenario.name}: {tries} tries, so nothing has befallen the send")
+    rows = sum(summary["rows"] for _, summary in summaries)
+    return Played(scenario, store, tries, rows, stage.campaign.judge(summaries), time.monotonic() - began)
+
+
+def leaks(home, numbers):
+    """Name the logs of an Airflow that hold somebody's number, the token or a text."""
+    written = [*home.glob("*.out"), *(path for path in (home / "logs").rglob("*") if path.is_file())]
+    return [str(path.relative_to(home)) for path in written if _leaks(path.read_bytes(), numbers)]
+
+
+def _leaks(log, numbers):
+    words = (TOKEN.encode(), PHRASE.encode())
+    return any(word in log for word in words) or any(
+        log[found : found + 11].decode(errors="replace") in numbers for found in _places(log, b"2782")
+    )
+
+
+def _places(log, start):
+    found = log.find(start)
+    while found >= 0:
+        yield found
+        found = log.find(start, found + 1)
+
+
+def run(store, quick=False):  # noqa: FBT002 - as the table of parts calls it
+    """Play the scenarios on one store, and give the sum of their figures.
+
+    :param quick: a part of them, with fewer people.
+    """
+    scenarios = [each for each in SCENARIOS if not quick or each.dag_id in QUICK]
+    played, leaking = play(store, scenarios, QUICK_PEOPLE if quick else PEOPLE)
+    if leaking:
+        raise AssertionError(f"numbers, token or text in {len(leaking)} logs: {', '.join(leaking)}")
+    return sum((each.figures for each in played), Figures())
+
+
+def main(arguments=None):
+    """Play the scenarios that were asked for, and print a table; 1 where the promise was broken."""
+    parser = argparse.ArgumentParser(prog="python -m support.faults.airflow", description=__doc__)
+    parser.add_argument("--store", choices=(*STORES, "both"), default="both")
+    parser.add_argument("--only", nargs="+", choices=[each.dag_id for each in SCENARIOS], metavar="SCENARIO")
+    parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each scenario (default: {PEOPLE})")
+    given = parser.parse_args(arguments)
+    scenarios = [each for each in SCENARIOS if not given.only or each.dag_id in given.only]
+    # A process that is told to end still ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    console = Console(width=max(WIDTH, Console().width))
+    table = Table("scenario", "store", title=f"{given.people} people a scenario, in a real Airflow")
+    for name in ("tries", "rows", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "seconds"):
+        table.add_column(name, justify="right")
+
+    def announce(played):
+        console.print(f"{played.scenario.name} ({played.store}): {played.seconds:.0f} s", style="dim")
+
+    broken, leaking = 0, []
+    for store in STORES if given.store == "both" else (given.store,):
+        played, leaked = play(store, scenarios, given.people, announce)
+        leaking += leaked
+        for each in played:
+            figures = each.figures
+            broken += figures.broken
+            table.add_row(
+                each.scenario.name,
+                store,
+                *map(str, (each.tries, each.rows, figures.duplicates, figures.lost)),
+                *map(str, (figures.wrongly_accepted, figures.wrongly_not_sent, figures.unknown)),
+                f"{each.seconds:.0f}",
+            )
+    console.print(table)
+    console.print(f"Logs that hold a number, the token or a text: {len(leaking)}")
+    for path in leaking:
+        console.print(f"  {path}")
+    return 1 if broken or leaking else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted; what was started has ended")

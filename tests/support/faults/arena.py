@@ -1,0 +1,110 @@
+"""Where cases take place: one ledger, one sandbox with its witness, and for each case a campaign of its own."""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import uuid
+from collections import defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import create_engine
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from support.faults.tries import TOKEN, Campaign, Ended, Ledgers, attempt
+from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from typing_extensions import Self
+
+log = logging.getLogger(__name__)
+
+LATER = 100_000.0
+"""Seconds after which every claim's deadline has passed."""
+
+
+class Arena:
+    """A service and a ledger that many cases share, one after the other.
+
+    Every case is judged once in its middle, and once more when the service has ended: nothing can arrive after that.
+
+    :param ledgers: opens the ledger.
+    :param keep_alive: seconds after which the service closes an idle connection.
+    """
+
+    def __init__(self, ledgers: Ledgers, *, keep_alive: float = 5.0) -> None:
+        self.figures = Figures()
+        self._ledgers = ledgers
+        self._keep_alive = keep_alive
+        self._stack = ExitStack()
+        self._people = 0
+        self._id = uuid.uuid4().hex
+        self._looks: defaultdict[str, list[Figures]] = defaultdict(list)
+        self._cases: list[tuple[str, Campaign, Mapping[str, int]]] = []
+
+    def __enter__(self) -> Self:
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="airflow-provider-sms-faults-"))
+        self._witness = Path(folder) / "witness.jsonl"
+        self._engine = create_engine(self._ledgers.url)
+        self._stack.callback(self._engine.dispose)
+        self._ledgers().close()
+        config = SandboxConfig(token=TOKEN, post_paid=True, log=self._witness, keep_alive=self._keep_alive)
+        self._service = ExitStack()
+        self._stack.push(self._service)
+        self.sandbox = self._service.enter_context(running_sandbox(config))
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._stack:
+            self._service.close()
+            if kind is None:
+                self._judge_all()
+
+    def campaign(self, count: int = 40, chunk_size: int = 4) -> Campaign:
+        """Give a new campaign of people whom no other case has."""
+        start, self._people = self._people, self._people + count
+        self._start = self._witness.stat().st_size
+        return Campaign(self._ledgers, self.sandbox.base_url, f"{self._id}-{start}", start, count, chunk_size)
+
+    def look(self, campaign: Campaign, ended: Ended | None) -> None:
+        """Judge the newest case in its middle: people may wait, but what is said of them must be true.
+
+        :param ended: the try that ended last; None where it was cut short.
+        """
+        self._looks[campaign.name].append(
+            judge(
+                read_witness(self._witness, self._start),
+                self.states(campaign),
+                campaign.expected,
+                resumed=False,
+                summary=ended and ended.summary,
+            )
+        )
+
+    def resume(self, name: str, campaign: Campaign) -> Ended:
+        """Send the rest, without faults, when every deadline has passed; the case is judged in the end."""
+        ended = attempt(campaign, 99, concurrency=2, ahead=lambda: LATER)
+        if ended.error is not None:
+            raise ended.error
+        self._cases.append((name, campaign, ended.summary))
+        return ended
+
+    def states(self, campaign: Campaign) -> dict[bytes, str]:
+        """Read what a campaign's messages are now."""
+        return read_ledger(self._engine, campaign.name)
+
+    def _judge_all(self) -> None:
+        witness = read_witness(self._witness)
+        for name, campaign, summary in self._cases:
+            mine = {sent: witness[sent] for sent in campaign.expected.values() if sent in witness}
+            end = judge(mine, self.states(campaign), campaign.expected, summary=summary)
+            # What was wrong in the middle may be the same as what is wrong in the end: it counts once.
+            figures = worst([*self._looks[campaign.name], end])
+            self.figures += figures
+            if figures.broken:
+                log.error("The promise was broken: %s on %s: %s", name, self._ledgers.name, figures)

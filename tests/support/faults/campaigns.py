@@ -1,0 +1,96 @@
+"""The people of a scenario, its table on the disk, and what witness and ledger hold of them."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import astuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import text
+
+from airflow_provider_sms.messages.keys import message_keys
+from support.faults.verdict import Figures, judge, read_witness
+
+MESSAGE = "Hi {first_name}, your parcel waits at the counter"
+PHRASE = "waits at the counter"
+
+_STATES = text(
+    "SELECT m.message_key, r.state, r.deadline FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
+    "JOIN sms_request r ON r.id = m.request_id WHERE c.name = :name"
+)
+_PIDS = text("SELECT k.pid FROM sms_claimant k WHERE k.dag_id = :dag_id ORDER BY k.id DESC")
+
+
+class Campaign:
+    """One scenario's people.
+
+    :param number: of the scenario; each has 100,000 numbers of its own.
+    :param partitions: tables that the people are cut into, each with the first half of the next one.
+    :param witness: the service's log.
+    :param ledger: an engine that reads the ledger.
+    """
+
+    def __init__(self, name, number, people, partitions, folder, witness, ledger):
+        self.name = name
+        self.people = people
+        self._witness = witness
+        self._ledger = ledger
+        first = 27_820_000_000 + number * 100_000
+        everybody = [(str(first + n), MESSAGE.format(first_name=f"Name{n}"), f"Name{n}") for n in range(people)]
+        self.tables = []
+        self._parts = []
+        width = people // partitions
+        for part in range(partitions):
+            rows = everybody[part * width :][: width if partitions == 1 else width + width // 2]
+            if part == partitions - 1:
+                rows = everybody[part * width :]
+            path = folder / f"{name}-{part}.parquet"
+            columns = {"destination": [row[0] for row in rows], "first_name": [row[2] for row in rows]}
+            pq.write_table(pa.table(columns), path)
+            self.tables.append(str(path))
+            keys = message_keys([row[0] for row in rows], [row[1] for row in rows])
+            self._parts.append({key: row[:2] for key, row in zip(keys, rows, strict=True)})
+        self.expected = {key: sent for part in self._parts for key, sent in part.items()}
+
+    @property
+    def numbers(self):
+        return {destination for destination, _ in self.expected.values()}
+
+    def taken(self):
+        """Give what the service has taken so far: how often each person was sent each text."""
+        numbers = self.numbers
+        return Counter({sent: n for sent, n in read_witness(self._witness).items() if sent[0] in numbers})
+
+    def pids(self):
+        """Give the processes that have entered the ledger for it, the latest first."""
+        with self._ledger.connect() as connection:
+            return connection.execute(_PIDS, {"dag_id": self.name}).scalars().all()
+
+    def states(self):
+        """Give the state of each message that is held; past its deadline a claim is unknown, whoever made it."""
+        now = time.time()
+        with self._ledger.connect() as connection:
+            rows = connection.execute(_STATES, {"name": self.name}).all()
+        return {bytes(key): "unknown" if state == "claimed" and end < now else state for key, state, end in rows}
+
+    def judge(self, summaries):
+        """Judge it at its end.
+
+        :param summaries: of the last try of each run, by the number of the table.
+        """
+        witness, states = self.taken(), self.states()
+        figures = judge(witness, states, self.expected)
+        for part, summary in summaries:
+            expected = self._parts[part]
+            ours = {key: state for key, state in states.items() if key in expected}
+            numbers = {destination for destination, _ in expected.values()}
+            seen = {sent: n for sent, n in witness.items() if sent[0] in numbers}
+            with_it, without = (judge(seen, ours, expected, summary=it) for it in (summary, None))
+            # What the summary is to blame for.
+            figures += Figures(*(a - b for a, b in zip(astuple(with_it), astuple(without), strict=True)))
+            # The last try was free of faults, so it has left nobody over, and named everybody who is unknown.
+            unnamed = sum(state == "unknown" for state in ours.values()) - summary["unknown"]
+            figures += Figures(lost=summary["not_sent"] + abs(unnamed))
+        return figures

@@ -1,0 +1,76 @@
+"""Defects of what guards a later try, and of what people decide."""
+
+from __future__ import annotations
+
+from support.faults.mutation import Mutation
+
+EARLIER = "tests/sending/test_earlier.py"
+DECISIONS = "tests/sending/test_decisions.py"
+TRACE = "tests/operators/test_trace.py"
+QUESTION = "tests/operators/test_question.py"
+
+GUARD_MUTATIONS = (
+    Mutation(
+        "a later try takes any ledger",
+        "operators/trace.py",
+        "    if used is None or has_trace(store, who):\n",
+        "    if True:\n",
+        (TRACE,),
+    ),
+    Mutation(
+        "a trace of any task will do",
+        "sending/earlier.py",
+        "        claimant.c.task_id == who.task_id,\n",
+        "",
+        (EARLIER,),
+    ),
+    Mutation(
+        "a superseded try goes on",
+        "operators/trace.py",
+        "    except Exception as error:\n        raise StoppedError(",
+        "    except ValueError as error:\n        raise StoppedError(",
+        (TRACE,),
+    ),
+    Mutation(
+        "a changed text is no reason to stop",
+        "sending/earlier.py",
+        "    if changed:\n",
+        "    if False:\n",
+        (EARLIER,),
+    ),
+    Mutation(
+        "a second text to a recipient counts as a changed one",
+        "sending/earlier.py",
+        "[~_are_in(present, _digests(keys))]",
+        "",
+        (EARLIER,),
+    ),
+    Mutation(
+        "what a person calls accepted is released",
+        "sending/decisions.py",
+        "        if state == NOT_SENT:\n            release",
+        "        if state == ACCEPTED:\n            release",
+        (DECISIONS,),
+    ),
+    Mutation(
+        "a claim that may be under way is resolved",
+        "sending/decisions.py",
+        ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n            .values(state=state",
+        ".where(request.c.id == request_id)\n            .values(state=state",
+        (DECISIONS,),
+    ),
+    Mutation(
+        "to have one request sent again has all sent again",
+        "sending/options.py",
+        "        return self.resend_unknown or request_id in self.resend_requests\n",
+        "        return self.resend_unknown or bool(self.resend_requests)\n",
+        (QUESTION,),
+    ),
+    Mutation(
+        "nobody is asked, and what is unknown is sent again",
+        "operators/bulk_try.py",
+        'resend_unknown=task.on_unknown == "resend"',
+        'resend_unknown=task.on_unknown != "fail"',
+        (QUESTION,),
+    ),
+)

@@ -1,0 +1,145 @@
+"""The kill matrix: a try dies, stops or errs at every point; a successor goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import signal
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from support.faults import victim
+from support.faults.arena import LATER, Arena
+from support.faults.points import IN_TRANSACTION, POINTS, RAISING, struck
+from support.faults.tries import Ended, attempt
+
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Iterator
+
+    from support.faults.tries import Campaign, Ledgers
+    from support.faults.verdict import Figures
+
+REQUESTS = (1, 5, 10)
+"""Which of ten requests it happens to."""
+
+QUICK = {
+    "killed": ("claim inserted", "claim committed", "half sent", "answered", "recorded", "in finish"),
+    "hung": ("handed over", "sent"),
+    "error": RAISING,
+    "interrupt": RAISING[::3],
+}
+"""Where it happens, to the middle request, in a quick run."""
+
+PATIENCE = 60.0
+"""Seconds after which a victim has gone wrong itself."""
+
+
+class InterruptedSend(BaseException):  # like KeyboardInterrupt
+    """What a signal handler may raise."""
+
+
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+    """End a try at every point of its first, middle and last request, in every way.
+
+    :param ledgers: opens the ledger.
+    :param quick: only some points, of the middle request.
+    """
+    with Arena(ledgers, keep_alive=PATIENCE) as arena:
+        for way, point, nth in cases(quick=quick):
+            one(arena, way, point, nth)
+    return arena.figures
+
+
+def cases(*, quick: bool) -> Iterator[tuple[str, str, int]]:
+    """Give the ways, points and requests."""
+    if quick:
+        yield from ((way, point, 5) for way, points in QUICK.items() for point in points)
+    else:
+        yield from itertools.product(("killed", "hung"), POINTS, REQUESTS)
+        yield from itertools.product(("error", "interrupt"), RAISING, REQUESTS)
+
+
+def one(arena: Arena, way: str, point: str, nth: int) -> None:
+    """Play one case.
+
+    :raises AssertionError: when the point was never passed.
+    """
+    campaign = arena.campaign()
+    name = f"{way} at {point!r} of request {nth}"
+    play = {"killed": killed, "hung": hung}.get(way)
+    ended = play(arena, campaign, point, nth) if play else failed(campaign, way, point, nth)
+    arena.look(campaign, ended)
+    arena.resume(name, campaign)
+
+
+def killed(arena: Arena, campaign: Campaign, point: str, nth: int) -> None:
+    """Let a process kill itself."""
+    with tempfile.TemporaryDirectory() as folder:
+        process = victim.start(campaign, point, nth, signal.SIGKILL, _clock(folder))
+        _output(process)
+    assert process.returncode == -signal.SIGKILL, f"{point} was not passed {nth} times"
+
+
+def hung(arena: Arena, campaign: Campaign, point: str, nth: int) -> Ended:
+    """Let a process stop itself; a successor takes over when its deadlines have passed; then it goes on and ends."""
+    with tempfile.TemporaryDirectory() as folder:
+        clock = _clock(folder)
+        process = victim.start(campaign, point, nth, signal.SIGSTOP, clock)
+        try:
+            _wait_until_stopped(process)
+            # A file stays locked as long as the process hangs; a server ends the session that holds the lock.
+            locked = point in IN_TRANSACTION and campaign.ledgers.name == "sqlite"
+            successor = attempt(
+                campaign, 2, concurrency=2, ahead=lambda: LATER, busy_seconds=0.3 if locked else PATIENCE
+            )
+            assert (successor.error is not None) == locked, "a successor goes on exactly where the ledger lets it"
+            arena.look(campaign, successor)
+            clock.write_text(str(LATER))
+        except BaseException:
+            process.kill()
+            raise
+        finally:
+            if process.returncode is None:
+                process.send_signal(signal.SIGCONT)
+                output = _output(process)
+    assert process.returncode == 0, "the process that hung did not end in order"
+    return Ended(json.loads(output)["summary"])
+
+
+def failed(campaign: Campaign, way: str, point: str, nth: int) -> Ended | None:
+    """Let a try meet an error that nobody foresaw, or an interruption."""
+
+    def strike() -> None:
+        raise RuntimeError("on purpose") if way == "error" else InterruptedSend
+
+    ended = None
+    with struck(point, nth, strike) as turn, contextlib.suppress(RuntimeError, InterruptedSend):
+        ended = attempt(campaign)
+    assert turn.struck, f"{point} was not passed {nth} times"
+    return ended
+
+
+def _clock(folder: str) -> Path:
+    clock = Path(folder) / "clock"
+    clock.write_text("0")
+    return clock
+
+
+def _output(process: subprocess.Popen[str]) -> str:
+    try:
+        return process.communicate(timeout=PATIENCE)[0]
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def _wait_until_stopped(process: subprocess.Popen[str]) -> None:
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    if not os.WIFSTOPPED(status):
+        process.returncode = os.waitstatus_to_exitcode(status)
+        raise AssertionError("the process ended before it could hang")

@@ -1,0 +1,156 @@
+"""Defects of the ledger: what it keeps, who may claim, what becomes of a claim."""
+
+from __future__ import annotations
+
+from support.faults.mutation import LEDGER, PAIRS, SCHEDULES, SENDER, SQLITE, Mutation
+
+LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES, PAIRS)
+
+LEDGER_MUTATIONS = (
+    Mutation(
+        "nothing is durable: every transaction is rolled back",
+        "sending/store.py",
+        "                yield writing\n",
+        "                yield writing\n                writing.exec_driver_sql('ROLLBACK')\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "claims and outcomes are not durable: their transaction is rolled back",
+        "sending/ledger.py",
+        "            return [self._claim(connection, chunk, deadline) for chunk in chunks]\n",
+        "            claims = [self._claim(connection, chunk, deadline) for chunk in chunks]\n"
+        "            connection.exec_driver_sql('ROLLBACK')\n"
+        "            return claims\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "a claim that was left behind counts as not sent",
+        "sending/transitions.py",
+        "    connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))\n",
+        "    for (request_id,) in connection.execute(select(request.c.id).where(lapsed)).all():\n"
+        "        connection.execute(update(request).where(request.c.id == request_id).values(state=NOT_SENT))\n"
+        "        release(connection, request_id)\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "SQLite: a claim takes the row that is there",
+        "sending/sqlite.py",
+        '            "ON CONFLICT DO NOTHING",\n',
+        '            "ON CONFLICT DO UPDATE SET request_id = excluded.request_id",\n',
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "SQLite: a claim replaces the row that is there",
+        "sending/sqlite.py",
+        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) VALUES (?, ?, ?, ?) "\n'
+        '            "ON CONFLICT DO NOTHING",\n',
+        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n'
+        '            "VALUES (?, ?, ?, ?)",\n',
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "PostgreSQL: a claim takes the row that is there",
+        "sending/postgres.py",
+        '    "ON CONFLICT DO NOTHING"\n',
+        '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "an unknown outcome releases its messages",
+        "sending/transitions.py",
+        "    if outcome.state == NOT_SENT and recorded.rowcount == 1:",
+        "    if outcome.state in (NOT_SENT, UNKNOWN) and recorded.rowcount == 1:",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "what was taken over is released, too",
+        "sending/transitions.py",
+        "        .where(its, message.c.taken_from.in_(may_have_been_sent))\n",
+        "        .where(its, message.c.taken_from.in_(may_have_been_sent), False)\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "claims have no deadline in the future",
+        "sending/ledger.py",
+        "            deadline = self.clock() + claim_seconds\n",
+        "            deadline = self.clock() - claim_seconds\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "claims lapse at once, whatever their deadline",
+        "sending/transitions.py",
+        "request.c.state == CLAIMED, request.c.deadline < now)",
+        "request.c.state == CLAIMED)",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "claims never lapse",
+        "sending/ledger.py",
+        "                UNKNOWN if state == CLAIMED and deadline < now else state,\n",
+        "                state,\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "SQLite does not wait for the disk",
+        "sending/sqlite.py",
+        "PRAGMA synchronous=FULL",
+        "PRAGMA synchronous=OFF",
+        (SQLITE,),
+    ),
+    Mutation(
+        "SQLite does not check references",
+        "sending/sqlite.py",
+        "PRAGMA foreign_keys=ON",
+        "PRAGMA foreign_keys=OFF",
+        (SQLITE, LEDGER),
+    ),
+    Mutation(
+        "PostgreSQL does not wait for the disk",
+        "sending/postgres.py",
+        "set_config('synchronous_commit', 'on', true)",
+        "set_config('synchronous_commit', 'off', true)",
+        ("tests/sending/test_postgres.py",),
+    ),
+    Mutation(
+        "SQLite writes in a deferred transaction",
+        "sending/sqlite.py",
+        '"BEGIN IMMEDIATE" if write else "BEGIN"',
+        '"BEGIN"',
+        (SQLITE, LEDGER, SENDER, PAIRS),
+    ),
+    Mutation(
+        "PostgreSQL takes no lock on the campaign",
+        "sending/postgres.py",
+        "pg_advisory_xact_lock(:lock)",
+        "CAST(:lock AS bigint)",
+        ("tests/sending/test_postgres.py", PAIRS),
+    ),
+    Mutation(
+        "a late answer does not correct an unknown",
+        "sending/transitions.py",
+        "request.c.state.in_((CLAIMED, UNKNOWN))\n",
+        "request.c.state.in_((CLAIMED,))\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "a late failure overrules what a person said",
+        "sending/transitions.py",
+        ".where(request.c.id == outcome.request_id, open_still)",
+        ".where(request.c.id == outcome.request_id)",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "claims whose commit raised are not given back",
+        "sending/ledger.py",
+        "                record(connection, Outcome(request_id, NOT_SENT), self.clock())\n",
+        "                pass\n",
+        LEDGER_FIRST,
+    ),
+    Mutation(
+        "tasks that are mapped see each other's answers",
+        "sending/earlier.py",
+        "        claimant.c.map_index == who.map_index,\n",
+        "",
+        (LEDGER,),
+    ),
+)

@@ -1,0 +1,143 @@
+"""Does the suite notice? Breaks copies of the package, one defect each, and runs the tests against them."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from support.faults.guard_mutations import GUARD_MUTATIONS
+from support.faults.ledger_mutations import LEDGER_MUTATIONS
+from support.faults.sender_mutations import SENDER_MUTATIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from support.faults.mutation import Mutation
+
+MUTATIONS = LEDGER_MUTATIONS + SENDER_MUTATIONS + GUARD_MUTATIONS
+ROOT = Path(__file__).parents[3]
+PACKAGE = "airflow_provider_sms"
+COPIED = (PACKAGE, "tests", "pyproject.toml")
+LONGEST = 900.0
+"""Seconds after which a mutant's tests are ended: then nothing is known of it, and that is no success."""
+
+_FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
+
+
+class Verdict(NamedTuple):
+    """Whether the suite noticed a mutant.
+
+    :param suite: ``red``, ``green``, or ``no end``.
+    :param by: the first test that failed.
+    """
+
+    suite: str
+    by: str
+    seconds: float
+
+
+def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Verdict:
+    """Run tests against a copy of the package that has a mutation, until one fails.
+
+    :param mutation: None: the copy is as good as the package, which shows that the tests pass where nothing is wrong.
+    :raises ValueError: when its text is not found exactly once.
+    """
+    with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-mutant-") as name:
+        folder = Path(name)
+        for each in COPIED:
+            source = ROOT / each
+            if source.is_dir():
+                shutil.copytree(source, folder / each, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder / each)
+        if mutation is not None:
+            mutation.apply(folder / PACKAGE)
+        began = time.monotonic()
+        for tests in rounds:
+            suite, by = _run(folder, tests)
+            if suite != "green":
+                break
+        return Verdict(suite, by, time.monotonic() - began)
+
+
+def _run(folder: Path, tests: Sequence[str]) -> tuple[str, str]:
+    # The folder comes first both as PYTHONPATH and as the one that Python is started in.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")])}
+    found = subprocess.run(
+        [sys.executable, "-c", f"import {PACKAGE}; print({PACKAGE}.__file__)"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    if not Path(found.strip()).is_relative_to(folder):
+        raise RuntimeError("the tests would not run against the copy")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as ran:
+        try:
+            output, _ = ran.communicate(timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            # Asked to end, not killed: the database's server that it started must end with it.
+            ran.send_signal(signal.SIGINT)
+            _end(ran)
+            return "no end", ""
+    if ran.returncode == 0:
+        return "green", ""
+    failed = _FAILED.search(output)
+    if failed is None:
+        raise RuntimeError(f"pytest ended with {ran.returncode} and no test failed:\n{output[-2000:]}")
+    return "red", failed[1]
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    try:
+        process.communicate(timeout=60.0)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def main() -> int:
+    """See the tests pass without a mutation, try every mutant, and fail where one survives."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="a part of the names of those to try")
+    parser.add_argument("--tests", nargs="*", help="what to run in place of each mutant's own tests")
+    arguments = parser.parse_args()
+    chosen = [mutation for mutation in MUTATIONS if arguments.only in mutation.name]
+    console = Console()
+    if not console.is_terminal:
+        console.width = 200
+    rounds = [[arguments.tests] if arguments.tests else mutation.rounds for mutation in chosen]
+    needed = dict.fromkeys(test for each in rounds for tests in each for test in tests if "::" not in test)
+    control = try_mutant(None, [list(needed)])
+    console.print(f"without a mutation: {control.suite} {control.by} in {control.seconds:.0f} s", soft_wrap=True)
+    if control.suite != "green":
+        return 1
+    table = Table("mutant", "suite", "noticed first by", "seconds")
+    survivors = 0
+    for mutation, each in zip(chosen, rounds, strict=True):
+        verdict = try_mutant(mutation, each)
+        survivors += verdict.suite != "red"
+        console.print(f"{mutation.name}: {verdict.suite}", soft_wrap=True)
+        table.add_row(mutation.name, verdict.suite, verdict.by, f"{verdict.seconds:.0f}")
+    console.print(table)
+    console.print(f"{len(chosen)} mutants, {survivors} survived")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

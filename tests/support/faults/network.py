@@ -1,0 +1,172 @@
+"""The network fails: connections are cut at every place, slow, half-closed, or say what is not so."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import socket
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from support.faults.arena import Arena
+from support.faults.proxy import PLACES, Exchange, Proxy, length_to, read_whole
+from support.faults.tries import attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.faults.tries import Ended, Ledgers
+    from support.faults.verdict import Figures
+
+REQUESTS = 3
+SHORT = 0.3
+"""Seconds that a client waits where the service is too slow for it."""
+
+
+def cut_request(exchange: Exchange, place: str, *, reset: bool) -> None:
+    """End the connections when so much of the request has passed on."""
+    if reset and place in PLACES[:3]:
+        # The client is still writing: it hears of it in the middle.
+        whole = exchange.client.recv(30) if place != "nothing" else b""
+        exchange.service.sendall(whole)
+    else:
+        whole = read_whole(exchange.client)
+        exchange.service.sendall(whole[: length_to(place, whole)])
+    exchange.end(reset=reset)
+
+
+def cut_answer(exchange: Exchange, place: str, *, reset: bool) -> None:
+    """End the connections when so much of the answer has passed back."""
+    whole = exchange.answer()
+    exchange.client.sendall(whole[: length_to(place, whole)])
+    exchange.end(reset=reset)
+
+
+def drip(exchange: Exchange, seconds: float) -> None:
+    """Give the answer byte by byte."""
+    for byte in exchange.answer():
+        exchange.client.sendall(bytes([byte]))
+        if seconds:
+            time.sleep(seconds)
+
+
+def hold_back(exchange: Exchange) -> None:
+    """Give the answer when the client waits no longer."""
+    whole = exchange.answer()
+    while exchange.client.recv(65536):
+        pass
+    exchange.client.sendall(whole)
+
+
+def half_close_early(exchange: Exchange) -> None:
+    """Say that no answer will come, and pass the request on all the same."""
+    exchange.client.shutdown(socket.SHUT_WR)
+    exchange.answer()
+    exchange.end()
+
+
+def half_close_service(exchange: Exchange) -> None:
+    """Say to the service, behind the request, that nothing more will come; pass back what it says."""
+    exchange.service.sendall(read_whole(exchange.client))
+    exchange.service.shutdown(socket.SHUT_WR)
+    while piece := exchange.service.recv(65536):
+        exchange.client.sendall(piece)
+    exchange.end()
+
+
+def wrong_length(exchange: Exchange, replacement: str, *, close: bool) -> None:
+    """Give the answer with another Content-Length.
+
+    :param replacement: ``{}`` stands for the right number; empty: no such header.
+    """
+    head, boundary, body = exchange.answer().partition(b"\r\n\r\n")
+    value = replacement.format(len(body), less=len(body) - 5, more=len(body) + 5)
+    line = f"content-length: {value}\r\n".encode() if value else b""
+    head = re.sub(rb"(?i)content-length: \d+\r\n", line, head + b"\r\n")
+    exchange.client.sendall(head.removesuffix(b"\r\n") + boundary + body)
+    if close:
+        exchange.end()
+
+
+LENGTHS = {
+    "right": "{}",
+    "too long": "{more}",
+    "too short": "{less}",
+    "missing": "",
+    "negative": "-5",
+    "a word": "some",
+}
+
+
+def mistreatments() -> dict[str, Callable[[Exchange], object]]:
+    """Give everything that can befall an exchange, by name."""
+    found: dict[str, Callable[[Exchange], object]] = {}
+    for place, reset in itertools.product(PLACES, (False, True)):
+        end = "RST" if reset else "FIN"
+        found[f"request cut at {place} by {end}"] = partial(cut_request, place=place, reset=reset)
+        found[f"answer cut at {place} by {end}"] = partial(cut_answer, place=place, reset=reset)
+    for name, replacement in LENGTHS.items():
+        for close in (False, True):
+            kept = "closed" if close else "kept"
+            found[f"length {name}, {kept}"] = partial(wrong_length, replacement=replacement, close=close)
+    found["answer byte by byte"] = partial(drip, seconds=0.0)
+    found["answer byte by byte, too slow"] = partial(drip, seconds=0.05)
+    found["answer too late"] = hold_back
+    found["half-closed to the client"] = half_close_early
+    found["half-closed to the service"] = half_close_service
+    return found
+
+
+WAITING = (
+    *(f"length {name}, kept" for name in ("too long", "missing", "negative", "a word")),
+    "answer byte by byte, too slow",
+    "answer too late",
+)
+"""What only the client's own patience ends."""
+
+
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+    """Mistreat the first, a middle and the last request, one and two at a time; close connections that wait.
+
+    :param ledgers: opens the ledger.
+    :param quick: only a middle request, one at a time.
+    """
+    with Arena(ledgers, keep_alive=60.0) as arena:
+        for name, nth, concurrency in cases(quick=quick):
+            one(arena, name, nth, concurrency)
+        for reset in (False, True):
+            idle(arena, reset=reset)
+    return arena.figures
+
+
+def cases(*, quick: bool) -> Iterator[tuple[str, int, int]]:
+    """Give mistreatments, requests, and how many go at a time."""
+    return itertools.product(mistreatments(), (2,) if quick else (1, 2, REQUESTS), (1,) if quick else (1, 2))
+
+
+def one(arena: Arena, name: str, nth: int, concurrency: int = 1) -> Ended:
+    """Play one case.
+
+    :raises AssertionError: when the exchange never came.
+    """
+    campaign = arena.campaign(4 * REQUESTS)
+    patience = SHORT if name in WAITING else 5.0
+    with Proxy(campaign.base_url, nth, mistreatments()[name]) as proxy:
+        ended = attempt(campaign, concurrency=concurrency, base_url=proxy.base_url, timeout=patience)
+    assert proxy.struck, f"there was no request {nth}"
+    name = f"{name}, request {nth}, {concurrency} at a time"
+    arena.look(campaign, ended)
+    arena.resume(name, campaign)
+    return ended
+
+
+def idle(arena: Arena, *, reset: bool) -> Ended:
+    """Close the connection that waits just before each request."""
+    campaign = arena.campaign(4 * REQUESTS)
+    with Proxy(campaign.base_url, 0, Exchange.pass_on) as proxy:
+        ended = attempt(campaign, base_url=proxy.base_url, before_post=partial(proxy.drop_idle, reset=reset))
+    name = f"closed while idle by {'RST' if reset else 'FIN'}"
+    arena.look(campaign, ended)
+    arena.resume(name, campaign)
+    return ended

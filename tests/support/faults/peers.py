@@ -1,0 +1,285 @@
+"""The same faults for others who send from Airflow, and for us: ``python -m support.faults.peers``."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import create_engine
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from support.faults.campaigns import Campaign
+from support.faults.senders import CHUNK, OURS, TIMEOUT, WAYS, send
+from support.faults.standalone import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TOKEN = "sandbox-token-8901"
+PEOPLE = 3_000
+SEED = 20_261
+SHARE = 0.05
+LATENCY = 0.2
+COPY_SECONDS = 180.0
+WIDTH = 140
+
+_numbers = itertools.count()
+
+
+@dataclass(frozen=True)
+class Befallen:
+    """What became of people.
+
+    :param twice: how many were texted more than once.
+    :param missing: how many were not texted, and nobody says so.
+    :param unknown: how many the sender itself names as perhaps not texted.
+    """
+
+    twice: int
+    missing: int
+    unknown: int
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """A fault.
+
+    :param script: makes the sandbox's faults, for that many requests.
+    :param play: sends under it.
+    :param latency: seconds that every answer takes.
+    """
+
+    name: str
+    script: Callable[[int], list[dict[str, Any]]] = field(default=lambda _: [])
+    play: Callable[[str, Case], None] = field(default=lambda way, case: send(way, case.job))
+    latency: float = 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One table, sent in one way under one fault.
+
+    :param job: as :func:`send` takes it.
+    """
+
+    job: dict[str, Any]
+    folder: Path
+    campaign: Campaign
+
+
+def _once(**fault):
+    """Let the third request meet a fault."""
+    return lambda _: [{"kind": "none", "times": 2}, fault]
+
+
+def _share(**fault):
+    """Let a share of the requests meet a fault, always the same ones."""
+
+    def script(requests):
+        met = set(random.Random(SEED).sample(range(requests), max(1, round(SHARE * requests))))
+        return [fault if number in met else {"kind": "none"} for number in range(requests)]
+
+    return script
+
+
+def _dies(way, case):
+    """Let the task die in mid-send, and let Airflow retry it; ours by SIGKILL, which is the hardest."""
+    if way != OURS:
+        send(way, {**case.job, "dies": str(case.folder / "died")})
+        return
+    with _copies(way, case, 1) as (process,):
+        until(case.campaign.taken, seconds=COPY_SECONDS, what="the send is under way")
+        if process.poll() is not None:
+            raise RuntimeError("the task was over before it could die")
+        process.kill()
+    send(way, case.job)
+
+
+def _again(way, case):
+    """Let somebody clear the task after its success."""
+    send(way, case.job)
+    send(way, case.job)
+
+
+def _two_copies(way, case):
+    """Let two live copies of the task run."""
+    with _copies(way, case, 2) as copies:
+        if any(copy.wait(COPY_SECONDS) for copy in copies):
+            raise RuntimeError("a copy of the task failed")
+
+
+TROUBLES = {
+    "lost once": Trouble("answer lost once", _once(kind="drop_after")),
+    "lost": Trouble("5 % of the answers lost", _share(kind="drop_after")),
+    "unread": Trouble("5 % of the requests lost", _share(kind="drop_before")),
+    "late": Trouble("answer later than the timeout, once", _once(kind="delay", seconds=3 * TIMEOUT)),
+    "500": Trouble("500 after it was taken, once", _once(kind="status", status=500, accepted=True)),
+    "truncated": Trouble("answer breaks off, once", _once(kind="truncated")),
+    "dies": Trouble("task dies in mid-send, retried", play=_dies, latency=LATENCY),
+    "again": Trouble("task cleared and run again", play=_again),
+    "copies": Trouble("two live copies of the task", play=_two_copies, latency=LATENCY),
+}
+
+
+@contextmanager
+def _copies(way, case, count):
+    """Run copies of a task as processes of their own; none of them outlives the block."""
+    (case.folder / "copies").mkdir()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    processes = []
+    try:
+        for number in range(count):
+            arguments = [way, json.dumps(case.job), str(case.folder / "copies" / str(number)), str(count)]
+            processes.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "support.faults.senders", *arguments],
+                    env=environment,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+            )
+        yield processes
+    finally:
+        for process in processes:
+            with suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+
+
+def befall(trouble, way, people=PEOPLE):
+    """Send a table to people in one way under one fault, in this process's Airflow, and say what became of them."""
+    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-peers-"))
+    witness = folder / "witness.jsonl"
+    ledger = create_engine(f"sqlite:///file:{folder / 'ledger.db'}?mode=ro&uri=true")
+    config = SandboxConfig(token=TOKEN, post_paid=True, latency=trouble.latency, log=witness)
+    try:
+        with running_sandbox(config) as service:
+            campaign = Campaign(f"peers-{next(_numbers)}", 0, people, 1, folder, witness, ledger)
+            service.state.set_faults(trouble.script(people // CHUNK))
+            job = {
+                "table": campaign.tables[0],
+                "url": service.base_url,
+                "token": TOKEN,
+                "campaign": campaign.name,
+                "dies": None,
+            }
+            with patch.dict(os.environ, _connections(service.base_url, folder)):
+                trouble.play(way, Case(job, folder, campaign))
+        return _judge(way, campaign)
+    finally:
+        ledger.dispose()
+        shutil.rmtree(folder)
+
+
+def _connections(url, folder):
+    extra = {"timeout": TIMEOUT, "connect_timeout": TIMEOUT}
+    ours = {"conn_type": "sms", "host": url, "password": TOKEN, "extra": extra}
+    return {
+        "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(ours),
+        "AIRFLOW_CONN_HTTP_DEFAULT": json.dumps({"conn_type": "http", "host": url}),
+        "AIRFLOW__SMS__LEDGER_PATH": str(folder / "ledger.db"),
+    }
+
+
+def _judge(way, campaign):
+    texts = Counter()
+    for (destination, _), count in campaign.taken().items():
+        texts[destination] += count
+    states = campaign.states() if way == OURS else {}
+    named = {campaign.expected[key][0] for key, state in states.items() if state == "unknown"}
+    return Befallen(
+        twice=sum(count > 1 for count in texts.values()),
+        missing=len(campaign.numbers - texts.keys() - named),
+        unknown=len(named),
+    )
+
+
+def table_of(results):
+    """Give the results as a table.
+
+    :param results: what became of people, by trouble and way.
+    """
+    table = Table("fault", title="people texted twice or more / never texted and not named / named as unknown")
+    for way in WAYS:
+        table.add_column(way, justify="right")
+    for trouble, by_way in results.items():
+        cells = (by_way[way] for way in WAYS)
+        table.add_row(trouble, *(f"{each.twice} / {each.missing} / {each.unknown}" for each in cells))
+    return table
+
+
+def compare(troubles, people=PEOPLE, announce=lambda *_: None):
+    """Send under each fault in each way; give what became of people, by trouble and way."""
+    results = {}
+    for trouble in troubles:
+        results[trouble.name] = {}
+        for way in WAYS:
+            results[trouble.name][way] = befall(trouble, way, people)
+            announce(trouble, way)
+    return results
+
+
+@contextmanager
+def an_airflow():
+    """Make an Airflow of this process's own; nothing of it may have been imported yet."""
+    home = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-peers-"))
+    for name in [name for name in os.environ if name.startswith(("AIRFLOW", "_AIRFLOW"))]:
+        del os.environ[name]
+    os.environ.update(
+        AIRFLOW_HOME=str(home),
+        AIRFLOW__CORE__LOAD_EXAMPLES="False",
+        AIRFLOW__CORE__DAGS_FOLDER=str(home / "dags"),
+        AIRFLOW__LOGGING__LOGGING_LEVEL="CRITICAL",
+    )
+    (home / "dags").mkdir()
+    try:
+        from airflow.utils.db import initdb
+
+        initdb()
+        yield home
+    finally:
+        shutil.rmtree(home)
+
+
+def main(arguments=None):
+    """Print what became of people under each fault; 1 where ours texted somebody twice or lost somebody."""
+    parser = argparse.ArgumentParser(prog="python -m support.faults.peers", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=TROUBLES, metavar="FAULT", default=list(TROUBLES))
+    parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each case (default: {PEOPLE})")
+    given = parser.parse_args(arguments)
+    # A process that is told to end still ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    console = Console(width=max(WIDTH, Console().width))
+    with an_airflow():
+        results = compare(
+            [TROUBLES[name] for name in given.only],
+            given.people,
+            lambda trouble, way: console.print(f"{trouble.name}: {way}", style="dim"),
+        )
+    console.print(table_of(results))
+    ours = [by_way[OURS] for by_way in results.values()]
+    return 1 if any(each.twice or each.missing for each in ours) else 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit("interrupted; what was started has ended")

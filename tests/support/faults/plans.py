@@ -1,0 +1,181 @@
+"""Schedules of faults, each made wholly from its seed, so that the seed alone replays it."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+FIRST_NUMBER = 27_820_000_000
+NUMBERS = 200
+OPTED_OUT = frozenset(str(FIRST_NUMBER + n) for n in range(0, NUMBERS, 9))
+"""Made-up people who want no messages: the service leaves them out of requests that it accepts."""
+
+SHORT_TIMEOUT = 0.1
+"""Seconds that a client waits where the service is made to be late."""
+
+STEPS_A_REQUEST = 10
+"""Points that a try passes for each request, about: statements, commits, and the post."""
+
+MISHAPS = (
+    ("fail", "any"),
+    ("fail", "statement"),
+    ("fail", "commit"),
+    ("fail", "committed"),
+    ("die", "any"),
+    ("die", "any"),
+    ("die", "commit"),
+    ("die", "committed"),
+    ("die", "post"),
+    ("die", "posted"),
+    ("hang", "committed"),
+    ("hang", "post"),
+    ("hang", "posted"),
+    ("jump", "any"),
+    ("stop", "any"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mishap:
+    """Something that befalls a try.
+
+    :param what: ``fail`` (the ledger's database raises), ``die``, ``hang``, ``jump`` (the clock), ``stop``, or ``wake``
+        (the tries that hang go on).
+    :param at: the kind of point, or ``any``.
+    :param step: how many points the try has passed by then, at least.
+    :param times: points in a row that fail.
+    """
+
+    what: str
+    at: str
+    step: int
+    times: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Try:
+    """One try of the campaign.
+
+    :param order: positions of the table's rows, as this try reads them.
+    :param block: rows read at once.
+    :param overlaps: whether it starts while the try before it still runs.
+    :param later: seconds by which the clock has moved on before it starts.
+    """
+
+    order: tuple[int, ...]
+    block: int
+    overlaps: bool
+    later: float
+    mishaps: tuple[Mishap, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A table of people, the tries that send it, and all that goes wrong.
+
+    :param rows: the destination of each row; repeats are duplicates.
+    :param timeout: seconds that the client waits for an answer.
+    :param tick: seconds by which the clock moves on each time that a try looks what others hold.
+    :param faults: of the service, for one request each.
+    """
+
+    seed: int
+    rows: tuple[str, ...]
+    chunk_size: int
+    concurrency: int
+    timeout: float
+    tick: float
+    faults: tuple[dict[str, Any], ...]
+    tries: tuple[Try, ...]
+    last: tuple[int, ...]
+
+
+def people(count: int) -> list[str]:
+    """Give the numbers of people who take every message."""
+    return [str(FIRST_NUMBER + NUMBERS + n) for n in range(count)]
+
+
+def plan_of(seed: int) -> Plan:
+    """Make a schedule."""
+    chance = random.Random(seed)
+    rows = _rows(chance)
+    chunk_size = chance.randint(max(1, len(rows) // 12), max(2, len(rows) // 2))
+    concurrency = chance.randint(1, 4)
+    requests = -(-len(rows) // chunk_size)
+    tries = [_try(chance, len(rows), requests, first=n == 0) for n in range(chance.randint(1, 4))]
+    faults = _faults(chance, 2 * requests * len(tries))
+    return Plan(
+        seed=seed,
+        rows=rows,
+        chunk_size=chunk_size,
+        concurrency=concurrency,
+        timeout=SHORT_TIMEOUT if any(f.get("seconds", 0) > SHORT_TIMEOUT for f in faults) else 5.0,
+        tick=chance.choice((0.2, 1.0, 5.0)),
+        faults=faults,
+        tries=tuple(tries),
+        last=_order(chance, len(rows)),
+    )
+
+
+def _rows(chance: random.Random) -> tuple[str, ...]:
+    """Make a table; in half of them somebody may have opted out, in half of them people stand twice."""
+    numbers = [str(FIRST_NUMBER + n) for n in range(NUMBERS)]
+    if chance.random() < 0.5:
+        numbers = [number for number in numbers if number not in OPTED_OUT]
+    people = chance.sample(numbers, chance.randint(1, 60))
+    repeats = chance.choices(people, k=chance.randint(1, 10)) if chance.random() < 0.5 else []
+    rows = people + repeats
+    chance.shuffle(rows)
+    return tuple(rows)
+
+
+def _order(chance: random.Random, rows: int) -> tuple[int, ...]:
+    return tuple(chance.sample(range(rows), rows))
+
+
+def _try(chance: random.Random, rows: int, requests: int, *, first: bool) -> Try:
+    longest = STEPS_A_REQUEST * (requests + 1)
+    mishaps = [
+        Mishap(what, at, chance.randint(1, longest), chance.choice((1, 1, 1, 2, 5, 20)))
+        for what, at in chance.choices(MISHAPS, k=chance.choice((0, 1, 1, 2, 3)))
+    ]
+    if not first:
+        mishaps.append(Mishap("wake", "any", chance.randint(1, longest)))
+    return Try(
+        order=_order(chance, rows),
+        block=chance.randint(1, rows),
+        overlaps=not first and chance.random() < 0.3,
+        later=chance.choice((0.0, 5.0, 1000.0)),
+        mishaps=tuple(mishaps),
+    )
+
+
+def _faults(chance: random.Random, requests: int) -> tuple[dict[str, Any], ...]:
+    """Give what the service does to each request: most often nothing."""
+    share = chance.choice((0.0, 0.1, 0.3, 0.6))
+    faults = [_fault(chance) if chance.random() < share else {"kind": "none"} for _ in range(requests)]
+    late = [fault for fault in faults if fault.get("seconds", 0) > SHORT_TIMEOUT]
+    # Waiting for answers that come too late is all that takes real time here.
+    for fault in late[2:]:
+        fault["seconds"] = 0.01
+    return tuple(faults)
+
+
+def _fault(chance: random.Random) -> dict[str, Any]:
+    kind = chance.choice(("drop_before", "drop_after", "delay", "slow", "status", "status", "truncated", "foreign"))
+    if kind.startswith("drop"):
+        return {"kind": kind, "reset": chance.random() < 0.5}
+    if kind == "delay":
+        return {"kind": "delay", "seconds": 2 * SHORT_TIMEOUT}
+    if kind == "slow":
+        return {"kind": "delay", "seconds": chance.uniform(0.0, 0.02)}
+    if kind == "status":
+        status = chance.choice((429, 429, 503, 503, 500, 502, 504, 403, 200))
+        fault = {"kind": "status", "status": status}
+        if status in (429, 503):
+            fault["retry_after"] = chance.choice((None, "0"))
+        if status in (500, 502, 504):
+            fault["accepted"] = chance.random() < 0.5
+        return fault
+    return {"kind": kind}

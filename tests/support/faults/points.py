@@ -1,0 +1,189 @@
+"""The points of a send at which a process can die, by name."""
+
+from __future__ import annotations
+
+import functools
+import http.client
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+import urllib3.util.connection
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending import ledger as ledger_module
+from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.postgres import PostgresStore
+from airflow_provider_sms.sending.sender import Sender
+from airflow_provider_sms.sending.sqlite import SQLiteStore
+from airflow_provider_sms.service import connections
+from airflow_provider_sms.service.client import SmsClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import TypeAlias
+
+    Install: TypeAlias = Callable[[ExitStack, "_Turn"], None]
+
+
+def _before(owner: Any, name: str, when: Callable[[dict[str, Any]], Any] = lambda _: True) -> Install:
+    return _around(owner, name, before=when)
+
+
+def _after(owner: Any, name: str, when: Callable[[dict[str, Any]], Any] = lambda _: True) -> Install:
+    return _around(owner, name, after=when)
+
+
+def _around(
+    owner: Any,
+    name: str,
+    *,
+    before: Callable[[dict[str, Any]], Any] = lambda _: False,
+    after: Callable[[dict[str, Any]], Any] = lambda _: False,
+) -> Install:
+    """Have a point passed before or after each call whose keyword arguments meet a condition."""
+
+    def install(stack: ExitStack, passed: _Turn) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            if before(kwargs):
+                passed()
+            result = original(*args, **kwargs)
+            if after(kwargs):
+                passed()
+            return result
+
+        stack.enter_context(patch.object(owner, name, wrapped))
+
+    return install
+
+
+def _insert(stack: ExitStack, passed: _Turn) -> None:
+    for store in (SQLiteStore, PostgresStore):
+        _before(store, "insert_messages")(stack, passed)
+
+
+def _sending(part: str) -> Install:
+    """Have a point passed within the writing of a request: after its headers, in its body, after its body."""
+
+    def install(stack: ExitStack, passed: _Turn) -> None:
+        original = http.client.HTTPConnection.send
+
+        def send(connection: Any, data: Any) -> None:
+            is_headers = bytes(data[:5]) == b"POST "
+            half = len(data) // 2 if part == "half" and not is_headers else len(data)
+            original(connection, data[:half])
+            if is_headers == (part == "headers"):
+                passed()
+            if half < len(data):
+                original(connection, data[half:])
+
+        stack.enter_context(patch.object(http.client.HTTPConnection, "send", send))
+
+    return install
+
+
+def _finishing(where: str) -> Install:
+    """Have a point passed in the ledger's finish, which a commit that took effect and raised leads to.
+
+    The point is passed from the commit on that is the point's turn, so the n-th finish is that of the n-th commit.
+    """
+
+    def install(stack: ExitStack, passed: _Turn) -> None:
+        commit, record, finish = CampaignLedger.commit, ledger_module.record, CampaignLedger.finish
+        finishing = threading.Event()
+
+        def failing_commit(ledger: CampaignLedger, **kwargs: Any) -> Any:
+            claims = commit(ledger, **kwargs)
+            if kwargs["chunks"] and passed(peek=True):
+                raise LedgerError("broken on purpose")
+            return claims
+
+        def noted_record(*args: Any) -> None:
+            record(*args)
+            if finishing.is_set() and where == "in":
+                passed()
+
+        def noted_finish(*args: Any) -> None:
+            if where == "before":
+                passed()
+            finishing.set()
+            finish(*args)
+            if where == "after":
+                passed()
+
+        stack.enter_context(patch.object(CampaignLedger, "commit", failing_commit))
+        stack.enter_context(patch.object(CampaignLedger, "finish", noted_finish))
+        stack.enter_context(patch.object(ledger_module, "record", noted_record))
+
+    return install
+
+
+POINTS: dict[str, Install] = {
+    "before the claim": _before(CampaignLedger, "commit", lambda kwargs: kwargs["chunks"]),
+    "claim begun": _before(CampaignLedger, "_claim"),
+    "request inserted": _insert,
+    "claim inserted": _after(CampaignLedger, "_claim"),
+    "claim committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["chunks"]),
+    "handed over": _before(Sender, "_post_one"),
+    "before the post": _before(SmsClient, "send_bulk"),
+    "before connecting": _before(urllib3.util.connection, "create_connection"),
+    "connected": _after(connections.WatchedConnection, "connect"),
+    "headers sent": _sending("headers"),
+    "half sent": _sending("half"),
+    "sent": _sending("body"),
+    "answer begun": _after(connections._TimelyResponse, "begin"),
+    "answered": _after(SmsClient, "send_bulk"),
+    "landed": _before(Sender, "_accepted"),
+    "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
+    "recorded": _after(ledger_module, "record"),
+    "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
+    "before finish": _finishing("before"),
+    "in finish": _finishing("in"),
+    "finished": _finishing("after"),
+}
+"""From a campaign's claim to its end, in order."""
+
+IN_TRANSACTION = frozenset({"claim begun", "request inserted", "claim inserted", "recorded", "in finish"})
+"""Points at which a process holds the ledger's lock."""
+
+RAISING = tuple(point for point in POINTS if point != "handed over")
+"""Points at which code can raise: at the other one, none of it stands that could."""
+
+
+class _Turn:
+    """Counts how often a point is passed, and strikes once."""
+
+    def __init__(self, nth: int, strike: Callable[[], None]) -> None:
+        self.struck = False
+        self._left = nth
+        self._strike = strike
+        self._lock = threading.Lock()
+
+    def __call__(self, *, peek: bool = False) -> bool:
+        """Pass the point.
+
+        :param peek: count, and say whether it is the turn: the strike comes with the next call.
+        """
+        with self._lock:
+            if self.struck:
+                return False
+            self._left -= self._left > 0 if peek else 1
+            if self._left > 0 or peek:
+                return self._left <= 0
+            self.struck = True
+        self._strike()
+        return True
+
+
+@contextmanager
+def struck(point: str, nth: int, strike: Callable[[], None]) -> Iterator[_Turn]:
+    """Call something when a point is passed for the n-th time; every request makes a connection of its own."""
+    turn = _Turn(nth, strike)
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(connections, "MAX_IDLE", -1.0))
+        POINTS[point](stack, turn)
+        yield turn

@@ -1,0 +1,154 @@
+"""A proxy between client and service that treats one exchange badly, byte by byte where it must."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+PLACES = ("nothing", "line", "headers", "boundary", "body", "last byte", "end")
+"""How much of a request or an answer passes before the cut: up to within the first line, the headers, the empty line
+after them, the body, all but a byte, all."""
+
+_END_OF_HEAD = b"\r\n\r\n"
+_LINGER_NOT = struct.pack("ii", 1, 0)
+"""Closing sends RST at once, socket(7)."""
+
+PATIENCE = 30.0
+"""Seconds after which a side has gone wrong."""
+
+
+def length_to(place: str, whole: bytes) -> int:
+    """Give how many bytes stand before a place."""
+    line, head = whole.index(b"\r\n"), whole.index(_END_OF_HEAD) + len(_END_OF_HEAD)
+    lengths = (0, line // 2, (line + head) // 2, head, (head + len(whole)) // 2, len(whole) - 1, len(whole))
+    return lengths[PLACES.index(place)]
+
+
+class Exchange:
+    """One request and its answer, as they pass.
+
+    :param client: the connection of whoever asks.
+    :param service: a connection to whoever answers.
+    """
+
+    def __init__(self, client: socket.socket, service: socket.socket) -> None:
+        self.client = client
+        self.service = service
+
+    def pass_on(self) -> None:
+        """Pass request and answer on."""
+        self.service.sendall(read_whole(self.client))
+        self.client.sendall(read_whole(self.service))
+
+    def answer(self) -> bytes:
+        """Pass the request on, and give its whole answer."""
+        self.service.sendall(read_whole(self.client))
+        return read_whole(self.service)
+
+    def end(self, *, reset: bool = False) -> None:
+        """End both connections; the client's with RST, or with FIN after all that was written."""
+        if reset:
+            self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+        self.client.close()
+        self.service.close()
+
+
+def read_whole(connection: socket.socket) -> bytes:
+    """Read one request or answer; what ends before its end ends the exchange.
+
+    :raises ConnectionError: nothing more comes.
+    """
+    received = b""
+    while _END_OF_HEAD not in received:
+        received += _some(connection)
+    head, _, _ = received.partition(_END_OF_HEAD)
+    (length,) = (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    while len(received) < len(head) + len(_END_OF_HEAD) + length:
+        received += _some(connection)
+    return received
+
+
+def _some(connection: socket.socket) -> bytes:
+    piece = connection.recv(65536)
+    if not piece:
+        raise ConnectionError("the other side has ended the connection")
+    return piece
+
+
+class Proxy:
+    """Passes exchanges on, but for one.
+
+    :param base_url: of the service.
+    :param nth: which exchange is treated badly, from 1, in the order in which their first bytes arrive.
+    :param mistreat: does so; it may end the connections.
+    """
+
+    def __init__(self, base_url: str, nth: int, mistreat: Callable[[Exchange], object]) -> None:
+        url = urlsplit(base_url)
+        self._service = (str(url.hostname), int(url.port or 80))
+        self._path = url.path
+        self._left = nth
+        self._mistreat = mistreat
+        self._lock = threading.Lock()
+        self._serving: list[tuple[socket.socket, threading.Thread]] = []
+        self.struck = False
+
+    def __enter__(self) -> Self:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.base_url = f"http://127.0.0.1:{self._listener.getsockname()[1]}{self._path}"
+        self._accepting = threading.Thread(target=self._accept, name="faults-proxy", daemon=True)
+        self._accepting.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(PATIENCE)
+        self._listener.close()
+        serving = [thread for _, thread in self._serving]
+        self.drop_idle(reset=False)
+        assert not any(thread.is_alive() for thread in serving), "the proxy did not end"
+
+    def drop_idle(self, *, reset: bool) -> None:
+        """Close every connection that waits for a request, with RST or FIN; they are closed when this returns."""
+        for client, thread in self._serving:
+            with suppress(OSError):
+                if reset:
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+                client.shutdown(socket.SHUT_RD)  # which sends nothing, and wakes whoever reads
+            thread.join(PATIENCE)
+        self._serving.clear()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                thread = threading.Thread(target=self._serve, args=(client,), name="faults-proxy", daemon=True)
+                self._serving.append((client, thread))
+                thread.start()
+
+    def _serve(self, client: socket.socket) -> None:
+        with client, suppress(OSError), socket.create_connection(self._service, PATIENCE) as service:
+            for each in (client, service):
+                each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                each.settimeout(PATIENCE)
+            while client.recv(1, socket.MSG_PEEK):
+                self._exchange(Exchange(client, service))
+
+    def _exchange(self, exchange: Exchange) -> None:
+        with self._lock:
+            self._left -= 1
+            mine = self._left == 0
+        if mine:
+            self.struck = True
+            self._mistreat(exchange)
+        else:
+            exchange.pass_on()

@@ -1,0 +1,250 @@
+"""What can befall a send in Airflow: each scenario a function, each with a campaign and people of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from support.faults.standalone import RUN_SECONDS, until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SLOW_SECONDS = 1.2
+"""How late the service answers where a send must still run when a dead scheduler is missed."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing that befalls a send.
+
+    :param play: makes it happen on a :class:`Stage`, and gives the runs whose summaries count.
+    :param partitions: how many tables the people are cut into, each with half of the next; 1 for a task that is not
+        mapped.
+    :param tries: how many at least must have entered the ledger, else nothing has befallen the send.
+    :param options: further arguments of the operator.
+    """
+
+    name: str
+    play: Callable[[Any], list[str]]
+    partitions: int = 1
+    tries: int = 2
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def dag_id(self):
+        return self.play.__name__
+
+
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(name, *, partitions=1, tries=2, **options):
+    """Add a scenario."""
+
+    def add(play):
+        SCENARIOS.append(Scenario(name, play, partitions, tries, tuple(options.items())))
+        return play
+
+    return add
+
+
+class Stage:
+    """Where one scenario is played.
+
+    :param airflow: a running :class:`Standalone`.
+    :param service: the sandbox's memory; the scenarios before this one have ended.
+    :param campaign: reads what the witness and the ledger hold of this campaign.
+    """
+
+    def __init__(self, airflow, service, dag_id, campaign):
+        self.airflow = airflow
+        self.service = service
+        self.dag_id = dag_id
+        self.campaign = campaign
+        self._before = self._taken()
+
+    def _taken(self):
+        taken, _ = self.service.page(0, 0)
+        return taken
+
+    def trigger(self, run_id="first"):
+        self.airflow.trigger(self.dag_id, run_id)
+        return run_id
+
+    def await_end(self, *run_ids):
+        return [self.airflow.await_end(self.dag_id, run_id) for run_id in run_ids]
+
+    def await_middle(self, share=0.25):
+        """Wait until the service has taken a part of the campaign."""
+        enough = self._before + self.campaign.people * share
+        until(lambda: self._taken() >= enough, seconds=RUN_SECONDS, what="the send is under way")
+        if self._taken() == self._before + self.campaign.people:
+            raise RuntimeError("the send was over before anything befell it")
+
+    def await_tries(self, run_id, state, tries=1):
+        """Wait until the one task of a run is in a state, in that try or a later one."""
+
+        def there():
+            (instance,) = self.airflow.instances(self.dag_id, run_id)
+            return instance["state"] == state and instance["try_number"] >= tries
+
+        until(there, seconds=RUN_SECONDS, what=f"the task is {state} in try {tries}")
+
+    def senders(self):
+        """Give the processes that have entered the campaign's ledger and live."""
+        alive = {process.pid for process in self.airflow.processes()}
+        return [pid for pid in self.campaign.pids() if pid in alive]
+
+    def await_no_sender(self):
+        until(lambda: not self.senders(), seconds=RUN_SECONDS, what="no process sends any more")
+
+
+@scenario("retry after an outage in mid-send")
+def outage(stage):
+    run = stage.trigger()
+    stage.await_middle()
+    stage.service.set_faults([{"kind": "status", "status": 503, "retry_after": "0", "persistent": True}])
+    stage.await_tries(run, "running", tries=2)
+    stage.service.set_faults([])
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("clear after a refusal in mid-send")
+def refusal(stage):
+    run = stage.trigger()
+    stage.await_middle()
+    stage.service.set_faults([{"kind": "status", "status": 401, "persistent": True}])
+    stage.await_end(run)
+    stage.service.set_faults([])
+    stage.airflow.clear(stage.dag_id, run)
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("retry where credit ran out in mid-send")
+def credit(stage):
+    run = stage.trigger()
+    stage.await_middle()
+    stage.service.set_faults([{"kind": "status", "status": 403, "persistent": True}])
+    stage.await_tries(run, "running", tries=2)
+    stage.service.set_faults([])
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("clear after success")
+def clear_after(stage):
+    run = stage.trigger()
+    stage.await_end(run)
+    stage.airflow.clear(stage.dag_id, run)
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("clear while it runs")
+def clear_running(stage):
+    run = stage.trigger()
+    stage.await_middle()
+    stage.airflow.clear(stage.dag_id, run)
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("task process killed, retry")
+def task_killed(stage):
+    run = stage.trigger()
+    stage.await_middle()
+    (sender,) = stage.senders()
+    stage.airflow.kill(sender)
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("task process hangs past its deadline, goes on beside its retry, cleared", tries=3)
+def task_hangs(stage):
+    run = stage.trigger()
+    stage.await_middle()
+    (sender,) = stage.senders()
+    with stage.airflow.frozen(sender):
+        stage.await_end(run)
+    stage.await_no_sender()
+    stage.airflow.clear(stage.dag_id, run)
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("scheduler killed and started again")
+def scheduler_killed(stage):
+    stage.service.set_faults([{"kind": "delay", "seconds": SLOW_SECONDS, "persistent": True}])
+    run = stage.trigger()
+    stage.await_middle(0.1)
+    stage.airflow.kill_scheduler()
+    stage.airflow.start_scheduler()
+    stage.await_end(run)
+    stage.service.set_faults([])
+    return [run]
+
+
+@scenario("mapped tasks that overlap", partitions=4, tries=4)
+def mapped(stage):
+    run = stage.trigger()
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("two runs of one campaign")
+def two_runs(stage):
+    runs = [stage.trigger("one"), stage.trigger("two")]
+    stage.await_end(*runs)
+    return runs
+
+
+@scenario("marked failed in mid-send, then cleared")
+def marked(stage):
+    run = stage.trigger()
+    stage.await_middle()
+    stage.airflow.mark(stage.dag_id, run, "send", "failed")
+    stage.await_end(run)
+    stage.airflow.clear(stage.dag_id, run)
+    stage.await_end(run)
+    return [run]
+
+
+def _lose_answers(stage, kind):
+    stage.service.set_faults([{"kind": "none", "times": 3}, {"kind": kind, "times": 2}])
+    run = stage.trigger()
+    stage.await_tries(run, "awaiting_input")
+    # It waits without a process; no person is quick enough to answer while that one still ends.
+    stage.await_no_sender()
+    return run
+
+
+@scenario("answers lost, a person has them sent again", on_unknown="ask")
+def ask_resend(stage):
+    run = _lose_answers(stage, "drop_before")
+    stage.airflow.answer(stage.dag_id, run, "send", "Resend")
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("answers lost, a person treats them as sent, cleared", tries=3, on_unknown="ask")
+def ask_sent(stage):
+    run = _lose_answers(stage, "drop_after")
+    stage.airflow.answer(stage.dag_id, run, "send", "Treat as sent")
+    stage.await_end(run)
+    stage.airflow.clear(stage.dag_id, run)
+    stage.await_end(run)
+    return [run]
+
+
+@scenario("answers lost, cleared while it waits for a person", on_unknown="ask")
+def ask_cleared(stage):
+    run = _lose_answers(stage, "drop_after")
+    stage.airflow.clear(stage.dag_id, run)
+    stage.await_tries(run, "awaiting_input", tries=2)
+    stage.await_no_sender()
+    stage.airflow.answer(stage.dag_id, run, "send", "Fail")
+    stage.await_end(run)
+    return [run]

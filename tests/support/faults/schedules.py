@@ -1,0 +1,194 @@
+"""Random schedules: tables, tries, faults of service and ledger, crashes, zombies and clocks, each from its seed."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.sending.stop import StopSignal
+from support.faults.lives import PATIENCE, DiedError, Life, Wire
+from support.faults.plans import plan_of
+from support.faults.sendings import Clock, Sending
+from support.faults.stage import play_all
+from support.faults.verdict import Figures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sms.sending.store import Store
+    from support.faults.plans import Plan, Try
+    from support.faults.stage import Stage
+
+MOST_TRIES = 4
+FULL = 5_000
+QUICK = 150
+
+
+class Playing(threading.Thread):
+    """A try in a thread of its own, as in a process of its own."""
+
+    def __init__(self, game: Game, number: int, planned: Try) -> None:
+        super().__init__(name=f"try-{number}", daemon=True)
+        self._game = game
+        self._number = number
+        self._planned = planned
+        self._stopping = StopSignal()
+        acts = {"jump": lambda: game.clock.jump(1000.0), "stop": self._stopping.set, "wake": game.wake}
+        self.life = Life(planned.mishaps, acts)
+        self._wire = game.wires[number]
+        self._wire.life = self.life
+        self.miscounted = 0
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        plan, planned = self._game.plan, self._planned
+        try:
+            sending = self._game.sending(
+                self._wire, self._number, stop=self._stopping, tick=plan.tick, timeout=plan.timeout, around=self._around
+            )
+            sending.run([plan.rows[position] for position in planned.order], planned.block)
+            self.miscounted = sending.miscounted
+        except (DiedError, SmsError):
+            pass  # its process is gone, or its ledger did not open: the next try is to find what it left
+        except BaseException as error:  # noqa: BLE001  # it is raised by whoever waits for this try
+            self.error = error
+        finally:
+            self.life.left.set()
+
+    def _around(self, post: Callable[[], Any]) -> Any:
+        self.life.pass_by("post")
+        try:
+            return post()
+        finally:
+            self.life.pass_by("posted")
+
+
+class Game:
+    """One schedule, played."""
+
+    def __init__(self, stage: Stage, wires: list[Wire], plan: Plan, *, resend: bool) -> None:
+        self._resend = resend
+        self.plan = plan
+        self.stage = stage
+        self.wires = wires
+        self.clock = Clock()
+        self.campaign = stage.new_campaign(f"schedule {plan.seed}")
+        self._tries: list[Playing] = []
+
+    def sending(self, wire: Wire, number: int, **how: Any) -> Sending:
+        """Enter the campaign as one more try."""
+        return Sending(
+            self.stage.sandbox.base_url,
+            wire.store,
+            self.campaign,
+            number,
+            clock=self.clock,
+            chunk_size=self.plan.chunk_size,
+            concurrency=self.plan.concurrency,
+            resend_unknown=self._resend,
+            **how,
+        )
+
+    def wake(self) -> None:
+        """Let every try that hangs go on."""
+        for playing in self._tries:
+            playing.life.wake()
+
+    def play(self) -> Figures:
+        """Run the tries, then one without faults when every deadline has passed, and judge."""
+        state = self.stage.sandbox.state
+        state.set_faults(self.plan.faults)
+        for number, planned in enumerate(self.plan.tries):
+            if self._tries and not planned.overlaps:
+                _await(self._tries[-1])
+            self.clock.jump(planned.later)
+            playing = Playing(self, number, planned)
+            self._tries.append(playing)
+            playing.start()
+        self._end()
+        state.set_faults([])
+        self.clock.jump(10_000.0)
+        last = self.sending(self.wires[-1], len(self._tries))
+        last.run([self.plan.rows[position] for position in self.plan.last], len(self.plan.rows))
+        lost = sum(playing.miscounted for playing in self._tries)
+        return self.stage.judge(self.campaign, self.plan.rows, last) + Figures(lost=lost)
+
+    def _end(self) -> None:
+        """Wait for all of it: only then is there nothing left that could still send."""
+        for playing in self._tries:
+            _await(playing)
+        for playing in self._tries:
+            playing.life.wake(for_good=True)
+        for playing in self._tries:
+            playing.join(PATIENCE)
+            if playing.is_alive():
+                raise TimeoutError(f"{playing.name} does not end")
+            if playing.error is not None:
+                raise playing.error
+        for wire in self.wires:
+            wire.life = None
+
+
+def _await(playing: Playing) -> None:
+    if not playing.life.left.wait(PATIENCE):
+        raise TimeoutError(f"{playing.name} neither ends nor dies")
+
+
+def run(
+    open_store: Callable[[], Store],
+    quick: bool,  # noqa: FBT001  # every part is called so
+    *,
+    first: int = 0,
+    count: int | None = None,
+    resend: bool = False,
+) -> Figures:
+    """Play schedules on one kind of store, and print how to replay those that broke the promise.
+
+    :param open_store: opens the one ledger, as one more process would.
+    :param first: the first seed.
+    :param count: how many; None: 150 where it is to be quick, else 5,000.
+    :param resend: whether what is unknown is sent again, at least once: then duplicates are no fault, and what is
+        unknown at the end is.
+    """
+    wires: list[Wire] = []
+
+    def play(stage: Stage, seed: int) -> Figures:
+        if not wires:
+            wires.extend(Wire(stage.open_store()) for _ in range(MOST_TRIES + 1))
+        figures = Game(stage, wires, plan_of(seed), resend=resend).play()
+        return replace(figures, duplicates=0, lost=figures.lost + figures.unknown) if resend else figures
+
+    def again(stage: Stage, seed: int) -> str:
+        how = f"--store {stage.kind} --seed {seed}{' --resend' * resend}"
+        return f"PYTHONPATH=tests:. python -m support.faults.schedules {how}"
+
+    figures = play_all(
+        open_store, play, range(first, first + (count if count is not None else QUICK if quick else FULL)), again
+    )
+    return replace(figures, duplicates=0) if resend else figures
+
+
+def main() -> int:
+    """Play schedules from the command line."""
+    from support.faults.stores import STORES, a_ledger
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", choices=STORES, default=STORES[0])
+    parser.add_argument("--seed", type=int, default=0, help="the first one")
+    parser.add_argument("--count", type=int, default=1)
+    parser.add_argument("--resend", action="store_true", help="send again what is unknown")
+    arguments = parser.parse_args()
+    began = time.monotonic()
+    with a_ledger(arguments.store) as open_store:
+        figures = run(open_store, quick=False, first=arguments.seed, count=arguments.count, resend=arguments.resend)
+    print(f"{arguments.store}: {figures} in {time.monotonic() - began:.1f} s")  # noqa: T201  # a command's result
+    return 1 if figures.broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Defects of what sends: the order of claim and POST, what an outcome means, what is counted."""
+
+from __future__ import annotations
+
+from support.faults.mutation import BACKLOG, CLIENT, KEYS, LAPSE, SCHEDULES, SENDER, Mutation
+
+SENDER_MUTATIONS = (
+    Mutation(
+        "the claim is made after the POST",
+        "sending/sender.py",
+        "        try:\n            claims = self._ledger.commit(\n",
+        "        self.early = {}\n"
+        "        for batch in batches:\n"
+        "            try:\n"
+        "                self.early[id(batch)] = self._post(batch.messages)\n"
+        "            except BaseException as error:\n"
+        "                self.early[id(batch)] = error\n"
+        "        try:\n            claims = self._ledger.commit(\n",
+        also=(
+            "            result = self._post(flight.batch.messages)\n",
+            (
+                "            result = self.early[id(flight.batch)]\n"
+                "            if isinstance(result, BaseException):\n"
+                "                raise result\n"
+            ),
+        ),
+        first="test_a_message_is_posted_only_after_its_claim_is_durable",
+    ),
+    Mutation(
+        "a read timeout is posted again",
+        "service/transport.py",
+        "            if exchange.written:\n",
+        "            if exchange.written and not isinstance(error, requests.ReadTimeout):\n",
+        (CLIENT, SCHEDULES),
+    ),
+    Mutation(
+        "requests are retried by the HTTP library",
+        "service/transport.py",
+        "max_retries=0",
+        "max_retries=__import__('urllib3').Retry(3, allowed_methods=None, status_forcelist=[500])",
+        (CLIENT, SCHEDULES),
+    ),
+    Mutation(
+        "a message is keyed by its row's number",
+        "messages/keys.py",
+        '{destination}{identity}".encode(',
+        '{len(keys)}".encode(',
+        (KEYS, SCHEDULES),
+    ),
+    Mutation(
+        "all of a batch is posted, not what was won",
+        "sending/sender.py",
+        "                batch.messages = won\n",
+        "                pass\n",
+        first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
+    ),
+    Mutation(
+        "an unknown outcome is recorded as not sent",
+        "sending/sender.py",
+        "outcome = failed(flight.request_id, UNKNOWN, error)",
+        "outcome = failed(flight.request_id, NOT_SENT, error)",
+        first="test_a_lost_answer_is_unknown_and_not_sent_again",
+    ),
+    Mutation(
+        "a post does not look at its claim's deadline",
+        "sending/sender.py",
+        "            if self._ledger.clock() + self._post_seconds > flight.deadline:\n",
+        "            if False:\n",
+        first="test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew",
+    ),
+    Mutation(
+        "the last outcomes are recorded in one attempt only",
+        "sending/sender.py",
+        "        for wait in (*FLUSH_WAITS, None):\n",
+        "        for wait in (None,):\n",
+        first="test_outcomes_are_recorded_once_the_ledger_answers_again",
+    ),
+    Mutation(
+        "the end gives back what was posted",
+        "sending/sender.py",
+        "            self._outcomes.append(failed(request_id, UNKNOWN, self.error))\n",
+        "",
+        first="test_an_error_of_our_own_never_gives_back_what_was_posted",
+    ),
+    Mutation(
+        "what others hold is counted as not sent",
+        "sending/backlog.py",
+        "        self._tally.unknown += len(self._held)\n",
+        "        self._tally.not_sent += len(self._held)\n",
+        first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
+    ),
+    Mutation(
+        "what others hold is not looked at again",
+        "sending/backlog.py",
+        "            self.sort(list(held.values()))\n",
+        "            pass\n",
+        first="test_what_another_live_process_holds_is_awaited",
+    ),
+    Mutation(
+        "what others hold counts as sent",
+        "sending/backlog.py",
+        "        elif holder.state == ACCEPTED:\n",
+        "        elif holder.state in (ACCEPTED, CLAIMED):\n",
+        first="test_what_another_live_process_gives_back_is_sent",
+    ),
+    Mutation(
+        "what others hold is remembered without a bound",
+        "sending/backlog.py",
+        "return not self.exhausted and len(self._held) < MAX_HELD",
+        "return not self.exhausted",
+        (BACKLOG, SENDER),
+    ),
+    Mutation(
+        "an unknown of an earlier try is posted again",
+        "sending/backlog.py",
+        "        elif self._resend(holder.request_id):\n",
+        "        elif holder.state != CLAIMED:\n",
+        first="test_a_lost_answer_is_unknown_and_not_sent_again",
+    ),
+    Mutation(
+        "a 500 counts as not sent",
+        "service/errors.py",
+        "    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.INTERNAL_SERVER_ERROR:\n",
+        "    if HTTPStatus.MULTIPLE_CHOICES <= status <= HTTPStatus.INTERNAL_SERVER_ERROR:\n",
+        (CLIENT, SCHEDULES),
+    ),
+    Mutation(
+        "a 502 counts as throttled",
+        "service/errors.py",
+        "(HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)",
+        "(HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.BAD_GATEWAY)",
+        (CLIENT, SCHEDULES),
+    ),
+    Mutation(
+        "a request that was taken in part is posted again",
+        "sending/sender.py",
+        "        if response.messages < submitted:\n",
+        "        if response.messages < submitted:\n"
+        "            self._outcomes[-1] = failed(flight.request_id, NOT_SENT, None)\n"
+        "            self._waiting.append(flight.batch)\n",
+        first="test_fewer_messages_than_submitted_are_counted",
+    ),
+    Mutation(
+        "an error that nobody foresaw counts as not sent",
+        "sending/outcomes.py",
+        "isinstance(error, SmsError) and not error.may_have_been_sent",
+        "not getattr(error, 'may_have_been_sent', False)",
+        first="test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send",
+    ),
+    Mutation(
+        "a try does not write down the claims that lapsed before it",
+        "operators/campaign.py",
+        "        ledger.lapse()\n",
+        "",
+        (LAPSE,),
+    ),
+    Mutation(
+        "one request that is turned away holds no other back",
+        "sending/sender.py",
+        "            self._pacer.hold(batch.due)\n",
+        "",
+        (SENDER,),
+        first="test_one_request_that_is_turned_away_holds_the_others_back",
+    ),
+    Mutation(
+        "a slot is free before its outcome is recorded",
+        "sending/sender.py",
+        "return self._options.concurrency - self._flying - len(self._waiting)",
+        "return self._options.concurrency - len(self._waiting)",
+        (SENDER,),
+        first="test_at_most_concurrency_requests_are_open",
+    ),
+    Mutation(
+        "a request that waits to be posted again keeps its claim",
+        "sending/sender.py",
+        "        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))\n",
+        "",
+        first="test_a_crash_while_waiting_to_post_again_makes_nothing_unknown",
+    ),
+    Mutation(
+        "what somebody else claimed first is forgotten",
+        "sending/sender.py",
+        "                self._sort_lost(backlog, [m for m in batch.messages if m.key not in won_keys])\n",
+        "",
+        first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
+    ),
+    Mutation(
+        "told to stop, a sender goes on claiming",
+        "sending/sender.py",
+        "        return self.error is None and not self._stop.is_set()\n",
+        "        return self.error is None\n",
+        first="test_stopping_claims_nothing_more_and_records_what_is_in_flight",
+    ),
+)

@@ -1,0 +1,166 @@
+"""One try of a campaign: the real ledger, client and sender, put together as the operator does it."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.engine import make_url
+
+from airflow_provider_sms.messages.keys import message_keys
+from airflow_provider_sms.sending.backlog import Outgoing
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.claims import Claimant
+from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.options import SendingOptions
+from airflow_provider_sms.sending.postgres import open_postgres
+from airflow_provider_sms.sending.report import summarise
+from airflow_provider_sms.sending.sender import Sender
+from airflow_provider_sms.sending.sqlite import open_sqlite
+from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.service.client import SmsClient
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.service.responses import SendResponse
+
+TOKEN = "sandbox-token-0123"
+POLL_SECONDS = 0.002
+"""How often senders look here: waiting for others would be most of the time."""
+
+
+class Clock:
+    """The machine's clock, which can be moved forward."""
+
+    def __init__(self, ahead: float = 0.0) -> None:
+        self.ahead = ahead
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+    def jump(self, seconds: float) -> None:
+        self.ahead += seconds
+
+
+def open_by_url(written: str) -> Store:
+    """Open the ledger that another process has opened."""
+    url = make_url(written)
+    return open_sqlite(Path(str(url.database))) if url.get_backend_name() == "sqlite" else open_postgres(url)
+
+
+def text_of(campaign: str) -> str:
+    """Give a campaign's text: what stands in the witness is that campaign's by it."""
+    return f"Hi from {campaign}"
+
+
+def outgoing(campaign: str, rows: Sequence[str]) -> list[Outgoing]:
+    """Give the messages of a table, keyed as the operator keys them."""
+    texts = [text_of(campaign)] * len(rows)
+    return [Outgoing(*message) for message in zip(message_keys(rows, texts), rows, texts, strict=True)]
+
+
+class LookingLedger(CampaignLedger):
+    """A ledger for which time flies while it waits for others.
+
+    :param tick: seconds by which its clock moves on with every look.
+    """
+
+    tick = 0.0
+
+    def holders(self, keys):
+        if self.tick:
+            self.clock.jump(self.tick)
+        return super().holders(keys)
+
+
+class Sending:
+    """One try of a campaign: the real ledger, client and sender, put together as the operator does it.
+
+    :param number: of the try.
+    :param around: called with each post, in place of it.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        store: Store,
+        campaign: str,
+        number: int,
+        *,
+        map_index: int = -1,
+        clock: Clock | None = None,
+        tick: float = 0.0,
+        timeout: float = 30.0,
+        stop: StopSignal | None = None,
+        around: Callable[[Callable[[], SendResponse]], SendResponse] | None = None,
+        **options: Any,
+    ) -> None:
+        self.campaign = campaign
+        self._closing = ExitStack()
+        who = Claimant("dag", "send", "run", map_index, number, "host", os.getpid())
+        self.ledger = LookingLedger(store, campaign, who, clock=clock)
+        self.ledger.tick = tick
+        self.ledger.lapse()
+        client = self._closing.enter_context(
+            SmsClient(base_url, token=TOKEN, connect_timeout=5.0, timeout=timeout, pool_size=options["concurrency"])
+        )
+
+        def post(messages: Sequence[Outgoing]) -> SendResponse:
+            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
+            return client.send_bulk(pairs) if around is None else around(lambda: client.send_bulk(pairs))
+
+        self.stop = stop or StopSignal()
+        self.sender = Sender(
+            self.ledger,
+            post,
+            post_seconds=client.longest_call,
+            options=SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001)),
+            stop=self.stop,
+            sleep=lambda seconds: None,
+        )
+        self.rows = 0
+
+    def run(self, rows: Sequence[str], block: int) -> None:
+        """Send a table, read in blocks."""
+        self.rows = len(rows)
+        messages = outgoing(self.campaign, rows)
+        with self._closing:
+            self.sender.run(messages[start : start + block] for start in range(0, len(messages), block))
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return summarise(self.campaign, self.rows, 0, self.sender.tally)
+
+    @property
+    def ended(self) -> dict[str, Any]:
+        """How it ended, in a form that another process can read."""
+        error = self.sender.error
+        return {
+            "accepted": self.sender.tally.accepted,
+            "miscounted": self.miscounted,
+            "error": None if error is None else type(error).__name__,
+        }
+
+    @property
+    def miscounted(self) -> int:
+        """Rows that no count holds, or that are counted twice; a try that was stopped may leave rows unread."""
+        settled = self.sender.tally.settled
+        cut_short = self.stop.is_set() or self.sender._ledger_failed
+        return max(0, settled - self.rows) if cut_short else abs(settled - self.rows)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keep what thousands of tries log out of the console."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

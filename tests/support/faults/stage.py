@@ -1,0 +1,154 @@
+"""Where a part of the suite plays: one service with its witness, and one ledger."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from unittest.mock import patch
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from airflow_provider_sms.sending import sender
+from airflow_provider_sms.sending.claims import UNKNOWN
+from support.faults.plans import OPTED_OUT
+from support.faults.sendings import POLL_SECONDS, TOKEN, outgoing, quiet, text_of
+from support.faults.verdict import Figures, judge, read_ledger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from airflow_provider_sms.sandbox.server import SandboxHandle
+    from airflow_provider_sms.sending.store import Store
+    from support.faults.sendings import Sending
+
+_nonce = itertools.count()
+
+
+class Witness:
+    """The service's log, read on as it grows."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read = 0
+        self.texts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
+
+    def of(self, text: str) -> Counter[tuple[str, str]]:
+        """Count how often each person was sent a text."""
+        with self._path.open("rb") as log:
+            log.seek(self._read)
+            lines = log.read()
+        whole = lines[: lines.rfind(b"\n") + 1]
+        self._read += len(whole)
+        for line in whole.splitlines():
+            entry = json.loads(line)
+            self.texts[entry["content"]][entry["destination"], entry["content"]] += 1
+        return self.texts[text]
+
+
+class Stage:
+    """One service, one witness, one ledger for any number of cases: each case is a campaign with a text of its own."""
+
+    def __init__(self, sandbox: SandboxHandle, witness: Path, open_store: Callable[[], Store], closing: ExitStack):
+        self.sandbox = sandbox
+        self._witness = Witness(witness)
+        self._open_store = open_store
+        self._closing = closing
+        self._judged: list[tuple[str, Sequence[str], Figures]] = []
+        self.reader = self.open_store()
+        engine_url = self.reader._engine.url
+        self.kind = engine_url.get_backend_name()
+        self.url = engine_url.render_as_string(hide_password=False)
+
+    def open_store(self) -> Store:
+        """Open the ledger once more, until the end."""
+        store = self._open_store()
+        self._closing.callback(store.close)
+        return store
+
+    def new_campaign(self, name: str) -> str:
+        """Begin a case: the service forgets the one before."""
+        self.sandbox.state.reset()
+        return f"{name} {os.getpid()}.{next(_nonce)}"
+
+    def judge(self, campaign: str, rows: Sequence[str], last: Sending | None = None) -> Figures:
+        """Judge a case.
+
+        :param last: the last try, which had neither faults nor claims of others to wait for; None where none was alone.
+        """
+        figures = self._judge(campaign, rows, last)
+        self._judged.append((campaign, rows, figures))
+        return figures
+
+    def _judge(self, campaign: str, rows: Sequence[str], last: Sending | None = None) -> Figures:
+        states = read_ledger(self.reader._engine, campaign)
+        messages = outgoing(campaign, rows)
+        expected = {m.key: (str(m.destination), m.content) for m in messages}
+        figures = judge(
+            self._witness.of(text_of(campaign)),
+            states,
+            expected,
+            # Its counts are of rows, the judge's of messages: they agree where nobody stands twice in the table.
+            summary=last.summary if last is not None and len(expected) == len(rows) else None,
+            left_out=OPTED_OUT,
+        )
+        if last is None:
+            return figures
+        rows_by_state = Counter(states.get(m.key) for m in messages)
+        tally = last.sender.tally
+        miscounted = abs(tally.unknown - rows_by_state[UNKNOWN]) + abs(tally.not_sent - tally.partial)
+        return figures + Figures(lost=miscounted + last.miscounted + (last.sender.error is not None))
+
+    def came_late(self) -> Figures:
+        """Judge every case again, of which something may have reached the witness since; no case is counted twice."""
+        late = Figures()
+        for campaign, rows, before in self._judged:
+            now = self._judge(campaign, rows)
+            late += Figures(
+                duplicates=now.duplicates - before.duplicates,
+                wrongly_not_sent=max(0, now.wrongly_not_sent - before.wrongly_not_sent),
+            )
+        return late
+
+
+def play_all(
+    open_store: Callable[[], Store],
+    play: Callable[[Stage, int], Figures],
+    numbers: Iterable[int],
+    again: Callable[[Stage, int], str],
+) -> Figures:
+    """Play cases on a stage of their own, and print those that broke the promise.
+
+    :param open_store: opens the one ledger, as one more process would.
+    :param play: plays the case of a number.
+    :param again: says how to play it again.
+    """
+    total = Figures()
+    with ExitStack() as closing:
+        closing.enter_context(quiet())
+        folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="airflow-provider-sms-faults-")))
+        witness = folder / "witness.jsonl"
+        closing.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
+        config = SandboxConfig(token=TOKEN, balance=10**9, log=witness, opted_out=OPTED_OUT)
+        with running_sandbox(config) as sandbox:
+            stage = Stage(sandbox, witness, open_store, closing)
+            for number in numbers:
+                try:
+                    figures = play(stage, number)
+                except Exception:
+                    _print("it did not end as it should", again(stage, number))
+                    raise
+                if figures.broken:
+                    _print(figures, again(stage, number))
+                total += figures
+        return total + stage.came_late()
+
+
+def _print(what: Any, again: str) -> None:
+    print(f"{what}\n  again: {again}", file=sys.stderr, flush=True)  # noqa: T201  # which one broke is wanted

@@ -1,0 +1,67 @@
+"""Every step fails: each operation of a send breaks once, and each breaks for good."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from support.faults.arena import Arena
+from support.faults.saboteur import MANNERS, Manner, Saboteur, sabotage
+from support.faults.tries import attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from support.faults.tries import Ended, Ledgers
+    from support.faults.verdict import Figures
+
+STRIDE = 37
+"""In a quick run every so many operations one breaks; where it begins differs from sweep to sweep."""
+
+
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+    """Break each operation of ten requests, in each manner, once and for good, one and two requests at a time.
+
+    :param ledgers: opens the ledger.
+    :param quick: break only some of them.
+    """
+    with Arena(ledgers) as arena:
+        sweeps = itertools.product(MANNERS, (False, True), (1, 2))
+        for number, (manner, lasting, concurrency) in enumerate(sweeps):
+            steps = range(number % STRIDE, 10**6, STRIDE) if quick else range(10**6)
+            sweep(arena, manner, steps, lasting=lasting, concurrency=concurrency)
+    return arena.figures
+
+
+def sweep(
+    arena: Arena,
+    manner: Manner,
+    steps: range,
+    *,
+    lasting: bool,
+    concurrency: int,
+    only: str | None = None,
+    play: Callable[..., Ended] = attempt,
+) -> Counter[str]:
+    """Break one operation after the other, each in a campaign of its own, until there is none so late.
+
+    :param steps: the operations to break.
+    :param only: the one kind of operation that counts; None: all do.
+    :param play: makes the try.
+    :returns: how often which kind of operation was broken.
+    """
+    hits: Counter[str] = Counter()
+    for at in steps:
+        campaign = replace(arena.campaign(), of_table=play is not attempt)
+        with sabotage(Saboteur(at, manner, only=only, lasting=lasting)) as saboteur:
+            ended = play(campaign, concurrency=concurrency)
+        length = "for good" if lasting else "once"
+        name = f"operation {at} ({saboteur.hit}) {manner} {length}, {concurrency} at a time"
+        arena.look(campaign, ended)
+        arena.resume(name, campaign)
+        if saboteur.hit is None:
+            return hits
+        hits[saboteur.hit] += 1
+    raise AssertionError("a send has no end")

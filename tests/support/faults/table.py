@@ -1,0 +1,89 @@
+"""All parts of the fault suite by one command, and what they came to as one table."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+from support.faults import airflow, kills, network, pairs, schedules, sigkills, steps, tasks
+from support.faults.stores import STORES, a_ledger
+from support.faults.verdict import Figures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from support.faults.tries import Ledgers
+
+PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
+    "steps": steps.run,
+    "tasks": tasks.run,
+    "kills": kills.run,
+    "network": network.run,
+    "schedules": schedules.run,
+    "sigkills": sigkills.run,
+    "pairs": pairs.run,
+    "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
+}
+"""Each is given what opens a ledger, and whether it is to be quick."""
+
+COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "seconds")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run parts on stores, print the table, and say by the exit status whether the promise held: 0, else 1."""
+    asked = _parser().parse_args(arguments)
+    table = Table("part", "store", *COLUMNS, title="What was broken on purpose, and what came of it")
+    total = Figures()
+    for store in asked.stores:
+        for part in asked.only:
+            began = time.monotonic()
+            with a_ledger(store) as ledgers, _quiet():
+                figures = PARTS[part](ledgers, asked.quick)
+            sys.stderr.write(f"{part} on {store}: {figures}\n")
+            total += figures
+            table.add_row(part, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
+    table.add_section()
+    table.add_row("all", "", *_cells(total), "")
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    return int(total.broken > 0)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out of the log what is said of faults that were dealt on purpose; a broken promise is still logged."""
+    loggers = [logging.getLogger(name) for name in ("airflow_provider_sms", "airflow.task", "sqlalchemy.pool")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _parser() -> argparse.ArgumentParser:
+    def names(known: Sequence[str]) -> Callable[[str], list[str]]:
+        def parse(value: str) -> list[str]:
+            if unknown := set(value.split(",")) - set(known):
+                raise argparse.ArgumentTypeError(f"unknown: {', '.join(sorted(unknown))}; known: {', '.join(known)}")
+            return value.split(",")
+
+        return parse
+
+    parser = argparse.ArgumentParser(prog="python -m support.faults", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="only a representative part of the cases")
+    parser.add_argument("--only", type=names([*PARTS]), default=[*PARTS], help=f"of {','.join(PARTS)}")
+    parser.add_argument("--stores", type=names(STORES), default=[*STORES], help=f"of {','.join(STORES)}")
+    return parser
+
+
+def _cells(figures: Figures) -> list[str]:
+    return [f"{getattr(figures, name.replace(' ', '_')):,}" for name in COLUMNS[:-1]]

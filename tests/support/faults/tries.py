@@ -1,0 +1,171 @@
+"""One try of a campaign, as an operator makes it: the real client, ledger and sender; without Airflow."""
+
+from __future__ import annotations
+
+import time
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.engine import URL, make_url
+
+from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.options import SendingOptions
+from airflow_provider_sms.sending.postgres import open_postgres
+from airflow_provider_sms.sending.report import summarise
+from airflow_provider_sms.sending.sender import Sender
+from airflow_provider_sms.sending.sqlite import open_sqlite
+from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.service.client import SmsClient
+from support.sending import claimant, people
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.service.responses import SendResponse
+    from support.faults.verdict import Sent
+
+TOKEN = "sandbox-token-0123"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledgers:
+    """One ledger, opened anew by each call, as another process would.
+
+    :param url: of SQLAlchemy.
+    """
+
+    url: URL
+
+    @classmethod
+    def in_file(cls, path: Path) -> Ledgers:
+        """Give a ledger in a SQLite file."""
+        return cls(URL.create("sqlite", database=str(path)))
+
+    @classmethod
+    def on_server(cls, url: URL | str) -> Ledgers:
+        """Give a ledger in a PostgreSQL database."""
+        return cls(make_url(url))
+
+    @property
+    def name(self) -> str:
+        """The kind of database."""
+        return self.url.get_backend_name()
+
+    def __call__(self, *, busy_seconds: float = 60.0) -> Store:
+        if self.name == "sqlite":
+            return open_sqlite(Path(str(self.url.database)), busy_seconds=busy_seconds)
+        return open_postgres(self.url, busy_seconds=busy_seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Campaign:
+    """People to text once.
+
+    :param base_url: of the service.
+    :param start: the first one's number, less 27820000000.
+    :param chunk_size: people a request.
+    :param of_table: whether messages have the keys that an operator gives them.
+    """
+
+    ledgers: Ledgers
+    base_url: str
+    name: str
+    start: int
+    count: int
+    chunk_size: int = 4
+    of_table: bool = False
+
+    @property
+    def messages(self) -> list[Outgoing]:
+        """What everybody is to be sent."""
+        messages = people(self.count, self.start)
+        if self.of_table:
+            from airflow_provider_sms.messages.keys import message_keys
+
+            keys = message_keys([str(m.destination) for m in messages], [m.content for m in messages])
+            return [m._replace(key=key) for m, key in zip(messages, keys, strict=True)]
+        return messages
+
+    @property
+    def expected(self) -> dict[bytes, Sent]:
+        """What everybody is to be sent, by its key."""
+        return {m.key: (str(m.destination), m.content) for m in self.messages}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a try ended.
+
+    :param summary: ``rows`` and the seven counts.
+    :param error: why it ended early; None where it did not.
+    """
+
+    summary: dict[str, Any]
+    error: Exception | None = field(default=None)
+
+
+def attempt(
+    campaign: Campaign,
+    number: int = 1,
+    *,
+    concurrency: int = 1,
+    ahead: Callable[[], float] = lambda: 0.0,
+    base_url: str | None = None,
+    timeout: float = 5.0,
+    busy_seconds: float = 60.0,
+    before_post: Callable[[], object] = lambda: None,
+) -> Ended:
+    """Send to everybody who can be, and say how that ended; only what no try survives is raised.
+
+    :param number: of the try.
+    :param ahead: seconds that the clock of the ledger is ahead.
+    :param base_url: of the service, where another way leads there.
+    :param timeout: seconds to wait for a connection, and for an answer.
+    :param busy_seconds: how long to wait for others to release the ledger.
+    :param before_post: called before each request.
+    """
+    tally = Tally()
+    error: Exception | None = None
+
+    def post(messages: Sequence[Outgoing]) -> SendResponse:
+        before_post()
+        return client.send_bulk([{"Content": m.content, "Destination": str(m.destination)} for m in messages])
+
+    try:
+        with (
+            SmsClient(
+                base_url or campaign.base_url,
+                token=TOKEN,
+                connect_timeout=timeout,
+                timeout=timeout,
+                pool_size=concurrency,
+            ) as client,
+            closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,
+        ):
+            ledger = CampaignLedger(store, campaign.name, claimant(number), clock=lambda: time.time() + ahead())
+            ledger.lapse()
+            sender = Sender(
+                ledger,
+                post,
+                post_seconds=client.longest_call,
+                options=SendingOptions(
+                    chunk_size=campaign.chunk_size,
+                    concurrency=concurrency,
+                    backoff=Backoff(attempts=4, base=0.001, longest=0.001),
+                ),
+                stop=StopSignal(),
+                tally=tally,
+                sleep=lambda seconds: None,
+            )
+            sender.run([campaign.messages])
+            error = sender.error
+    except SmsError as failure:
+        error = failure
+    return Ended(summarise(campaign.name, campaign.count, 0, tally), error)

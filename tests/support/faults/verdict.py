@@ -1,0 +1,147 @@
+"""The judge of a case: what the witness holds against what the ledger and the summary say.
+
+The witness is the sandbox's own log, on the disk before any answer: what stands in it was sent. Everything else is
+somebody's word, and is judged by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import astuple, dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy import text
+
+from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.report import COUNTS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+    from pathlib import Path
+
+    from sqlalchemy.engine import Engine
+
+Sent = tuple[str, str]
+"""Destination and text."""
+
+_STATES = text(
+    "SELECT m.message_key, r.state FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
+    "JOIN sms_request r ON r.id = m.request_id WHERE c.name = :name"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """What a number of cases came to; figures of several parts can be added.
+
+    :param duplicates: messages in the witness beyond the first of the same text to the same person.
+    :param lost: people, or rows of a summary, that nothing accounts for.
+    :param wrongly_accepted: called accepted, and not in the witness.
+    :param wrongly_not_sent: called not sent, which is free to be sent again, and in the witness.
+    :param unknown: messages that were unknown at the end: no fault, but a cost.
+    """
+
+    cases: int = 0
+    duplicates: int = 0
+    lost: int = 0
+    wrongly_accepted: int = 0
+    wrongly_not_sent: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(*map(sum, zip(astuple(self), astuple(other), strict=True)))
+
+    @property
+    def broken(self) -> int:
+        """How often the promise was broken."""
+        return self.duplicates + self.lost + self.wrongly_accepted + self.wrongly_not_sent
+
+
+def worst(looks: Iterable[Figures]) -> Figures:
+    """Give the figures of one case that was judged several times: of each figure the highest."""
+    return Figures(*map(max, zip(*map(astuple, looks), strict=True)))
+
+
+def read_witness(path: Path, start: int = 0) -> Counter[Sent]:
+    """Count how often each person was sent each text.
+
+    :param start: byte to begin at, which is the first of a line.
+    """
+    with path.open("rb") as lines:
+        lines.seek(start)
+        entries = [json.loads(line) for line in lines]
+    return Counter((entry["destination"], entry["content"]) for entry in entries)
+
+
+def read_ledger(engine: Engine, campaign: str) -> dict[bytes, str]:
+    """Give the state of the request that holds each of a campaign's messages; one that is free is missing.
+
+    :param engine: of the ledger's database; only read, and not by the product's own code.
+    """
+    with engine.connect() as connection:
+        return {bytes(key): state for key, state in connection.execute(_STATES, {"name": campaign})}
+
+
+def judge(
+    witness: Mapping[Sent, int],
+    ledger: Mapping[bytes, str],
+    expected: Mapping[bytes, Sent],
+    *,
+    resumed: bool = True,
+    summary: Mapping[str, int] | None = None,
+    left_out: Collection[str] = (),
+) -> Figures:
+    """Judge one case.
+
+    :param witness: as :func:`read_witness` gives it; people who are not expected are passed over.
+    :param ledger: as :func:`read_ledger` gives it.
+    :param expected: every message of the table by its key, once.
+    :param resumed: whether the last try had no faults and the deadlines of all before it had passed. Then no claim is
+        open any more, nobody is left over, and the case is counted; else it is judged in its middle.
+    :param summary: ``rows`` and the seven counts of the last try; None where it left none.
+    :param left_out: people whom the service leaves out of requests that it accepts.
+    """
+    people = {destination for destination, _ in expected.values()}
+    mine = {sent: count for sent, count in witness.items() if sent[0] in people}
+    wrong: Counter[str] = Counter(
+        duplicates=sum(mine.values()) - len(mine),
+        # A text that nobody wrote, a claim of a message that is not in the table.
+        lost=len(mine.keys() - set(expected.values())) + len(ledger.keys() - expected.keys()),
+    )
+    for key, sent in expected.items():
+        if sent[0] in left_out and ledger.get(key) == ACCEPTED:
+            continue
+        if fault := _fault(ledger.get(key, NOT_SENT), witnessed=sent in mine, resumed=resumed):
+            wrong[fault] += 1
+    if summary is not None:
+        wrong.update(_faults_of(summary, len(mine), len(expected), len(people & set(left_out)), resumed=resumed))
+    unknown = sum(state == UNKNOWN for state in ledger.values())
+    return Figures(cases=int(resumed), unknown=unknown if resumed else 0, **wrong)
+
+
+def _fault(state: str, *, witnessed: bool, resumed: bool) -> str | None:
+    """Say what is wrong with one message, as the name of a figure."""
+    if state == NOT_SENT and witnessed:
+        return "wrongly_not_sent"
+    if state == ACCEPTED and not witnessed:
+        return "wrongly_accepted"
+    if state in (NOT_SENT, CLAIMED):
+        return "lost" if resumed else None
+    return None if state in (ACCEPTED, UNKNOWN) else "lost"
+
+
+def _faults_of(
+    summary: Mapping[str, int], witnessed: int, people: int, left_out: int, *, resumed: bool
+) -> dict[str, int]:
+    """Say what is wrong with a summary, as figures.
+
+    :param witnessed: people whom the witness holds, of ``people`` in the table, of whom some are ``left_out``.
+    """
+    counts = [summary[name] for name in COUNTS]
+    called_sent = summary["accepted"] + summary["already_sent"]
+    return {
+        "lost": abs(summary["rows"] - sum(counts)) + sum(-count for count in counts if count < 0),
+        "wrongly_accepted": max(0, called_sent - witnessed - left_out),
+        "wrongly_not_sent": max(0, summary["not_sent"] - (people - witnessed)) if resumed else 0,
+    }

@@ -1,0 +1,66 @@
+"""A process that makes one try of a campaign, and at a named point kills or stops itself.
+
+It imports what sends and nothing of Airflow: ``python -m support.faults.victim SPECIFICATION``.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.engine import make_url
+
+from support.faults.points import struck
+from support.faults.tries import Campaign, Ledgers, attempt
+
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Mapping
+
+
+def start(campaign: Campaign, point: str, nth: int, with_signal: signal.Signals, clock: Path) -> subprocess.Popen[str]:
+    """Start a victim; it prints its summary, should it come to that.
+
+    :param with_signal: that it sends itself at the point: SIGKILL or SIGSTOP.
+    :param clock: file with the seconds that its clock is ahead.
+    """
+    specification = {
+        "campaign": [campaign.base_url, campaign.name, campaign.start, campaign.count, campaign.chunk_size],
+        "ledger": campaign.ledgers.url.render_as_string(hide_password=False),
+        "point": point,
+        "nth": nth,
+        "signal": int(with_signal),
+        "clock": str(clock),
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "support.faults.victim", json.dumps(specification)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def main(specification: Mapping[str, Any]) -> None:
+    """Make the try, and print the summary."""
+    logging.getLogger("airflow_provider_sms").setLevel(logging.CRITICAL)
+    ledgers = Ledgers(make_url(specification["ledger"]))
+    clock = Path(specification["clock"])
+    with struck(
+        specification["point"], specification["nth"], lambda: os.kill(os.getpid(), specification["signal"])
+    ) as turn:
+        ended = attempt(
+            Campaign(ledgers, *specification["campaign"]),
+            ahead=lambda: float(clock.read_text()),
+            timeout=60.0,
+            busy_seconds=2.0,
+        )
+    sys.stdout.write(json.dumps({"struck": turn.struck, "summary": ended.summary}))
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

@@ -10,7 +10,7 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, Holder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.tally import Tally
@@ -199,13 +199,16 @@ class Backlog:
         self._tally.unknown += len(self._held)
         self._held.clear()
 
-    def _drop_free(self) -> None:
-        """Count what is free as not sent; what was to be taken over stays unknown."""
-        for key in self._free:
-            if key in self._take_over:
+    def count_unsent(self, messages: Iterable[Outgoing], take_over: Mapping[bytes, int]) -> None:
+        """Count messages that do not go out; what was to be taken over from an unknown request is its again."""
+        for outgoing in messages:
+            if outgoing.key in take_over:
                 self._tally.unknown += 1
-                self._tally.unknown_requests.add(self._take_over[key])
+                self._tally.unknown_requests.add(take_over[outgoing.key])
             else:
                 self._tally.not_sent += 1
+
+    def _drop_free(self) -> None:
+        self.count_unsent(self._free.values(), self._take_over)
         self._free.clear()
         self._take_over.clear()

@@ -190,17 +190,10 @@ def adopt(store: Store, task: Claimant) -> None:
     :raises InputError: the ledger knows the task instance already.
     :raises LedgerError: when it was not committed.
     """
-    its = (
-        claimant.c.dag_id == task.dag_id,
-        claimant.c.task_id == task.task_id,
-        claimant.c.run_id == task.run_id,
-        claimant.c.map_index == task.map_index,
-    )
     with store.write(_ADOPTION_LOCK) as connection:
-        if connection.execute(select(claimant.c.id).where(*its).limit(1)).scalar() is not None:
+        if connection.execute(select(claimant.c.id).where(of_task(task)).limit(1)).scalar() is not None:
             raise InputError(
                 f"The ledger knows task {task.task_id} of DAG {task.dag_id} in run {task.run_id} already: there is "
                 "nothing to adopt"
             )
-        fields = {name: getattr(task, name) for name in task.__slots__}
-        connection.execute(insert(claimant).values({**fields, "started_at": store.clock()}))
+        connection.execute(insert(claimant).values({**task.columns(), "started_at": store.clock()}))

@@ -16,6 +16,7 @@ from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceEr
 from airflow_provider_sms.sending.backlog import Backlog, Outgoing
 from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.flights import Batch, Flight
+from airflow_provider_sms.sending.flush import flush
 from airflow_provider_sms.sending.outcomes import accepted, failed, surely_not_sent
 from airflow_provider_sms.sending.pacing import Pacer
 from airflow_provider_sms.sending.posters import Posters
@@ -35,8 +36,6 @@ MARGIN_SECONDS = 10.0
 """What a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
 POLL_SECONDS = 0.2
 """How often the stop signal, and the claims of other live processes, are looked at."""
-FLUSH_WAITS = (0.2, 1.0, 3.0, 10.0, 30.0)
-"""Seconds between attempts to record outcomes when the ledger fails."""
 STOP_SECONDS = 2.0
 """How long, once told to stop, rows that were not reached are looked up for the counts."""
 
@@ -121,8 +120,6 @@ class Sender:
         self.error = self.error or error
         self._ledger_failed = self._ledger_failed or isinstance(error, LedgerError)
 
-    # Results of posts
-
     def _collect(self, backlog: Backlog) -> None:
         """Wait until there is something to do, and take in every post that has ended."""
         try:
@@ -201,8 +198,6 @@ class Sender:
                 self.tally.unknown += 1
                 self.tally.unknown_requests.add(flight.request_id)
 
-    # Claims
-
     def _free_slots(self) -> int:
         return self._options.concurrency - self._flying - len(self._waiting)
 
@@ -274,8 +269,6 @@ class Sender:
             result = error
         self._landed.put((flight, result))
 
-    # The end
-
     def _flush(self) -> None:
         """Record what is known and not yet recorded, within a bound; else the log holds it."""
         # What was posted and has no outcome was met by an error of this code: it is unknown, and never given back.
@@ -285,28 +278,13 @@ class Sender:
             self.tally.unknown_requests.add(request_id)
         if not (self._outcomes or self._ledger_failed):
             return
-        for wait in (*FLUSH_WAITS, None):
-            try:
-                self._ledger.finish(self._outcomes)
-            except LedgerError as error:
-                self._fail(error)
-                if wait is not None:
-                    self._sleep(wait)
-            else:
-                self._outcomes = []
-                return
-        for outcome in self._outcomes:
-            log.error(
-                "Not recorded in the ledger: request %d is %s, event id %s",
-                outcome.request_id,
-                outcome.state,
-                outcome.event_id,
-            )
+        if (error := flush(self._ledger, self._outcomes, self._sleep)) is not None:
+            self._fail(error)
 
     def _count_the_rest(self, backlog: Backlog) -> None:
         """After an error of the service, look up what was not reached, so that the counts say what became of it."""
         for batch in self._waiting:
-            self._count_unsent(batch)
+            backlog.count_unsent(batch.messages, batch.take_over)
         until = self._monotonic() + STOP_SECONDS
 
         def may_look() -> bool:
@@ -317,12 +295,3 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # the counts are then of what was read
             self._fail(error)
         backlog.drop()
-
-    def _count_unsent(self, batch: Batch) -> None:
-        """Count messages that did not go out; those of an unknown request are its again."""
-        for outgoing in batch.messages:
-            if outgoing.key in batch.take_over:
-                self.tally.unknown += 1
-                self.tally.unknown_requests.add(batch.take_over[outgoing.key])
-            else:
-                self.tally.not_sent += 1

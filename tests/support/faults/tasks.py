@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from airflow_provider_sms.sending import sender
+from airflow_provider_sms.sending import flush
 from airflow_provider_sms.sending.backoff import Backoff
 from support.faults.arena import Arena
 from support.faults.saboteur import MANNERS
@@ -59,7 +59,7 @@ def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
         environment = {**own, **os.environ, **ledger}
         with (
             patch.dict(os.environ, {**environment, "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service)}),
-            patch.object(sender, "FLUSH_WAITS", (0.0, 0.0, 0.0)),
+            patch.object(flush, "FLUSH_WAITS", (0.0, 0.0, 0.0)),
             patch.object(Backoff, "wait", lambda _, attempt, _retry_after=None: None if attempt >= 4 else 0.001),
         ):
             yield

@@ -1,10 +1,12 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test clean
+.PHONY: help env demo test faults faults-quick clean
 
 help:
 	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test    run everything that CI runs"
+	@echo "make faults  break every step of a send on purpose, the package itself, and others who send, and say what came of it"
+	@echo "make faults-quick   a part of that"
 	@echo "make env     only make .venv, with all that these need"
 	@echo "make clean   remove .venv and all that was made here"
 
@@ -21,6 +23,20 @@ demo: env
 
 test: env
 	@./.ci/test
+
+FAULTS := PYTHONPATH=tests:. .venv/bin/python -m support.faults
+
+# Each of the three runs, whatever became of the one before it.
+faults: env
+	@failed=0; \
+	$(FAULTS) || failed=1; \
+	$(FAULTS).mutants || failed=1; \
+	$(FAULTS).peers || failed=1; \
+	exit $$failed
+
+# Without the real Airflow, which takes longest.
+faults-quick: env
+	@$(FAULTS) --quick --only steps,tasks,kills,network,schedules,sigkills,pairs
 
 clean:
 	rm -rf .venv .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

@@ -66,6 +66,7 @@ def list_unknown(args: Namespace) -> None:
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = unknown_requests(store, args.campaign)
+    narrow = args.output == "table"  # which a terminal has to hold
     show(
         [
             {
@@ -73,7 +74,7 @@ def list_unknown(args: Namespace) -> None:
                 "campaign": row.campaign,
                 "messages": row.messages,
                 "claimed_at": utc(row.claimed_at),
-                **_made_by(row),
+                **({} if narrow else _made_by(row)),
                 "why": row.reason or "",
             }
             for row in found

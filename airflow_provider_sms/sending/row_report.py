@@ -75,13 +75,15 @@ def write_row_report(
         some of the rows, which looks like one of all: see :func:`whole_file`.
     :param seen: the rows that were looked up, from the try's tally.
     :param ledger: of the try; None where it cannot be read: what became of valid rows is then ``unknown``.
-    :param ended: why sending ended early, the reason of rows that are ``not_sent``; None where it did not.
+    :param ended: why sending ended early, the reason of rows that are ``not_sent``, and without a ledger of those that
+        are ``unknown``; None where it did not.
     :param nothing_sent: the try ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
     :returns: rows by status.
     :raises SourceError: the source cannot be read any more.
     """
     unclaimed = Fate(NOT_SENT, short(ended))
-    rows = _Rows(seen, ledger, unclaimed, unclaimed if nothing_sent else _LOST)
+    untold = unclaimed if nothing_sent else Fate(UNKNOWN, short(ended) or NO_LEDGER)
+    rows = _Rows(seen, ledger, unclaimed, untold)
     waiting: list[pa.RecordBatch] = []
     first = held_back = 0
     with ParquetWriter(file, SCHEMA) as writer:
@@ -105,7 +107,8 @@ def whole_file(path: Path | Any) -> Iterator[IO[bytes]]:
         in the end, since closing a file of an object store publishes it, however little was written.
     :raises OSError: its folder does not exist, or cannot be written to.
     """
-    with _renamed(path) if isinstance(path, Path) else _copied(path) as file:
+    # A path of an object store has a file system; in older versions of Airflow it is a Path as well.
+    with _copied(path) if hasattr(path, "fs") else _renamed(Path(path)) as file:
         yield file
 
 

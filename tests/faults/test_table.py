@@ -41,3 +41,16 @@ def test_an_unknown_part_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["--only", "step"])
     assert "known: steps" in capsys.readouterr().err
+
+
+def test_a_part_that_does_not_end_fails_the_command(monkeypatch, capsys):
+    """An error in one part is shown, the others are run, and the status says so."""
+
+    def broken(ledgers, quick):
+        raise RuntimeError("no more threads")
+
+    monkeypatch.setitem(PARTS, "steps", broken)
+    monkeypatch.setitem(PARTS, "kills", a_part(Figures(cases=222)))
+    assert main(["--only", "steps,kills", "--stores", "sqlite"]) == 1
+    shown = capsys.readouterr()
+    assert ("did not end" in shown.out, "222" in shown.out, "no more threads" in shown.err) == (True, True, True)

@@ -6,6 +6,7 @@ import argparse
 import logging
 import sys
 import time
+import traceback
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -40,19 +41,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run parts on stores, print the table, and say by the exit status whether the promise held: 0, else 1."""
     asked = _parser().parse_args(arguments)
     table = Table("part", "store", *COLUMNS, title="What was broken on purpose, and what came of it")
-    total = Figures()
+    total, without_end = Figures(), 0
     for store in asked.stores:
         for part in asked.only:
             began = time.monotonic()
-            with a_ledger(store) as ledgers, _quiet():
-                figures = PARTS[part](ledgers, asked.quick)
+            try:
+                with a_ledger(store) as ledgers, _quiet():
+                    figures = PARTS[part](ledgers, asked.quick)
+            except Exception:  # noqa: BLE001  # the other parts are to be seen all the same
+                without_end += 1
+                traceback.print_exc()
+                table.add_row(part, store, "did not end")
+                continue
             sys.stderr.write(f"{part} on {store}: {figures}\n")
             total += figures
             table.add_row(part, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
     table.add_section()
     table.add_row("all", "", *_cells(total), "")
     Console(width=None if sys.stdout.isatty() else 120).print(table)
-    return int(total.broken > 0)
+    return int(total.broken + without_end > 0)
 
 
 @contextmanager

@@ -68,6 +68,12 @@ def test_a_recipient_may_have_two_messages(enter):
     look(enter(2), [*people(5), *changed(5)])
 
 
+def test_a_second_message_is_no_changed_text_while_others_are_gone(enter):
+    """Somebody left the table, and somebody else, whose claimed message is still there, has a second one."""
+    send(enter(1), people(5))
+    look(enter(2), [*people(4), *changed(1)])
+
+
 def test_rows_that_are_gone_are_no_changed_texts(enter):
     """Whoever left the table gets no other text; the others go on."""
     send(enter(1), people(5))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException
 
-from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 from airflow_provider_sms.operators.campaign import responses_of
 from airflow_provider_sms.operators.entry import entered
 from airflow_provider_sms.operators.failures import describe
+from airflow_provider_sms.operators.report_path import refuse_report_in_source, report_path
 from airflow_provider_sms.operators.rows import located
 from airflow_provider_sms.sending.decisions import to_resend
 from airflow_provider_sms.sending.options import SendingOptions
@@ -62,15 +61,13 @@ class BulkTry:
         """Check every row, send, and give the summary; it is pushed when this raises, too."""
         task = self._task
         try:
-            task.check_arguments()
-            self._tally.max_event_ids = task.max_xcom_responses
-            self._report_path = None if task.report is None else report_path(task.report)
             if task.dry_run_only:
+                self._read_arguments()
                 self._check(None)
                 self._write_report(None, "a dry run sends nothing", nothing_sent=True)
                 task.log.info("Nothing is sent in a dry run: %d messages are ready", self._valid)
             else:
-                self._enter_and_send(task.get_settings())
+                self._enter_and_send()
         except Exception:
             task.push(self._context, "return_value", self._summary())
             raise
@@ -81,16 +78,29 @@ class BulkTry:
             )
         return self._summary()
 
-    def _enter_and_send(self, settings: ClientSettings) -> None:
+    def _read_arguments(self) -> None:
+        task = self._task
+        task.check_arguments()
+        self._tally.max_event_ids = task.max_xcom_responses
+        if task.report is not None:
+            self._report_path = report_path(task.report)
+            refuse_report_in_source(self._report_path, task.source)
+
+    def _enter_and_send(self) -> None:
         with ExitStack() as stack:
-            resumed = self._event is not None
             try:
-                entry = stack.enter_context(entered(self._context, self._task.ledger_conn_id, resumed=resumed))
-            except SmsError as error:
+                # Before anything else can fail: the next try looks for the trace of this one.
+                entry = stack.enter_context(
+                    entered(self._context, self._task.ledger_conn_id, resumed=self._event is not None)
+                )
+            except SmsError:
                 # For the counts; and what is wrong with the table is to be mended first.
+                self._read_arguments()
+                self._report_path = None  # without a ledger there is nothing true to report
                 self._check(None)
-                self._write_report(None, str(error))
                 raise
+            self._read_arguments()
+            settings = self._task.get_settings()
             if self._event is not None:
                 self._task.take_answer(entry, self._event)
             self._check(entry)
@@ -141,11 +151,10 @@ class BulkTry:
                 concurrency=task.concurrency,
                 max_requests_per_second=task.max_requests_per_second,
                 resend_unknown=task.on_unknown == "resend",
-                resend_requests=to_resend(entry.store, task.campaign_name(self._context)),
+                resend_requests=to_resend(entry.store, task.campaign_name(self._context), entry.who),
             ),
             kind="bulk",
             tally=self._tally,
-            text_may_change=task.key_columns is not None,
             finish=self._finish,
         )
 
@@ -196,7 +205,8 @@ class BulkTry:
 
     def _summary(self) -> dict[str, Any]:
         campaign = self._task.campaign_name(self._context)
-        summary = continued(self._before, summarise(campaign, self._table.rows, self._table.invalid, self._tally))
+        now = summarise(campaign, self._table.rows, self._table.invalid, self._tally)
+        summary = continued(self._before, now, self._tally.max_event_ids)
         return {**summary, "report": self._report or summary["report"]}
 
     def _summary_so_far(self) -> dict[str, Any] | None:
@@ -204,20 +214,3 @@ class BulkTry:
         ti = self._context["ti"]
         found = ti.xcom_pull(task_ids=self._task.task_id, key="return_value", map_indexes=ti.map_index)
         return found if isinstance(found, dict) else None
-
-
-def report_path(report: str) -> Any:
-    """Give where a report is to be written: a local path, whose folder is made, or one of an object store.
-
-    :raises InputError: there is no file system for the URI, or the folder cannot be made or written to.
-    """
-    if "://" in report:
-        return located(report, "report")
-    path = Path(report).absolute()
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"report: the folder {path.parent} cannot be made: {error.strerror}") from error
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"report: {path} cannot be written; it must be a file in a folder that this task may write to")
-    return path

@@ -131,7 +131,6 @@ class CampaignOperator(BaseOperator):
         options: SendingOptions,
         kind: str,
         tally: Tally,
-        text_may_change: bool,
         finish: Callable[[CampaignLedger, Exception | None], None],
     ) -> None:
         """Send, and raise unless every message was accepted now or before.
@@ -142,7 +141,6 @@ class CampaignOperator(BaseOperator):
         :param total: messages in all.
         :param kind: ``bulk`` or ``group``.
         :param tally: counts what becomes of them.
-        :param text_may_change: whether a message stays the same one when its text changes.
         :param finish: called with the ledger, and what ended the sending early, when it has ended, however it did,
             before anything is raised.
         :raises AirflowFailException: where a retry could not help.
@@ -159,10 +157,6 @@ class CampaignOperator(BaseOperator):
         self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
         progress = Progress(total, time.monotonic)
 
-        def guard() -> None:
-            if not text_may_change:
-                refuse_changed_texts(blocks, ledger.earlier(), stop)
-
         def heartbeat() -> None:
             if line := progress.line(tally.settled):
                 self.log.info("%s", line)
@@ -178,7 +172,9 @@ class CampaignOperator(BaseOperator):
             )
             try:
                 shielded = run_shielded(
-                    lambda: sender.run(blocks(), guard=guard), on_interrupt=stop.set, heartbeat=heartbeat
+                    lambda: sender.run(blocks(), guard=lambda: refuse_changed_texts(blocks, ledger.earlier(), stop)),
+                    on_interrupt=stop.set,
+                    heartbeat=heartbeat,
                 )
             except BaseException:
                 # Whatever ended the wait, a sender that still runs must not go on claiming.
@@ -204,13 +200,17 @@ class CampaignOperator(BaseOperator):
         from airflow_provider_sms.operators.question import wait_for_answer
         from airflow_provider_sms.sending.decisions import ask
 
-        asked = ask(entry.store, entry.who, entry.claimant_id, tally.unknown_requests)
+        try:
+            asked = ask(entry.store, campaign, entry.who, entry.claimant_id, tally.unknown_requests)
+        except InputError as error:
+            failed = failure(campaign, tally, None, stopped=False, resend_unknown=False)
+            raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from error
         if not asked:
             raise AirflowException("What was unknown has an outcome since: the next try finds it")
         self.log.warning(
             "%d messages may have been sent: waiting for a person, in Airflow's required actions", tally.unknown
         )
-        wait_for_answer(self, context, campaign, asked)
+        wait_for_answer(self, context, campaign, tally.unknown, asked)
 
     def take_answer(self, entry: Entry, event: Mapping[str, Any]) -> None:
         """Do what a person said about the requests that they were asked about, and record who it was.

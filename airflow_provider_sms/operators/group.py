@@ -68,9 +68,6 @@ class GroupSmsOperator(CampaignOperator):
 
         answers: list[dict[str, Any]] = []
         tally = Tally()
-        self.check_arguments()
-        groups = self._group_names()
-        key = group_key(self.message, groups)
 
         def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
             return client.send_group(self.message, groups, send_options=self.send_options)
@@ -81,8 +78,11 @@ class GroupSmsOperator(CampaignOperator):
                 answers.append(for_xcom(body))
                 self.push(context, "responses", answers)
 
-        settings = self.get_settings()
         with entered(context, self.ledger_conn_id, resumed=event is not None) as entry:
+            self.check_arguments()
+            groups = self._group_names()
+            key = group_key(self.message, groups)
+            settings = self.get_settings()
             if event is not None:
                 self.take_answer(entry, event)
             self.deliver(
@@ -96,11 +96,10 @@ class GroupSmsOperator(CampaignOperator):
                     chunk_size=1,
                     concurrency=1,
                     resend_unknown=self.on_unknown == "resend",
-                    resend_requests=to_resend(entry.store, self.campaign_name(context)),
+                    resend_requests=to_resend(entry.store, self.campaign_name(context), entry.who),
                 ),
                 kind="group",
                 tally=tally,
-                text_may_change=False,
                 finish=finish,
             )
         if tally.already_sent:

@@ -45,17 +45,24 @@ def require_asking() -> None:
         ) from error
 
 
-def wait_for_answer(task: BaseOperator, context: Context, campaign: str, asked: Sequence[Question]) -> NoReturn:
+def wait_for_answer(
+    task: BaseOperator, context: Context, campaign: str, unknown: int, asked: Sequence[Question]
+) -> NoReturn:
     """Ask, and give up the slot until somebody answers; Airflow goes on with ``execute_complete`` then.
 
-    :param asked: at least one unknown request.
+    :param unknown: messages of the task that may have been sent.
+    :param asked: the requests that they are in, at least one.
     """
     from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
     ti_id: Any = context["ti"].id
     options = list(OPTIONS)
     upsert_hitl_detail(
-        ti_id=ti_id, options=options, subject=_subject(campaign, asked), body=_body(campaign, asked), params={}
+        ti_id=ti_id,
+        options=options,
+        subject=_subject(campaign, unknown),
+        body=_body(campaign, unknown, asked),
+        params={},
     )
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput
@@ -81,18 +88,17 @@ def read_answer(event: Mapping[str, Any]) -> Answer:
     return Answer(OPTIONS[chosen[0]], str(user.get("name") or user.get("id") or "somebody in Airflow"))
 
 
-def _subject(campaign: str, asked: Sequence[Question]) -> str:
-    return f"Campaign {campaign}: {_count(asked)} may have been sent"
+def _subject(campaign: str, unknown: int) -> str:
+    return f"Campaign {campaign}: {_count(unknown)} may have been sent"
 
 
-def _count(asked: Sequence[Question]) -> str:
-    messages = sum(question.messages for question in asked)
+def _count(messages: int) -> str:
     return "1 message" if messages == 1 else f"{messages} messages"
 
 
-def _body(campaign: str, asked: Sequence[Question]) -> str:
+def _body(campaign: str, unknown: int, asked: Sequence[Question]) -> str:
     lines = [
-        f"The service's answer was lost, so {_count(asked)} of campaign `{campaign}` were texted, or were not.",
+        f"The service's answer was lost, so {_count(unknown)} of campaign `{campaign}` were texted, or were not.",
         "Everything else is done. The service's own list of what it sent can tell.",
         "",
         "| Request | Messages | Sent at (UTC) | Why it is unknown |",

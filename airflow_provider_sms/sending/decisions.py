@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
@@ -53,6 +53,8 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
     :raises InputError: there is no such request, or it is not unknown.
     :raises LedgerError: when it was not committed.
     """
+    if not 0 < request_id < 2**63:
+        raise InputError(f"The ledger has no request {request_id}")
     with store.read() as connection:
         name: str | None = connection.execute(
             select(campaign.c.name).select_from(request.join(campaign)).where(request.c.id == request_id)
@@ -80,17 +82,30 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
     return held
 
 
-def ask(store: Store, who: Claimant, claimant_id: int, request_ids: Collection[int]) -> list[Question]:
+def ask(
+    store: Store, campaign_name: str, who: Claimant, claimant_id: int, request_ids: Collection[int]
+) -> list[Question]:
     """Note what a person is asked about, in place of what an earlier try of the task instance asked.
 
+    Airflow shows the first question of a task instance for ever, whatever it asks later. So a later one may be about
+    the same requests, or some of them, and about no other ones.
+
     :param claimant_id: of this try.
-    :param request_ids: unknown requests.
+    :param request_ids: that nobody has recorded an outcome of, and whose deadline has passed; at least one.
     :returns: those of them that are unknown still, in order.
+    :raises InputError: another question was asked before; says what to do.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(_DECISION_LOCK) as connection:
-        tries = select(claimant.c.id).where(of_task(who))
-        connection.execute(delete(decision).where(decision.c.decision.is_(None), decision.c.asked_by.in_(tries)))
+    its = decision.c.asked_by.in_(select(claimant.c.id).where(of_task(who)))
+    with store.write(campaign_lock(campaign_name)) as connection:
+        lapse(connection, request.c.id.in_(request_ids), store.clock())
+        shown = set(connection.execute(select(decision.c.request_id).where(its)).scalars())
+        if shown and not shown.issuperset(request_ids):
+            raise InputError(
+                "A person was asked about other requests before, and Airflow would show that question again. "
+                "Close these with airflow sms ledger resolve, then clear the task"
+            )
+        connection.execute(delete(decision).where(decision.c.decision.is_(None), its))
         connection.execute(
             insert(decision), [{"request_id": each, "asked_by": claimant_id} for each in sorted(request_ids)]
         )
@@ -129,28 +144,34 @@ def answer(store: Store, who: Claimant, said: str, by: str) -> int:
             resolve(store, request_id, ACCEPTED, by)
     with store.write(_DECISION_LOCK) as connection:
         tries = select(claimant.c.id).where(of_task(who))
-        its = decision.c.decision.is_(None) & decision.c.asked_by.in_(tries)
-        if said == ACCEPTED:
-            connection.execute(delete(decision).where(its))
-        else:
+        still_open = and_(decision.c.decision.is_(None), decision.c.asked_by.in_(tries))
+        if said != ACCEPTED:  # which notes its own decisions
             connection.execute(
-                update(decision).where(its).values(decision=said, decided_by=by, decided_at=store.clock())
+                update(decision)
+                .where(still_open, decision.c.request_id.in_(asked))
+                .values(decision=said, decided_by=by, decided_at=store.clock())
             )
+        connection.execute(delete(decision).where(still_open))
     return len(asked)
 
 
-def to_resend(store: Store, campaign_name: str) -> frozenset[int]:
-    """Give the requests of a campaign whose messages a person wants to be posted again.
+def to_resend(store: Store, campaign_name: str, who: Claimant) -> frozenset[int]:
+    """Give the requests of a campaign whose messages this task instance is to post again, because a person said so.
+
+    The latest decision about a request counts, whoever asked for it.
 
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
-        select(decision.c.request_id)
+        select(decision.c.request_id, decision.c.decision, decision.c.asked_by)
         .select_from(decision.join(request, request.c.id == decision.c.request_id).join(campaign))
-        .where(campaign.c.name == campaign_name, decision.c.decision == RESEND)
+        .where(campaign.c.name == campaign_name, decision.c.decision.is_not(None))
+        .order_by(decision.c.decided_at, decision.c.id)
     )
     with store.read() as connection:
-        return frozenset(connection.execute(query).scalars())
+        tries = set(connection.execute(select(claimant.c.id).where(of_task(who))).scalars())
+        latest = {request_id: (said, by) for request_id, said, by in connection.execute(query)}
+    return frozenset(request_id for request_id, (said, by) in latest.items() if said == RESEND and by in tries)
 
 
 def _not_unknown(connection: Connection, request_id: int) -> str:

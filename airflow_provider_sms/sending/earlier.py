@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
-    from sqlalchemy.sql import FromClause
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.sending.backlog import Outgoing
@@ -65,6 +64,8 @@ def register(store: Store, who: Claimant, clock: Callable[[], float] | None = No
 class EarlierClaims:
     """The messages of a campaign that earlier tries of this task instance hold.
 
+    What an earlier try that still lives claims from now on is none of them.
+
     :param campaign_id: in the ledger.
     :param claimant_id: this try's, which is none of the earlier ones.
     """
@@ -75,38 +76,40 @@ class EarlierClaims:
         with store.read() as connection:
             tries = connection.execute(select(claimant.c.id).where(of_task(who), claimant.c.id != claimant_id))
             self._tries = tuple(tries.scalars())
+            self._last = connection.execute(select(func.max(request.c.id))).scalar() or 0
 
     def count(self) -> int:
         """Count them."""
+        if not self._tries:
+            return 0
         with self._store.read() as connection:
-            return int(
-                connection.execute(select(func.count()).select_from(self._join()).where(self._held)).scalar_one()
-            )
+            query = select(func.count()).select_from(message).where(self._held)
+            return int(connection.execute(query).scalar_one())
 
     def among(self, keys: Sequence[bytes]) -> tuple[list[bytes], set[bytes]]:
         """Say which of the keys they hold, and which of the keys anybody holds."""
         with self._store.read() as connection:
             held = list(self._store.holders(connection, self._campaign_id, keys))
-        return [key for key, *_, claimant_id in held if claimant_id in self._tries], {key for key, *_ in held}
+        theirs = [key for key, request_id, *_, by in held if by in self._tries and request_id <= self._last]
+        return theirs, {key for key, *_ in held}
 
     def blocks(self) -> Iterator[tuple[list[bytes], list[int]]]:
         """Give their keys and destinations, a block at a time."""
-        query = select(message.c.message_key, message.c.destination).select_from(self._join()).where(self._held)
+        query = select(message.c.message_key, message.c.destination).where(self._held)
         with self._store.read() as connection:
             rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)
             for block in rows.partitions(_ROWS_AT_ONCE):
                 yield [bytes(key) for key, _ in block], [_GROUP if number is None else number for _, number in block]
 
-    def _join(self) -> FromClause:
-        return message.join(request, request.c.id == message.c.request_id)
-
     @property
     def _held(self) -> ColumnElement[bool]:
-        return and_(
-            message.c.campaign_id == self._campaign_id,
+        # By their requests: the campaign may hold many times as many messages of other tasks.
+        theirs = select(request.c.id).where(
             request.c.campaign_id == self._campaign_id,
             request.c.claimant_id.in_(self._tries),
+            request.c.id <= self._last,
         )
+        return message.c.request_id.in_(theirs)
 
 
 def refuse_changed_texts(
@@ -127,23 +130,27 @@ def refuse_changed_texts(
     count = earlier.count()
     if not count:
         return
-    found = [np.empty(0, np.uint64)]
-    for block in blocks():
-        if stop.is_set():
-            raise StoppedError("Told to stop before anything was sent")
-        found.append(_digests(earlier.among([outgoing.key for outgoing in block])[0]))
-    present = np.unique(np.concatenate(found))
+    found = [_digests(earlier.among([m.key for m in block])[0]) for block in _until_stopped(blocks(), stop)]
+    present = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
     if len(present) == count:
         return
     gone = _destinations_not_among(present, earlier)
-    changed = sum(_count_changed(block, gone, earlier) for block in blocks())
+    changed = sum(_count_changed(block, gone, earlier) for block in _until_stopped(blocks(), stop))
     if changed:
         raise InputError(
-            f"{changed} messages to numbers that an earlier try of this task claimed have another text now, so people "
-            "could be texted twice. Nothing was sent by this try. Is there a now() or the like in the message, or did "
-            "a column change? Say in key_columns what identifies a message beside its number, or give a new campaign "
-            "where a second text is meant"
+            f"{changed} messages to recipients that an earlier try of this task claimed have another text or other key "
+            "columns now, so people could be texted twice. Nothing was sent by this try. Is there a now() or the like "
+            "in the message, or did a column change? To go on, give it back the text that it had. For the next run, "
+            "say in key_columns what identifies a message beside its number. Where a second text is meant, give a new "
+            "campaign"
         )
+
+
+def _until_stopped(blocks: Iterable[Sequence[Outgoing]], stop: StopSignal) -> Iterator[Sequence[Outgoing]]:
+    for block in blocks:
+        if stop.is_set():
+            raise StoppedError("Told to stop before anything was sent")
+        yield block
 
 
 def _digests(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:

@@ -47,30 +47,41 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
     }
 
 
-def continued(before: dict[str, Any] | None, after: dict[str, Any]) -> dict[str, Any]:
+def continued(before: dict[str, Any] | None, after: dict[str, Any], max_event_ids: int) -> dict[str, Any]:
     """Give the summary of a try that waited for a person in between.
+
+    What the first part knew stays; only what was unknown to it can have become something else since.
 
     :param before: that of its first part; None where there is none.
     :param after: that of the part since, which met again everything that the first one had sent.
+    :param max_event_ids: above that many requests there are none.
     """
-    if before is None or (before["campaign"], before["rows"]) != (after["campaign"], after["rows"]):
-        return after if before is None or after["rows"] else before
-    summary = {
-        **after,
-        "not_sent": before["not_sent"] + after["not_sent"],
-        "duplicate": before["duplicate"],
-        "already_sent": before["already_sent"],
-        **{name: before[name] + after[name] for name in ("requests", "parts", "cost")},
-        "event_ids": before["event_ids"] + after["event_ids"],
+    if before is None:
+        return after
+    if not (after["rows"] == before["rows"] and after["invalid"] == before["invalid"]):
+        return before  # it ended before it came to send, or the table is another one
+    if after["not_sent"] and not (after["requests"] or after["already_sent"]):
+        return before  # nothing was looked up
+    unknown = min(after["unknown"], before["unknown"])
+    not_sent = min(after["not_sent"], before["unknown"] - unknown)
+    requests = before["requests"] + after["requests"]
+    balance = before["remaining_balance"] if after["remaining_balance"] is None else after["remaining_balance"]
+    return {
+        **before,
+        "accepted": before["accepted"] + before["unknown"] - unknown - not_sent,
+        "unknown": unknown,
+        "not_sent": before["not_sent"] + not_sent,
+        "requests": requests,
+        "parts": before["parts"] + after["parts"],
+        "cost": before["cost"] + after["cost"],
+        "remaining_balance": balance,
+        "event_ids": [] if requests > max_event_ids else before["event_ids"] + after["event_ids"],
         "cost_breakdown": _added(before["cost_breakdown"], after["cost_breakdown"]),
         "error_report": {
-            name: before["error_report"].get(name, 0) + count for name, count in after["error_report"].items()
+            name: before["error_report"].get(name, 0) + after["error_report"].get(name, 0)
+            for name in {**before["error_report"], **after["error_report"]}
         },
     }
-    if after["remaining_balance"] is None:
-        summary["remaining_balance"] = before["remaining_balance"]
-    summary["accepted"] = summary["rows"] - sum(summary[name] for name in COUNTS if name != "accepted")
-    return summary
 
 
 def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

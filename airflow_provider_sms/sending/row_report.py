@@ -75,15 +75,13 @@ def write_row_report(
         some of the rows, which looks like one of all: see :func:`whole_file`.
     :param seen: the rows that were looked up, from the try's tally.
     :param ledger: of the try; None where it cannot be read: what became of valid rows is then ``unknown``.
-    :param ended: why sending ended early, the reason of rows that are ``not_sent``, and without a ledger of those that
-        are ``unknown``; None where it did not.
+    :param ended: why sending ended early, the reason of rows that are ``not_sent``; None where it did not.
     :param nothing_sent: the try ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
     :returns: rows by status.
     :raises SourceError: the source cannot be read any more.
     """
     unclaimed = Fate(NOT_SENT, short(ended))
-    untold = unclaimed if nothing_sent else Fate(UNKNOWN, short(ended) or NO_LEDGER)
-    rows = _Rows(seen, ledger, unclaimed, untold)
+    rows = _Rows(seen, ledger, unclaimed, unclaimed if nothing_sent else _LOST)
     waiting: list[pa.RecordBatch] = []
     first = held_back = 0
     with ParquetWriter(file, SCHEMA) as writer:

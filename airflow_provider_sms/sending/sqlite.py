@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL
+from sqlalchemy.pool import QueuePool
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, network_filesystem
@@ -111,6 +112,8 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
         URL.create("sqlite", database=str(path)),
         # The driver must not begin transactions by itself; "begin" below does.
         connect_args={"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False},
+        # Older versions of SQLAlchemy pool no files; a connection that is kept holds the file that it was opened on.
+        poolclass=QueuePool,
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
     )

@@ -85,11 +85,24 @@ def test_a_dry_run_reports_too(send, people, report):
     assert (ran.state, statuses(report)) == ("success", {"invalid": 1, "not_sent": 19})
 
 
-def test_without_its_ledger_the_report_calls_nothing_unsent(send, people, report, monkeypatch, tmp_path):
-    """A ledger that cannot be opened may hold these rows: the report says that it is not known."""
+def test_without_its_ledger_a_try_leaves_the_report_as_it_is(send, people, report, monkeypatch, tmp_path):
+    """A try that cannot open its ledger knows nothing of any row; the report of an earlier one is better."""
+    send(people(20), report=str(report))
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(tmp_path / "no" / "ledger.db"))
     ran = send(people(20), report=str(report))
-    assert (ran.state, statuses(report)) == ("failed", {"unknown": 20})
+    assert (ran.state, ran.summary["report"], statuses(report)) == ("failed", None, {"accepted": 20})
+
+
+@pytest.mark.parametrize("where", ["people-20.parquet", "more.parquet"])
+@pytest.mark.parametrize("source", ["people-20.parquet", ".", "*.parquet"])
+def test_a_report_is_never_written_over_the_recipients(send, people, sandbox, tmp_path, where, source):
+    """Neither over a source file, nor where the next try would read it as one."""
+    people(20)
+    if (where, source) == ("more.parquet", "people-20.parquet"):
+        where = source
+    ran = send(str(tmp_path / source), report=str(tmp_path / where))
+    assert (ran.state, sandbox.state.requests) == ("failed", [])
+    assert "over the source, or among its files" in ran.log
 
 
 def test_a_report_after_an_answer_is_of_the_whole_try(send, people, report, sandbox):

@@ -8,7 +8,17 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending.decisions import adopt, require_unknown, resolve
+from airflow_provider_sms.sending.decisions import (
+    FAIL,
+    RESEND,
+    adopt,
+    answer,
+    ask,
+    questions,
+    require_unknown,
+    resolve,
+    to_resend,
+)
 
 
 def claim(ledger, messages, take_over=None):
@@ -154,3 +164,73 @@ def test_what_cannot_be_resolved_is_said_before_anybody_is_asked(store, enter, u
     under_way = claim(enter(clock=time.time), people(1, 20)).request_id
     with pytest.raises(InputError, match="may still be under way"):
         require_unknown(store, under_way)
+
+
+@pytest.mark.parametrize("request_id", [0, -1, 2**63, 10**23])
+def test_a_number_that_no_request_can_have(store, request_id):
+    """Numbers that the database cannot hold are refused like those of no request."""
+    with pytest.raises(InputError, match="no request"):
+        resolve(store, request_id, ACCEPTED, "ann")
+
+
+@pytest.fixture
+def asking(store, enter):
+    """Ask about requests, as a try of a task does."""
+
+    def asking(*request_ids, **who):
+        return ask(store, "c", claimant(**who), enter(**who)._claimant_id, request_ids)
+
+    return asking
+
+
+def test_a_question_lists_what_is_unknown(asking, unknown, enter):
+    """Requests, messages, when and why; a claim past its deadline is written down as unknown."""
+    left = claim(enter(), people(2, 50)).request_id
+    first, second = asking(unknown, left)
+    assert (first.request_id, first.messages, first.reason) == (unknown, 3, "timeout")
+    assert (second.request_id, second.messages) == (left, 2)
+    assert "deadline" in second.reason
+
+
+def test_an_answer_is_about_what_was_asked_only(store, asking, unknown, enter):
+    """What has an outcome by the time of the answer keeps it, and nothing is noted about it."""
+    other = claim(enter(), people(2, 50)).request_id
+    asking(unknown, other)
+    enter().commit(outcomes=[Outcome(other, ACCEPTED, response="{}")])
+    assert answer(store, claimant(), RESEND, "ann") == 1
+    assert to_resend(store, "c", claimant()) == {unknown}
+    assert questions(store, claimant()) == []
+
+
+def test_only_the_task_that_asked_sends_again(store, asking, unknown):
+    """A decision about a request that several tasks hold rows of lets only that task post them, which asked."""
+    asking(unknown)
+    answer(store, claimant(), RESEND, "ann")
+    assert to_resend(store, "c", claimant(2)) == {unknown}
+    assert to_resend(store, "c", claimant(task_id="other")) == frozenset()
+
+
+@pytest.mark.parametrize("who", [{}, {"map_index": 1}], ids=["the same task", "another one"])
+def test_the_latest_decision_counts(store, asking, unknown, who):
+    """Whoever was asked: a later "fail" takes an earlier "resend" back."""
+    asking(unknown)
+    answer(store, claimant(), RESEND, "bob")
+    asking(unknown, **who)
+    answer(store, claimant(**who), FAIL, "ann")
+    assert to_resend(store, "c", claimant()) == frozenset()
+
+
+def test_what_was_treated_as_sent_is_accepted(store, asking, unknown, enter):
+    """The answer closes the request, with the name of who gave it."""
+    asking(unknown)
+    assert answer(store, claimant(), ACCEPTED, "ann") == 1
+    assert {holder.state for holder in enter(2).holders([m.key for m in people(3)]).values()} == {ACCEPTED}
+
+
+def test_a_question_about_other_requests_is_refused(asking, unknown, enter):
+    """Airflow goes on showing the first question of a task: nobody must decide about requests that it does not name."""
+    other = claim(enter(), people(2, 50)).request_id
+    asking(unknown)
+    with pytest.raises(InputError, match="airflow sms ledger resolve"):
+        asking(unknown, other)
+    assert [question.request_id for question in asking(unknown)] == [unknown]

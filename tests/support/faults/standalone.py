@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 
 import psutil
@@ -231,9 +232,13 @@ class Standalone:
         self.call("PATCH", path, new_state=state)
 
     def answer(self, dag_id, run_id, task_id, option):
-        """Answer what a task asks, as a person does in the required actions."""
+        """Answer what a task asks, as a person does in the required actions; it may be answered already."""
         path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
-        self.call("PATCH", path, chosen_options=[option], params_input={})
+        try:
+            self.call("PATCH", path, chosen_options=[option], params_input={})
+        except requests.HTTPError as error:
+            if error.response.status_code != HTTPStatus.CONFLICT:
+                raise
 
     def summaries(self, dag_id, run_id):
         """Give what the last try of each task instance of a run has pushed as its result, with its map index."""

@@ -175,9 +175,10 @@ def to_resend(store: Store, campaign_name: str, who: Claimant) -> frozenset[int]
 
 
 def _not_unknown(connection: Connection, request_id: int) -> str:
-    state, deadline = connection.execute(
-        select(request.c.state, request.c.deadline).where(request.c.id == request_id)
-    ).one()
+    row = connection.execute(select(request.c.state, request.c.deadline).where(request.c.id == request_id)).first()
+    if row is None:  # its campaign was purged meanwhile
+        return f"The ledger has no request {request_id} any more"
+    state, deadline = row
     if state == CLAIMED:
         until = datetime.fromtimestamp(deadline, timezone.utc)
         return (

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 RESEND = "resend"
 FAIL = "fail"
+SETTLED = "settled"
+"""Nobody decided: the request had an outcome by the time of the answer."""
 
 _DECISION_LOCK = 0x5355_4D55
 
@@ -76,9 +78,10 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
             raise InputError(_not_unknown(connection, request_id))
         if state == NOT_SENT:
             release(connection, request_id)
-        connection.execute(
-            insert(decision).values(request_id=request_id, decision=state, decided_by=who, decided_at=now)
-        )
+        decided = {"decision": state, "decided_by": who, "decided_at": now}
+        asked = update(decision).where(decision.c.request_id == request_id, decision.c.decision.is_(None))
+        if connection.execute(asked.values(decided)).rowcount == 0:
+            connection.execute(insert(decision).values(request_id=request_id, **decided))
     return held
 
 
@@ -98,7 +101,8 @@ def ask(
     """
     its = decision.c.asked_by.in_(select(claimant.c.id).where(of_task(who)))
     with store.write(campaign_lock(campaign_name)) as connection:
-        lapse(connection, request.c.id.in_(request_ids), store.clock())
+        its_campaign = select(campaign.c.id).where(campaign.c.name == campaign_name).scalar_subquery()
+        lapse(connection, request.c.campaign_id == its_campaign, store.clock())
         shown = set(connection.execute(select(decision.c.request_id).where(its)).scalars())
         if shown and not shown.issuperset(request_ids):
             raise InputError(
@@ -145,13 +149,12 @@ def answer(store: Store, who: Claimant, said: str, by: str) -> int:
     with store.write(_DECISION_LOCK) as connection:
         tries = select(claimant.c.id).where(of_task(who))
         still_open = and_(decision.c.decision.is_(None), decision.c.asked_by.in_(tries))
-        if said != ACCEPTED:  # which notes its own decisions
-            connection.execute(
-                update(decision)
-                .where(still_open, decision.c.request_id.in_(asked))
-                .values(decision=said, decided_by=by, decided_at=store.clock())
-            )
-        connection.execute(delete(decision).where(still_open))
+        unknown = decision.c.request_id.in_(select(request.c.id).where(request.c.state == UNKNOWN))
+        if said != ACCEPTED:  # which is noted already
+            decided = {"decision": said, "decided_by": by, "decided_at": store.clock()}
+            connection.execute(update(decision).where(still_open, unknown).values(decided))
+        # Kept, for it was shown.
+        connection.execute(update(decision).where(still_open).values(decision=SETTLED, decided_at=store.clock()))
     return len(asked)
 
 

@@ -131,7 +131,7 @@ def status(store: Store, name: str) -> CampaignStatus:
             .where(campaign.c.name == name)
         ).one()
         decided, decided_last = connection.execute(
-            select(func.count(decision.c.decided_at), func.max(decision.c.decided_at))
+            select(func.count(decision.c.decided_by), func.max(decision.c.decided_at))
             .select_from(decision.join(request, request.c.id == decision.c.request_id))
             .where(its)
         ).one()

@@ -100,7 +100,7 @@ decision = Table(
     Column("request_id", ForeignKey("sms_request.id"), nullable=False),
     # The try that asked a person; None where a person decided unasked.
     Column("asked_by", ForeignKey("sms_claimant.id")),
-    # accepted, not_sent, resend or fail; None while the question is open.
+    # accepted, not_sent, resend, fail or settled; None while the question is open.
     Column("decision", String(10)),
     Column("decided_by", String(250)),
     Column("decided_at", Float(53)),

@@ -234,3 +234,21 @@ def test_a_question_about_other_requests_is_refused(asking, unknown, enter):
     with pytest.raises(InputError, match="airflow sms ledger resolve"):
         asking(unknown, other)
     assert [question.request_id for question in asking(unknown)] == [unknown]
+
+
+@pytest.mark.parametrize("said", [ACCEPTED, RESEND, FAIL])
+def test_what_was_shown_is_remembered_after_the_answer(store, asking, unknown, enter, said):
+    """Also where all of a question is closed, Airflow would show it again."""
+    asking(unknown)
+    answer(store, claimant(), said, "ann")
+    other = claim(enter(), people(2, 50)).request_id
+    with pytest.raises(InputError, match="airflow sms ledger resolve"):
+        asking(other)
+
+
+def test_a_decision_on_the_command_line_answers_the_question_too(store, asking, unknown, column):
+    """One decision is kept of a request that was resolved while a task asked about it: of whoever was first."""
+    asking(unknown)
+    resolve(store, unknown, ACCEPTED, "bob")
+    assert answer(store, claimant(), RESEND, "ann") == 0
+    assert column("SELECT decided_by FROM sms_decision") == ["bob"]

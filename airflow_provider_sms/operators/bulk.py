@@ -137,7 +137,7 @@ class BulkSmsOperator(CampaignOperator):
         if self.report is not None and not (isinstance(self.report, str) and self.report.strip()):
             raise InputError("report must be the path or URI of a file to write, or None for no report")
 
-    def run(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any]:
+    def send(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any]:
         """Check every row, send, and give the summary.
 
         :param event: what a person answered, where this try asked one; None where not.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import traceback
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
@@ -74,17 +75,17 @@ class CampaignOperator(BaseOperator):
         """
         return self._attempt(context, event)
 
-    def run(self, context: Context, event: Mapping[str, Any] | None) -> Any:
+    @abstractmethod
+    def send(self, context: Context, event: Mapping[str, Any] | None) -> Any:
         """Do the work of one try, or of the part of it that comes after an answer.
 
         :param event: None where nothing was asked.
         """
-        raise NotImplementedError
 
     def _attempt(self, context: Context, event: Mapping[str, Any] | None) -> Any:
         self.stop_signal = StopSignal()
         try:
-            return self.run(context, event)
+            return self.send(context, event)
         except AirflowException:
             raise
         except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its words may quote a row

@@ -54,7 +54,7 @@ class GroupSmsOperator(CampaignOperator):
         self.message = message
         self.groups = groups
 
-    def run(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    def send(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any] | None:
         """Send, and give the raw answer.
 
         :param event: what a person answered, where this try asked one; None where not.

@@ -1,37 +1,24 @@
 from __future__ import annotations
 
-import pytest
 from support.faults import schedules, sigkills
 from support.faults.plans import plan_of
 
-from airflow_provider_sms.sending.postgres import open_postgres
-from airflow_provider_sms.sending.sqlite import open_sqlite
 
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def open_store(request, tmp_path):
-    """Open this test's ledger, as one more process would; in each kind of database."""
-    if request.param == "sqlite":
-        return lambda: open_sqlite(tmp_path / "ledger.db")
-    url = request.getfixturevalue("postgres_url")
-    return lambda: open_postgres(url)
-
-
-def test_random_schedules_text_nobody_twice_and_lose_nobody(open_store, capfd):
+def test_random_schedules_text_nobody_twice_and_lose_nobody(ledgers, capfd):
     """Whatever goes wrong, in whatever order, the witness, the ledger and the counts agree."""
-    figures = schedules.run(open_store, quick=True)
+    figures = schedules.run(ledgers, quick=True)
     assert (figures.cases, figures.broken, capfd.readouterr().err) == (150, 0, "")
 
 
-def test_resending_what_is_unknown_loses_nobody_either(open_store, capfd):
+def test_resending_what_is_unknown_loses_nobody_either(ledgers, capfd):
     """The policy that resends may text somebody twice; in the end nothing is unknown, and nothing is called wrongly."""
-    figures = schedules.run(open_store, quick=True, count=20, resend=True)
+    figures = schedules.run(ledgers, quick=True, count=20, resend=True)
     assert (figures.cases, figures.broken, figures.unknown, capfd.readouterr().err) == (20, 0, 0, "")
 
 
-def test_processes_killed_at_any_instant_text_nobody_twice_and_lose_nobody(open_store, capfd):
+def test_processes_killed_at_any_instant_text_nobody_twice_and_lose_nobody(ledgers, capfd):
     """After SIGKILL, and SIGKILL of the one that came after, the next try finds all that was claimed."""
-    figures = sigkills.run(open_store, quick=True)
+    figures = sigkills.run(ledgers, quick=True)
     assert (figures.cases >= 5, figures.broken, capfd.readouterr().err) == (True, 0, "")
 
 

@@ -64,7 +64,7 @@ GUARD_MUTATIONS = (
         "sending/options.py",
         "        return self.resend_unknown or request_id in self.resend_requests\n",
         "        return self.resend_unknown or bool(self.resend_requests)\n",
-        (QUESTION,),
+        first="test_only_the_requests_that_a_person_named_are_posted_again",
     ),
     Mutation(
         "nobody is asked, and what is unknown is sent again",

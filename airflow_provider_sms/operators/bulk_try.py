@@ -170,13 +170,16 @@ class BulkTry:
     def _finish(self, ledger: CampaignLedger, error: Exception | None) -> None:
         task = self._task
         task.push(self._context, "return_value", self._summary())
-        responses = responses_of(ledger, task.max_xcom_responses)
-        task.push(self._context, "responses", responses)
-        if isinstance(responses, dict):
-            task.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
         task.log.info("%s", one_line(self._summary()))
-        self._write_report(ledger, None if error is None else describe(error))
-        task.push(self._context, "return_value", self._summary())
+        try:
+            responses = responses_of(ledger, task.max_xcom_responses)
+            task.push(self._context, "responses", responses)
+            if isinstance(responses, dict):
+                task.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
+        finally:
+            # Also where the ledger can no longer be read: then the report says so of each row.
+            self._write_report(ledger, None if error is None else describe(error))
+            task.push(self._context, "return_value", self._summary())
 
     def _write_report(self, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False) -> None:
         """Write the row-level report, where one is wanted; what goes wrong is remembered, since all else is done."""

@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from support.people import somebody_answers
 
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.report import COUNTS
 
 
@@ -152,3 +154,16 @@ def test_a_report_that_fails_in_the_end_is_written_by_the_next_try(send, people,
     assert (ran.state, ran.tries, statuses(report)) == ("success", 2, {"already_sent": 20})
     assert "the next try texts nobody twice" in ran.log
     assert set(witnessed().values()) == {1}
+
+
+def test_a_ledger_that_fails_in_the_end_costs_no_report(send, people, report, sandbox, monkeypatch, witnessed):
+    """Where the ledger cannot be read once all is sent, the task fails, and the report calls nothing unsent."""
+
+    def gone(*_):
+        raise LedgerError("the disk is gone")
+
+    monkeypatch.setattr(CampaignLedger, "count_responses", gone)
+    monkeypatch.setattr(CampaignLedger, "records", gone)
+    ran = send(people(20), report=str(report))
+    assert (ran.state, statuses(report), counts(ran)) == ("failed", {"unknown": 20}, {"accepted": 20})
+    assert ("the disk is gone" in ran.log, ran.summary["report"]) == (True, str(report))

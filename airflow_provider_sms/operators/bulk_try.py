@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.sources import Source
     from airflow_provider_sms.operators.bulk import BulkSmsOperator
     from airflow_provider_sms.operators.entry import Entry
-    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.blocks import Block, Outgoing
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
@@ -158,9 +158,12 @@ class BulkTry:
             finish=self._finish,
         )
 
-    def _blocks(self) -> Iterator[list[Outgoing]]:
+    def _blocks(self) -> Iterator[Block]:
         source, preparation = self._opened()
-        return outgoing_blocks(source, preparation, self._table)
+        task = self._task
+        # At a given rate the ledger is never what takes the time, and the table's order may have been meant.
+        keep_order = task.max_requests_per_second is not None
+        return outgoing_blocks(source, preparation, self._table, task.stop_signal, keep_order=keep_order)
 
     def _opened(self) -> tuple[Source, Preparation]:
         if self._source is None or self._preparation is None:

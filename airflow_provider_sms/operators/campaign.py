@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.operators.entry import Entry
-    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.blocks import Block, Outgoing
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
     from airflow_provider_sms.sending.tally import Tally
@@ -125,7 +125,7 @@ class CampaignOperator(BaseOperator):
         context: Context,
         entry: Entry,
         settings: ClientSettings,
-        blocks: Callable[[], Iterable[Sequence[Outgoing]]],
+        blocks: Callable[[], Iterable[Block]],
         post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
         *,
         total: int,

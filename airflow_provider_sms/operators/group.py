@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.blocks import Outgoing
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
@@ -61,7 +61,7 @@ class GroupSmsOperator(CampaignOperator):
         """
         from airflow_provider_sms.messages.groups import group_key
         from airflow_provider_sms.operators.entry import entered
-        from airflow_provider_sms.sending.backlog import Outgoing
+        from airflow_provider_sms.sending.blocks import Block, Outgoing
         from airflow_provider_sms.sending.decisions import to_resend
         from airflow_provider_sms.sending.options import SendingOptions
         from airflow_provider_sms.sending.tally import Tally
@@ -89,7 +89,7 @@ class GroupSmsOperator(CampaignOperator):
                 context,
                 entry,
                 settings,
-                lambda: [[Outgoing(key, None, self.message)]],
+                lambda: [Block.of([Outgoing(key, None, self.message)])],
                 post,
                 total=1,
                 options=SendingOptions(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.blocks import Block, Outgoing
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, Holder
 
 if TYPE_CHECKING:
@@ -19,40 +20,33 @@ log = logging.getLogger(__name__)
 
 MAX_HELD = 50_000
 """Messages in the hands of other live processes that are remembered before reading on waits for their outcome."""
-
-
-class Outgoing(NamedTuple):
-    """A message that is ready to be claimed.
-
-    :param key: identifies it within its campaign, 16 bytes.
-    :param destination: digits with country code; None for a group.
-    :param row: index in the source, from 0.
-    """
-
-    key: bytes
-    destination: str | None
-    content: str
-    row: int = 0
+LOOK_UP = 10_000
+"""Messages that are looked up at once."""
 
 
 class Backlog:
     """Reads blocks of messages, keeps what is free to be claimed, and counts the rest.
+
+    What is free waits in its block, and is made into messages only when it is taken; what has been in other hands waits
+    as messages.
 
     :param resend: says of an unknown request whether what it holds is to be claimed again.
     """
 
     def __init__(
         self,
-        blocks: Iterable[Sequence[Outgoing]],
+        blocks: Iterable[Block | Sequence[Outgoing]],
         ledger: CampaignLedger,
         tally: Tally,
         *,
         resend: Callable[[int], bool],
     ) -> None:
-        self._blocks: Iterator[Sequence[Outgoing]] = iter(blocks)
+        self._blocks: Iterator[Block | Sequence[Outgoing]] = iter(blocks)
         self._ledger = ledger
         self._tally = tally
         self._resend = resend
+        self._block = Block.of(())
+        self._spans: list[range] = []
         self._free: dict[bytes, Outgoing] = {}
         self._take_over: dict[bytes, int] = {}
         self._held: dict[bytes, Outgoing] = {}
@@ -66,15 +60,15 @@ class Backlog:
     @property
     def ready(self) -> bool:
         """Whether there is anything to claim, or to read in search of it."""
-        return bool(self._free) or self.readable
+        return bool(self._free or self._spans) or self.readable
 
     @property
     def empty(self) -> bool:
         """Whether every message was claimed or counted."""
-        return self.exhausted and not self._free and not self._held
+        return self.exhausted and not (self._free or self._spans or self._held)
 
     def read(self) -> None:
-        """Take in one block of the source.
+        """Take in one block of the source, once the one before it is used up.
 
         :raises LedgerError: when the ledger cannot say what is held.
         :raises Exception: what the source raises.
@@ -86,18 +80,60 @@ class Backlog:
             raise
         if block is None:
             self.exhausted = True
+            return
+        self._block = block if isinstance(block, Block) else Block.of(block)
+        for start in range(0, len(self._block), LOOK_UP):
+            self._look_up(range(start, min(start + LOOK_UP, len(self._block))))
+        self._tally.seen.until = max(self._tally.seen.until, self._block.until)
+        # Taken from the end.
+        self._spans.reverse()
+
+    def _look_up(self, span: range) -> None:
+        """Find what of a part of the block is free."""
+        block = self._block
+        keys = block.keys(span.start, span.stop)
+        holders = self._ledger.holders(keys)
+        repeats = block.repeats(span.start, span.stop)
+        start = span.start
+        known = holders or repeats
+        if known or not (self._free.keys().isdisjoint(keys) and self._held.keys().isdisjoint(keys)):
+            messages, repeated = block.messages(span.start, span.stop), set(repeats)
+            for position, outgoing in zip(span, messages, strict=True):
+                if not self._is_settled(outgoing, holders.get(outgoing.key), repeats=position in repeated):
+                    continue
+                if position > start:
+                    self._spans.append(range(start, position))
+                start = position + 1
+        if start < span.stop:
+            self._spans.append(range(start, span.stop))
+
+    def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeats: bool) -> bool:
+        """Count a message that is not free, and say whether it is one."""
+        if outgoing.key in self._free or outgoing.key in self._held:
+            self._tally.add_duplicate(outgoing.row)
+        elif holder is not None:
+            self._count(outgoing, holder)
+        elif repeats:
+            self._tally.add_duplicate(outgoing.row)
         else:
-            self.sort(block)
-            if block:
-                self._tally.seen.until = block[-1].row + 1
+            return False
+        return True
 
     def take(self, size: int) -> tuple[list[Outgoing], dict[bytes, int]]:
         """Give the next messages to claim, and which of them are to be taken over from which unknown request.
 
         Reads as much of the source as it needs. Fewer than ``size`` come only at the end.
+
+        :raises LedgerError: when the ledger cannot say what is held.
+        :raises Exception: what the source raises.
         """
-        while len(self._free) < size and self.readable:
-            self.read()
+        if self._spans and len(self._spans[-1]) >= size:
+            return self._taken_from_block(size), {}
+        while len(self._free) < size and (self._spans or self.readable):
+            if self._spans:
+                self.put_back(self._taken_from_block(size - len(self._free)))
+            else:
+                self.read()
         if not self._free:
             self.look_again()
         chunk = list(islice(self._free.values(), size))
@@ -105,17 +141,22 @@ class Backlog:
             del self._free[outgoing.key]
         return chunk, {m.key: self._take_over.pop(m.key) for m in chunk if m.key in self._take_over}
 
+    def _taken_from_block(self, size: int) -> list[Outgoing]:
+        """Take messages from the first span that is free, as many as it has and at most so many."""
+        span = self._spans.pop()
+        if len(span) > size:
+            self._spans.append(span[size:])
+        return self._block.messages(span.start, min(span.stop, span.start + size))
+
     def sort(self, messages: Sequence[Outgoing]) -> None:
-        """Keep what is free, count what is not."""
+        """Keep what is free, count what is not.
+
+        :raises LedgerError: when the ledger cannot say what is held.
+        """
         holders = self._ledger.holders([outgoing.key for outgoing in messages])
         for outgoing in messages:
-            key = outgoing.key
-            if key in self._free or key in self._held:
-                self._tally.add_duplicate(outgoing.row)
-            elif (holder := holders.get(key)) is not None:
-                self._count(outgoing, holder)
-            else:
-                self._free[key] = outgoing
+            if not self._is_settled(outgoing, holders.get(outgoing.key), repeats=False):
+                self._free[outgoing.key] = outgoing
 
     def _count(self, outgoing: Outgoing, holder: Holder) -> None:
         if holder.mine:
@@ -136,7 +177,7 @@ class Backlog:
         self._queue(outgoing)
 
     def put_back(self, messages: Sequence[Outgoing]) -> None:
-        """Queue messages again that could not be sorted."""
+        """Queue messages that could not be sorted, or are to go out with others."""
         for outgoing in messages:
             self._queue(outgoing)
 
@@ -148,7 +189,10 @@ class Backlog:
         self._free[outgoing.key] = outgoing
 
     def look_again(self) -> None:
-        """Sort anew what other live processes had claimed: they may have sent it, or given it back."""
+        """Sort anew what other live processes had claimed: they may have sent it, or given it back.
+
+        :raises LedgerError: when the ledger cannot say what is held.
+        """
         if self._held:
             held, self._held = self._held, {}
             try:
@@ -160,13 +204,11 @@ class Backlog:
     def settle(self, may_look: Callable[[], bool]) -> None:
         """Count what was not reached, by looking it up as long as that is allowed; nothing more is claimed.
 
-        :param may_look: asked before each block.
+        :param may_look: asked before each look.
         :raises LedgerError: when the ledger cannot say what is held.
         :raises Exception: what the source raises.
         """
-        if may_look():
-            self._look_at_free()
-        self._drop_free()
+        self._settle_block(may_look)
         while not self.exhausted:
             if not may_look():
                 log.warning("Ended before every row was looked up: the others count as not sent")
@@ -178,8 +220,16 @@ class Backlog:
         if may_look():
             self.look_again()
 
-    def _look_at_free(self) -> None:
+    def _settle_block(self, may_look: Callable[[], bool]) -> None:
         """Look again at what was free when it was read: since then a repeat of it may have been claimed, and sent."""
+        while (self._free or self._spans) and may_look():
+            if not self._free:
+                self.put_back(self._taken_from_block(LOOK_UP))
+            self._look_at_free()
+            self._drop_queued()
+        self._drop_free()
+
+    def _look_at_free(self) -> None:
         holders = self._ledger.holders(list(self._free))
         free, self._free = self._free, {}
         for key, outgoing in free.items():
@@ -209,6 +259,11 @@ class Backlog:
                 self._tally.not_sent += 1
 
     def _drop_free(self) -> None:
+        self._drop_queued()
+        self._tally.not_sent += sum(map(len, self._spans))
+        self._spans.clear()
+
+    def _drop_queued(self) -> None:
         self.count_unsent(self._free.values(), self._take_over)
         self._free.clear()
         self._take_over.clear()

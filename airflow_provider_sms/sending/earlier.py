@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.blocks import Block
     from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.stop import StopSignal
     from airflow_provider_sms.sending.store import Store
@@ -112,9 +112,7 @@ class EarlierClaims:
         return message.c.request_id.in_(theirs)
 
 
-def refuse_changed_texts(
-    blocks: Callable[[], Iterable[Sequence[Outgoing]]], earlier: EarlierClaims, stop: StopSignal
-) -> None:
+def refuse_changed_texts(blocks: Callable[[], Iterable[Block]], earlier: EarlierClaims, stop: StopSignal) -> None:
     """Refuse to send where recipients whom an earlier try claimed would now get another text.
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
@@ -130,7 +128,7 @@ def refuse_changed_texts(
     count = earlier.count()
     if not count:
         return
-    found = [_digests(earlier.among([m.key for m in block])[0]) for block in _until_stopped(blocks(), stop)]
+    found = [_digests(earlier.among(block.keys(0, len(block)))[0]) for block in _until_stopped(blocks(), stop)]
     present = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
     if len(present) == count:
         return
@@ -146,7 +144,7 @@ def refuse_changed_texts(
         )
 
 
-def _until_stopped(blocks: Iterable[Sequence[Outgoing]], stop: StopSignal) -> Iterator[Sequence[Outgoing]]:
+def _until_stopped(blocks: Iterable[Block], stop: StopSignal) -> Iterator[Block]:
     for block in blocks:
         if stop.is_set():
             raise StoppedError("Told to stop before anything was sent")
@@ -175,8 +173,10 @@ def _destinations_not_among(present: npt.NDArray[np.uint64], earlier: EarlierCla
     return np.unique(np.concatenate(gone))
 
 
-def _count_changed(block: Sequence[Outgoing], gone: npt.NDArray[np.int64], earlier: EarlierClaims) -> int:
-    numbers = np.array([_GROUP if m.destination is None else int(m.destination) for m in block], np.int64)
-    same_people = [block[position] for position in np.flatnonzero(_are_in(gone, numbers)).tolist()]
-    held = earlier.among([outgoing.key for outgoing in same_people])[1]
-    return sum(outgoing.key not in held for outgoing in same_people)
+def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierClaims) -> int:
+    destinations = block.destinations(0, len(block))
+    numbers = np.array([_GROUP if number is None else int(number) for number in destinations], np.int64)
+    keys = block.keys(0, len(block))
+    of_same_people = [keys[position] for position in np.flatnonzero(_are_in(gone, numbers)).tolist()]
+    held = earlier.among(of_same_people)[1]
+    return sum(key not in held for key in of_same_people)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.blocks import Outgoing
 
 
 @dataclass(slots=True)

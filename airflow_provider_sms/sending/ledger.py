@@ -16,9 +16,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, bindparam, delete, func, insert, select, update
 
 from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
+from airflow_provider_sms.sending.compiled import Compiled
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
 from airflow_provider_sms.sending.row_records import read_records
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.claims import Chunk
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
+
+_CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "submitted", "claimed_at", "deadline")
+_INSERT_REQUEST = Compiled(insert(request).values({name: bindparam(name) for name in _CLAIM_COLUMNS}))
 
 
 class CampaignLedger:
@@ -148,18 +152,19 @@ class CampaignLedger:
                 record(connection, Outcome(request_id, NOT_SENT), self.clock())
 
     def _claim(self, connection: Connection, chunk: Chunk, deadline: float) -> Claim:
-        row = connection.execute(
-            insert(request).values(
-                campaign_id=self._campaign_id,
-                claimant_id=self._claimant_id,
-                kind=self._kind,
-                state=CLAIMED,
-                submitted=len(chunk.keys),
-                claimed_at=self.clock(),
-                deadline=deadline,
-            )
+        row = _INSERT_REQUEST.run(
+            connection,
+            {
+                "campaign_id": self._campaign_id,
+                "claimant_id": self._claimant_id,
+                "kind": self._kind,
+                "state": CLAIMED,
+                "submitted": len(chunk.keys),
+                "claimed_at": self.clock(),
+                "deadline": deadline,
+            },
         )
-        request_id: int = new_id(row)
+        request_id: int = row.scalar_one() if row.returns_rows else row.lastrowid
         destinations = [None if destination is None else int(destination) for destination in chunk.destinations]
         inserted = self._store.insert_messages(connection, self._campaign_id, request_id, chunk.keys, destinations)
         if inserted == len(chunk.keys):
@@ -167,7 +172,9 @@ class CampaignLedger:
         for key, unknown_id in chunk.take_over.items():
             self._take_over(connection, key, unknown_id, request_id)
         holders = self._holders(connection, chunk.keys)
-        won = [position for position, key in enumerate(chunk.keys) if holders[key].request_id == request_id]
+        # The first place of each key: one that came twice would be posted twice.
+        places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
+        won = sorted(position for key, position in places.items() if holders[key].request_id == request_id)
         if not won:
             connection.execute(delete(request).where(request.c.id == request_id))
             return Claim(None, won, deadline)

@@ -13,19 +13,21 @@ import time
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError
-from airflow_provider_sms.sending.backlog import Backlog, Outgoing
+from airflow_provider_sms.sending.backlog import Backlog
 from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.flights import Batch, Flight
 from airflow_provider_sms.sending.flush import flush
 from airflow_provider_sms.sending.outcomes import accepted, failed, surely_not_sent
 from airflow_provider_sms.sending.pacing import Pacer
 from airflow_provider_sms.sending.posters import Posters
+from airflow_provider_sms.sending.read_ahead import ReadAhead
 from airflow_provider_sms.sending.tally import Tally, reported
 from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from airflow_provider_sms.sending.blocks import Block, Outgoing
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
     from airflow_provider_sms.sending.stop import StopSignal
@@ -81,7 +83,7 @@ class Sender:
         self._posted: dict[int, int] = {}
         self._ledger_failed = False
 
-    def run(self, blocks: Iterable[Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
+    def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send all of it, and return when every request has an outcome that is recorded.
 
         What went wrong is in ``error`` afterwards, and the counts are in ``tally``: both are needed when sending ends
@@ -90,19 +92,21 @@ class Sender:
         :param blocks: the messages; read only as fast as they go out.
         :param guard: called before anything is claimed; when it raises, nothing is.
         """
-        backlog = Backlog(blocks, self._ledger, self.tally, resend=self._options.resends)
+        posters: Posters[Flight] | None = None
         try:
             if guard is not None:
                 guard()
             posters = Posters(self._options.concurrency, self._post_one)
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
-        else:
-            with posters:
-                while self._flying or (self._claiming and (self._waiting or not backlog.empty)):
-                    self._step(backlog, posters)
-        self._flush()
-        self._count_the_rest(backlog)
+        with ReadAhead(blocks) as ahead:
+            backlog = Backlog(ahead, self._ledger, self.tally, resend=self._options.resends)
+            if posters is not None:
+                with posters:
+                    while self._flying or (self._claiming and (self._waiting or not backlog.empty)):
+                        self._step(backlog, posters)
+            self._flush()
+            self._count_the_rest(backlog)
 
     def _step(self, backlog: Backlog, posters: Posters[Flight]) -> None:
         try:
@@ -238,8 +242,9 @@ class Sender:
             return
         self._outcomes = []
         for batch, claim in zip(batches, claims, strict=True):
-            won = [batch.messages[position] for position in claim.won]
-            if len(won) < len(batch.messages):
+            won = batch.messages
+            if len(claim.won) < len(batch.messages):
+                won = [batch.messages[position] for position in claim.won]
                 won_keys = {outgoing.key for outgoing in won}
                 self._sort_lost(backlog, [m for m in batch.messages if m.key not in won_keys])
                 batch.messages = won

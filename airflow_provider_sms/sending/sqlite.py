@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import time
@@ -17,17 +18,30 @@ from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, netw
 from airflow_provider_sms.sending.store import BUSY_SECONDS, HolderRow, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from sqlalchemy.engine import Connection, Engine
 
 _WRITE = "sms_ledger_write"
-_KEYS_AT_ONCE = 1000
-_HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM sms_message m "
-    "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = ? AND m.message_key IN"
+_KEY_BYTES = 16
+
+# Many keys come as one value, of which each row of a JSON array takes its piece: a parameter for each key, or a
+# statement for each row, costs more than the work itself.
+_INSERT = (
+    "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
+    "SELECT ?1, substr(?2, 1 + 16 * new.key, 16), new.value, ?3 FROM json_each(?4) AS new WHERE true "
+    "ON CONFLICT DO NOTHING"
 )
+_HOLDERS = (
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM json_each(?1) AS wanted "
+    "CROSS JOIN sms_message m ON m.campaign_id = ?2 AND m.message_key = substr(?3, 1 + 16 * wanted.key, 16) "
+    "CROSS JOIN sms_request r ON r.id = m.request_id"
+)
+_CACHE_KIB = 64 * 1024
+"""Pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
+_CHECKPOINT_PAGES = 8_000
+"""Pages that the write-ahead log holds, 32 MB, before they are copied into the file: many are written several times."""
 
 
 class SQLiteStore(Store):
@@ -70,20 +84,20 @@ class SQLiteStore(Store):
         destinations: Sequence[int | None],
     ) -> int:
         """Insert the messages that are free, and say how many those were."""
-        return connection.exec_driver_sql(
-            "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) VALUES (?, ?, ?, ?) "
-            "ON CONFLICT DO NOTHING",
-            [(campaign_id, key, number, request_id) for key, number in zip(keys, destinations, strict=True)],
-        ).rowcount
+        values = (campaign_id, _joined(keys), request_id, json.dumps(destinations))
+        return connection.exec_driver_sql(_INSERT, values).rowcount
 
-    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
+    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""
-        for start in range(0, len(keys), _KEYS_AT_ONCE):
-            some = keys[start : start + _KEYS_AT_ONCE]
-            # Written out: SQLAlchemy's IN costs more than the look-up itself.
-            marks = ",".join("?" * len(some))
-            rows = connection.exec_driver_sql(f"{_HOLDERS} ({marks})", (campaign_id, *some))
-            yield from cast("Iterable[HolderRow]", rows)
+        rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, _joined(keys)))
+        return cast("Iterable[HolderRow]", rows)
+
+
+def _joined(keys: Sequence[bytes]) -> bytes:
+    joined = b"".join(keys)
+    if len(joined) != _KEY_BYTES * len(keys):
+        raise ValueError(f"a message key is of {_KEY_BYTES} bytes")
+    return joined
 
 
 def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStore:
@@ -123,6 +137,10 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
         _enter_wal(dbapi_connection, give_up=time.monotonic() + busy_seconds)
         dbapi_connection.execute("PRAGMA synchronous=FULL")
         dbapi_connection.execute("PRAGMA foreign_keys=ON")
+        dbapi_connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        dbapi_connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        # What a statement would need to be undone by itself; in a file of its own it would be written twice.
+        dbapi_connection.execute("PRAGMA temp_store=MEMORY")
 
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import InvalidRowsError, SourceError, StoppedError
-from airflow_provider_sms.sending.backlog import Outgoing
+from airflow_provider_sms.sending.blocks import Block, Gathering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 MAX_EXAMPLES = 10
 BLOCK_ROWS = 10_000
+MAX_BLOCK_ROWS = 400_000
+MAX_BLOCK_BYTES = 64 * 1024 * 1024
+"""Of texts."""
+ROWS_TO_BLOCK = 4
+"""How many times as many rows were read as a block has."""
 
 
 @dataclass(slots=True)
@@ -80,13 +85,22 @@ def require_sendable(table: CheckedTable, *, skip_invalid: bool) -> None:
         raise InvalidRowsError(f"{table.explain()}. Nothing was sent, since no row is valid")
 
 
-def outgoing_blocks(source: Source, preparation: Preparation, expected: CheckedTable) -> Iterator[list[Outgoing]]:
+def outgoing_blocks(
+    source: Source, preparation: Preparation, expected: CheckedTable, stop: StopSignal, *, keep_order: bool = False
+) -> Iterator[Block]:
     """Read the table once more, and give its messages.
 
+    A ledger is a tree of keys, and keys are random: a claim writes a page of it for each message, unless messages are
+    claimed in the order of their keys. So beyond the first rows they come in blocks that are, each by itself, ordered
+    so. The blocks grow with the tree, up to a bound.
+
     :param expected: what the check found.
+    :param stop: ends the gathering of a larger block early.
+    :param keep_order: give the messages in the order of the source.
     :raises SourceError: when the source has changed since: its rows were not checked.
     """
     rows = invalid = valid = 0
+    gathering = Gathering()
     for batch in source.batches(preparation.columns, BLOCK_ROWS):
         prepared = preparation.prepare(batch, rows)
         rows += prepared.num_rows
@@ -96,6 +110,12 @@ def outgoing_blocks(source: Source, preparation: Preparation, expected: CheckedT
             raise SourceError(
                 "The source has changed since it was checked, so sending stopped: let nothing write to it"
             )
-        yield list(map(Outgoing, prepared.keys, prepared.destinations, prepared.contents, prepared.rows))
+        gathering.add(prepared)
+        wanted = BLOCK_ROWS if keep_order else min(rows // ROWS_TO_BLOCK, MAX_BLOCK_ROWS)
+        if gathering.rows >= wanted or gathering.nbytes >= MAX_BLOCK_BYTES or stop.is_set():
+            yield gathering.block(rows, by_key=not keep_order and rows > BLOCK_ROWS)
+            gathering = Gathering()
+    if gathering.rows:
+        yield gathering.block(rows, by_key=not keep_order)
     if rows != expected.rows:
         raise SourceError(f"The source has changed since it was checked: {expected.rows - rows} rows are gone, unsent")

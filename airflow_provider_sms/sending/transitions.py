@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, or_, select, update
+from sqlalchemy import and_, bindparam, delete, or_, select, update
 
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.compiled import Compiled
 from airflow_provider_sms.sending.schema import message, request
 
 if TYPE_CHECKING:
@@ -21,6 +22,20 @@ _MAX = {"event_id": 2**63 - 1, "messages": 2**31 - 1, "parts": 2**31 - 1}
 """The largest number that each column holds."""
 
 
+_RECORDED = ("state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response")
+_OPEN = {"claimed": CLAIMED, "unknown": UNKNOWN}
+_IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))
+
+
+def _recording(condition: ColumnElement[bool]) -> Compiled:
+    this = and_(request.c.id == bindparam("of"), condition)
+    return Compiled(update(request).where(this).values({name: bindparam(name) for name in _RECORDED}))
+
+
+_RECORD = _recording(_IS_OPEN)
+_RECORD_ANSWER = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
+
+
 def record(connection: Connection, outcome: Outcome, now: float) -> None:
     """Record what became of a request; no-op where it has an outcome that is better founded.
 
@@ -28,22 +43,17 @@ def record(connection: Connection, outcome: Outcome, now: float) -> None:
 
     :param now: seconds since the epoch.
     """
-    open_still: ColumnElement[bool] = request.c.state.in_((CLAIMED, UNKNOWN))
-    if outcome.state == ACCEPTED:
-        open_still = or_(open_still, request.c.response.is_(None))
-    recorded = connection.execute(
-        update(request)
-        .where(request.c.id == outcome.request_id, open_still)
-        .values(
-            state=outcome.state,
-            finished_at=now,
-            http_status=outcome.http_status,
-            **{name: _fitting(getattr(outcome, name), most) for name, most in _MAX.items()},
-            cost=outcome.cost,
-            reason=outcome.reason,
-            response=outcome.response,
-        )
-    )
+    values = {
+        "state": outcome.state,
+        "finished_at": now,
+        "http_status": outcome.http_status,
+        **{name: _fitting(getattr(outcome, name), most) for name, most in _MAX.items()},
+        "cost": outcome.cost,
+        "reason": outcome.reason,
+        "response": outcome.response,
+    }
+    statement = _RECORD_ANSWER if outcome.state == ACCEPTED else _RECORD
+    recorded = statement.run(connection, {**values, "of": outcome.request_id, **_OPEN})
     if outcome.state == NOT_SENT and recorded.rowcount == 1:
         release(connection, outcome.request_id)
 

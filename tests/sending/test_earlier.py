@@ -4,7 +4,7 @@ import pytest
 from support.sending import claimant, outgoing, people
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
-from airflow_provider_sms.sending.backlog import Outgoing
+from airflow_provider_sms.sending.blocks import Block, Outgoing
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, Chunk, Outcome
 from airflow_provider_sms.sending.earlier import has_trace, refuse_changed_texts
 from airflow_provider_sms.sending.stop import StopSignal
@@ -17,7 +17,7 @@ def send(ledger, messages, state=ACCEPTED):
 
 
 def look(ledger, *blocks, stop=None):
-    refuse_changed_texts(lambda: iter(blocks), ledger.earlier(), stop or StopSignal())
+    refuse_changed_texts(lambda: map(Block.of, blocks), ledger.earlier(), stop or StopSignal())
 
 
 def changed(count, text="Now it is later"):

@@ -239,20 +239,45 @@ def test_no_count_costs_the_record_of_a_send(enter, field):
     assert state_of(ledger, people(1)[0]) == ACCEPTED
 
 
-def test_a_failed_commit_keeps_nothing(enter):
+@pytest.fixture
+def breaking(monkeypatch):
+    """Have the insert of a message fail in the database, by a statement that quotes its number."""
+
+    def breaking(ledger, number):
+        insert = ledger._store.insert_messages
+
+        def failing(connection, campaign_id, request_id, keys, destinations):
+            if int(number) in destinations:
+                connection.exec_driver_sql(f"INSERT INTO no_such_table VALUES ({number})")
+            return insert(connection, campaign_id, request_id, keys, destinations)
+
+        monkeypatch.setattr(ledger._store, "insert_messages", failing)
+        return ledger
+
+    return breaking
+
+
+def test_a_failed_commit_keeps_nothing(enter, breaking):
     """Outcomes and claims share one transaction: all of it is durable, or none."""
-    ledger = enter()
-    claimed = claim(ledger, people(1))
-    broken = Chunk([b"k" * 16], ["27820000001"]), Chunk([None], ["27820000002"])  # type: ignore[list-item]
+    first, second, third = people(3)
+    ledger = breaking(enter(), third.destination)
+    claimed = claim(ledger, [first])
+    chunks, outcome = [chunk([second]), chunk([third])], Outcome(claimed.request_id, ACCEPTED)
     with pytest.raises(LedgerError):
-        ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)], chunks=broken, claim_seconds=CLAIM_SECONDS)
-    assert state_of(ledger, people(1)[0]) == "claimed"
-    assert ledger.holders([b"k" * 16]) == {}
+        ledger.commit(outcomes=[outcome], chunks=chunks, claim_seconds=CLAIM_SECONDS)
+    assert state_of(ledger, first) == "claimed"
+    assert ledger.holders([second.key, third.key]) == {}
 
 
-def test_errors_of_the_ledger_show_no_number(enter):
+def test_a_message_that_comes_twice_in_a_chunk_is_won_once(enter):
+    """Who posts what a claim won must not post one message twice, whatever was asked for."""
+    first, second = people(2)
+    assert list(claim(enter(), [first, second, first]).won) == [0, 1]
+
+
+def test_errors_of_the_ledger_show_no_number(enter, breaking):
     """A database error quotes its statement, never the numbers in it."""
-    number = str(27_820_000_001)
+    (person,) = people(1)
     with pytest.raises(LedgerError) as caught:
-        enter().commit(chunks=[Chunk([None], [number])], claim_seconds=CLAIM_SECONDS)  # type: ignore[list-item]
-    assert number not in "".join(traceback.format_exception(caught.value))
+        claim(breaking(enter(), person.destination), [person])
+    assert person.destination not in "".join(traceback.format_exception(caught.value))

@@ -67,7 +67,7 @@ class Campaign:
         """Send, and give the sender."""
         self.ledger = ledger or self._enter(try_number)
         self.send_ = self._sender(self.ledger, **options)
-        self.send_.run(outgoing_blocks(self.source, self.preparation, self.table))
+        self.send_.run(outgoing_blocks(self.source, self.preparation, self.table, StopSignal()))
         return self.send_
 
     @property

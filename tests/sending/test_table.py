@@ -6,6 +6,7 @@ import pytest
 from airflow_provider_sms.exceptions import ColumnError, InvalidRowsError, SourceError, StoppedError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.sending import table as table_module
 from airflow_provider_sms.sending.stop import StopSignal
 from airflow_provider_sms.sending.table import CheckedTable, check_table, outgoing_blocks, require_sendable
 
@@ -25,9 +26,9 @@ def table_of(*destinations):
     return pa.table({"destination": pa.array(destinations, pa.string())})
 
 
-def checked(source, **how):
+def checked(source, preparation=None, **how):
     table = CheckedTable()
-    check_table(source, Preparation("Hi", None, **how), table, StopSignal())
+    check_table(source, preparation or Preparation("Hi", None, **how), table, StopSignal())
     return table
 
 
@@ -80,8 +81,8 @@ def test_a_look_can_be_stopped():
 def test_blocks_are_the_valid_rows():
     """What is sent are the rows that were found valid, in source order."""
     source, preparation = open_source(table_of("27820000000", None, "27820000001")), Preparation("Hi", None)
-    blocks = list(outgoing_blocks(source, preparation, checked(source)))
-    assert [(m.destination, m.content) for block in blocks for m in block] == [
+    blocks = list(outgoing_blocks(source, preparation, checked(source), StopSignal()))
+    assert [(m.destination, m.content) for block in blocks for m in block.messages(0, 10)] == [
         ("27820000000", "Hi"),
         ("27820000001", "Hi"),
     ]
@@ -101,4 +102,66 @@ def test_a_source_that_changes_after_the_check_stops_the_send(later):
     source, preparation = Changing(table_of("27820000000", "27820000001"), later), Preparation("Hi", None)
     table = checked(source)
     with pytest.raises(SourceError, match="has changed since it was checked"):
-        list(outgoing_blocks(source, preparation, table))
+        list(outgoing_blocks(source, preparation, table, StopSignal()))
+
+
+def many(count, message="Hi {n}"):
+    numbers = [str(27_820_000_000 + (n * 7919) % count) for n in range(count)]
+    source = open_source(pa.table({"destination": numbers, "n": list(range(count))}))
+    return source, Preparation(message, None)
+
+
+def keys_of(block):
+    return block.keys(0, len(block))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Shrink the bounds: a test of the real ones would take long."""
+    monkeypatch.setattr(table_module, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(table_module, "MAX_BLOCK_ROWS", 400)
+
+
+def test_a_short_table_keeps_its_order():
+    """As long as the ledger is small, rows go out as they come."""
+    source, preparation = many(2000)
+    (block,) = outgoing_blocks(source, preparation, checked(source, preparation), StopSignal())
+    assert [message.row for message in block.messages(0, 2000)] == list(range(2000))
+
+
+def test_a_long_table_comes_in_blocks_by_key(small_blocks):
+    """Beyond the first rows, a claim is of neighbours: in blocks that grow up to a bound, ordered by key."""
+    source, preparation = many(3000)
+    blocks = list(outgoing_blocks(source, preparation, checked(source, preparation), StopSignal()))
+    assert [message.row for message in blocks[0].messages(0, 100)] == list(range(100))
+    assert all(keys_of(block) == sorted(keys_of(block)) for block in blocks[1:])
+    sizes = [len(block) for block in blocks]
+    assert (sizes[0], max(sizes), sizes[:-1]) == (100, 400, sorted(sizes[:-1]))
+    assert sorted(m.row for block in blocks for m in block.messages(0, 400)) == list(range(3000))
+    assert [block.until for block in blocks] == [sum(sizes[: n + 1]) for n in range(len(sizes))]
+
+
+def test_a_long_table_can_keep_its_order(small_blocks):
+    """Where the order is wanted, every block has it."""
+    source, preparation = many(1000)
+    blocks = outgoing_blocks(source, preparation, checked(source, preparation), StopSignal(), keep_order=True)
+    assert [m.row for block in blocks for m in block.messages(0, 1000)] == list(range(1000))
+
+
+def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks):
+    """Told to stop, what is read is handed over at once: it is only looked up for the counts, and time is short."""
+    source, preparation = many(3000)
+    stop = StopSignal()
+    blocks = outgoing_blocks(source, preparation, checked(source, preparation), stop)
+    for _ in range(8):
+        assert len(next(blocks)) >= 100
+    stop.set()
+    assert {len(block) for block in blocks} == {100}
+
+
+def test_long_texts_make_smaller_blocks(small_blocks, monkeypatch):
+    """A block is bounded by the bytes of its texts, too."""
+    monkeypatch.setattr(table_module, "MAX_BLOCK_BYTES", 1000)
+    source, preparation = many(3000)
+    blocks = list(outgoing_blocks(source, preparation, checked(source, preparation), StopSignal()))
+    assert {len(block) for block in blocks} == {100}

@@ -7,7 +7,7 @@ import threading
 from collections import Counter
 from decimal import Decimal
 
-from airflow_provider_sms.sending.backlog import Outgoing
+from airflow_provider_sms.sending.blocks import Outgoing
 from airflow_provider_sms.sending.claims import Claimant
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 

@@ -35,18 +35,18 @@ LEDGER_MUTATIONS = (
     Mutation(
         "SQLite: a claim takes the row that is there",
         "sending/sqlite.py",
-        '            "ON CONFLICT DO NOTHING",\n',
-        '            "ON CONFLICT DO UPDATE SET request_id = excluded.request_id",\n',
+        'AS new WHERE true "\n    "ON CONFLICT DO NOTHING"\n',
+        'AS new WHERE true "\n'
+        '    "ON CONFLICT (campaign_id, message_key) DO UPDATE SET request_id = excluded.request_id"\n',
         LEDGER_FIRST,
     ),
     Mutation(
         "SQLite: a claim replaces the row that is there",
         "sending/sqlite.py",
-        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) VALUES (?, ?, ?, ?) "\n'
-        '            "ON CONFLICT DO NOTHING",\n',
-        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n'
-        '            "VALUES (?, ?, ?, ?)",\n',
+        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?1',
+        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?1',
         LEDGER_FIRST,
+        also=('    "ON CONFLICT DO NOTHING"\n', '    ""\n'),
     ),
     Mutation(
         "PostgreSQL: a claim takes the row that is there",
@@ -128,15 +128,15 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a late answer does not correct an unknown",
         "sending/transitions.py",
-        "request.c.state.in_((CLAIMED, UNKNOWN))\n",
-        "request.c.state.in_((CLAIMED,))\n",
+        '_IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))\n',
+        '_IS_OPEN = and_(request.c.state == bindparam("claimed"), bindparam("unknown") == UNKNOWN)\n',
         LEDGER_FIRST,
     ),
     Mutation(
         "a late failure overrules what a person said",
         "sending/transitions.py",
-        ".where(request.c.id == outcome.request_id, open_still)",
-        ".where(request.c.id == outcome.request_id)",
+        "_RECORD = _recording(_IS_OPEN)\n",
+        "_RECORD = _recording(or_(_IS_OPEN, ~_IS_OPEN))\n",
         LEDGER_FIRST,
     ),
     Mutation(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import make_url
 
 from airflow_provider_sms.messages.keys import message_keys
-from airflow_provider_sms.sending.backlog import Outgoing
 from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.blocks import Outgoing
 from airflow_provider_sms.sending.claims import Claimant
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.options import SendingOptions

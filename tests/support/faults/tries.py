@@ -26,7 +26,7 @@ from support.sending import claimant, people
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.sending.backlog import Outgoing
+    from airflow_provider_sms.sending.blocks import Outgoing
     from airflow_provider_sms.sending.store import Store
     from airflow_provider_sms.service.responses import SendResponse
     from support.faults.verdict import Sent

@@ -16,6 +16,7 @@ from airflow_provider_sms.operators.failures import describe
 from airflow_provider_sms.operators.report_path import refuse_report_in_source, report_path
 from airflow_provider_sms.operators.rows import located
 from airflow_provider_sms.sending.decisions import to_resend
+from airflow_provider_sms.sending.earlier import TableKeys
 from airflow_provider_sms.sending.options import SendingOptions
 from airflow_provider_sms.sending.report import continued, one_line, summarise
 from airflow_provider_sms.sending.row_report import whole_file, write_row_report
@@ -51,6 +52,7 @@ class BulkTry:
         self._before = None if event is None else self._summary_so_far()
         self._table = CheckedTable()
         self._tally = Tally()
+        self._keys: TableKeys | None = None
         self._source: Source | None = None
         self._preparation: Preparation | None = None
         self._report_path: Any = None
@@ -121,12 +123,15 @@ class BulkTry:
             key_columns=task.key_columns,
         )
         self._source = open_source(located(task.source))
+        if entry is not None and self._ledger(entry).earlier().any():
+            # A later try compares the table with what was claimed: so it is not read once more for that.
+            self._keys = TableKeys()
         task.log.info("Checking every row of %s", self._source.describe())
-        check_table(self._source, self._preparation, self._table, task.stop_signal)
+        check_table(self._source, self._preparation, self._table, task.stop_signal, self._keys)
         try:
             require_sendable(self._table, skip_invalid=task.on_invalid == "skip")
         except SmsError:
-            ledger = None if entry is None else entry.campaign(task.campaign_name(self._context), "bulk")
+            ledger = None if entry is None else self._ledger(entry)
             self._write_report(ledger, "other rows cannot be texted, so nothing was sent", nothing_sent=True)
             raise
         if self._table.invalid:
@@ -156,7 +161,11 @@ class BulkTry:
             kind="bulk",
             tally=self._tally,
             finish=self._finish,
+            keys=self._keys,
         )
+
+    def _ledger(self, entry: Entry) -> CampaignLedger:
+        return entry.campaign(self._task.campaign_name(self._context), "bulk")
 
     def _blocks(self) -> Iterator[Block]:
         source, preparation = self._opened()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.operators.entry import Entry
     from airflow_provider_sms.sending.blocks import Block, Outgoing
+    from airflow_provider_sms.sending.earlier import TableKeys
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
     from airflow_provider_sms.sending.tally import Tally
@@ -133,6 +134,7 @@ class CampaignOperator(BaseOperator):
         kind: str,
         tally: Tally,
         finish: Callable[[CampaignLedger, Exception | None], None],
+        keys: TableKeys | None = None,
     ) -> None:
         """Send, and raise unless every message was accepted now or before.
 
@@ -144,6 +146,7 @@ class CampaignOperator(BaseOperator):
         :param tally: counts what becomes of them.
         :param finish: called with the ledger, and what ended the sending early, when it has ended, however it did,
             before anything is raised.
+        :param keys: of all messages, where they are known already.
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
@@ -157,6 +160,9 @@ class CampaignOperator(BaseOperator):
         ledger.lapse()
         self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
         progress = Progress(total, time.monotonic)
+
+        def guard() -> None:
+            refuse_changed_texts(blocks, ledger.earlier(), stop, keys)
 
         def heartbeat() -> None:
             if line := progress.line(tally.settled):
@@ -173,7 +179,9 @@ class CampaignOperator(BaseOperator):
             )
             try:
                 shielded = run_shielded(
-                    lambda: sender.run(blocks(), guard=lambda: refuse_changed_texts(blocks, ledger.earlier(), stop)),
+                    lambda: sender.run(
+                        blocks(), guard=lambda: refuse_changed_texts(blocks, ledger.earlier(), stop, keys)
+                    ),
                     on_interrupt=stop.set,
                     heartbeat=heartbeat,
                 )

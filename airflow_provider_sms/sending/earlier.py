@@ -27,6 +27,7 @@ _GROUP = -1
 _ROWS_AT_ONCE = 10_000
 
 T = TypeVar("T", np.uint64, np.int64)
+Part = TypeVar("Part")
 
 
 def of_task(who: Claimant) -> ColumnElement[bool]:
@@ -78,20 +79,23 @@ class EarlierClaims:
             self._tries = tuple(tries.scalars())
             self._last = connection.execute(select(func.max(request.c.id))).scalar() or 0
 
-    def count(self) -> int:
-        """Count them."""
-        if not self._tries:
-            return 0
-        with self._store.read() as connection:
-            query = select(func.count()).select_from(message).where(self._held)
-            return int(connection.execute(query).scalar_one())
+    def any(self) -> bool:
+        """Say whether there are any.
 
-    def among(self, keys: Sequence[bytes]) -> tuple[list[bytes], set[bytes]]:
-        """Say which of the keys they hold, and which of the keys anybody holds."""
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        if not self._tries:
+            return False
         with self._store.read() as connection:
-            held = list(self._store.holders(connection, self._campaign_id, keys))
-        theirs = [key for key, request_id, *_, by in held if by in self._tries and request_id <= self._last]
-        return theirs, {key for key, *_ in held}
+            return connection.execute(select(message.c.request_id).where(self._held).limit(1)).scalar() is not None
+
+    def held(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Say which of the keys anybody holds in the campaign.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            return {key for key, *_ in self._store.holders(connection, self._campaign_id, keys)}
 
     def blocks(self) -> Iterator[tuple[list[bytes], list[int]]]:
         """Give their keys and destinations, a block at a time."""
@@ -112,27 +116,48 @@ class EarlierClaims:
         return message.c.request_id.in_(theirs)
 
 
-def refuse_changed_texts(blocks: Callable[[], Iterable[Block]], earlier: EarlierClaims, stop: StopSignal) -> None:
+class TableKeys:
+    """Which messages a table has: half of each one's key, enough to tell them apart, in 8 bytes a row."""
+
+    def __init__(self) -> None:
+        self._halves: list[npt.NDArray[np.uint64]] = []
+
+    def add(self, keys: Sequence[bytes]) -> None:
+        """Take in the keys of some rows."""
+        self._halves.append(_halves(keys))
+
+    def in_order(self) -> npt.NDArray[np.uint64]:
+        """Give all of them in order."""
+        found = np.concatenate([np.empty(0, np.uint64), *self._halves])
+        found.sort()
+        return found
+
+
+def refuse_changed_texts(
+    blocks: Callable[[], Iterable[Block]], earlier: EarlierClaims, stop: StopSignal, keys: TableKeys | None = None
+) -> None:
     """Refuse to send where recipients whom an earlier try claimed would now get another text.
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
     try claimed is no longer in the table, and the same recipient has one there that nobody claimed. Holds 8 bytes for
-    each message that an earlier try claimed, and nothing on a first try.
+    each row of the table, and nothing on a first try.
 
     :param blocks: reads the table anew.
     :param stop: ends the look early.
+    :param keys: of the table, where they are known; None: they are read.
     :raises InputError: says how many, and what to do.
     :raises StoppedError: when it was told to stop.
     :raises LedgerError: when the ledger cannot be read.
     """
-    count = earlier.count()
-    if not count:
+    if not earlier.any():
         return
-    found = [_digests(earlier.among(block.keys(0, len(block)))[0]) for block in _until_stopped(blocks(), stop)]
-    present = np.unique(np.concatenate([np.empty(0, np.uint64), *found]))
-    if len(present) == count:
+    if keys is None:
+        keys = TableKeys()
+        for block in _until_stopped(blocks(), stop):
+            keys.add(block.keys(0, len(block)))
+    gone = _destinations_not_among(keys.in_order(), earlier, stop)
+    if not len(gone):
         return
-    gone = _destinations_not_among(present, earlier)
     changed = sum(_count_changed(block, gone, earlier) for block in _until_stopped(blocks(), stop))
     if changed:
         raise InputError(
@@ -144,15 +169,14 @@ def refuse_changed_texts(blocks: Callable[[], Iterable[Block]], earlier: Earlier
         )
 
 
-def _until_stopped(blocks: Iterable[Block], stop: StopSignal) -> Iterator[Block]:
-    for block in blocks:
+def _until_stopped(parts: Iterable[Part], stop: StopSignal) -> Iterator[Part]:
+    for part in parts:
         if stop.is_set():
             raise StoppedError("Told to stop before anything was sent")
-        yield block
+        yield part
 
 
-def _digests(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
-    """Give the first half of each key: enough to tell messages apart, at half the memory."""
+def _halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
     halves: npt.NDArray[np.uint64] = np.frombuffer(b"".join(keys), np.uint64)[::2].copy()
     return halves
 
@@ -166,10 +190,12 @@ def _are_in(ordered: npt.NDArray[T], values: npt.NDArray[T]) -> npt.NDArray[np.b
     return found
 
 
-def _destinations_not_among(present: npt.NDArray[np.uint64], earlier: EarlierClaims) -> npt.NDArray[np.int64]:
+def _destinations_not_among(
+    table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopSignal
+) -> npt.NDArray[np.int64]:
     gone = [np.empty(0, np.int64)]
-    for keys, destinations in earlier.blocks():
-        gone.append(np.array(destinations, np.int64)[~_are_in(present, _digests(keys))])
+    for keys, destinations in _until_stopped(earlier.blocks(), stop):
+        gone.append(np.array(destinations, np.int64)[~_are_in(table, _halves(keys))])
     return np.unique(np.concatenate(gone))
 
 
@@ -178,5 +204,5 @@ def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierCl
     numbers = np.array([_GROUP if number is None else int(number) for number in destinations], np.int64)
     keys = block.keys(0, len(block))
     of_same_people = [keys[position] for position in np.flatnonzero(_are_in(gone, numbers)).tolist()]
-    held = earlier.among(of_same_people)[1]
+    held = earlier.held(of_same_people)
     return sum(key not in held for key in of_same_people)

@@ -12,8 +12,9 @@ from airflow_provider_sms.sending.blocks import Block, Gathering
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sms.messages.prepare import Preparation, RejectedRow
+    from airflow_provider_sms.messages.prepare import Checked, Preparation, PreparedBatch, RejectedRow
     from airflow_provider_sms.messages.sources import Source
+    from airflow_provider_sms.sending.earlier import TableKeys
     from airflow_provider_sms.sending.stop import StopSignal
 
 MAX_EXAMPLES = 10
@@ -50,11 +51,14 @@ class CheckedTable:
         )
 
 
-def check_table(source: Source, preparation: Preparation, table: CheckedTable, stop: StopSignal) -> None:
+def check_table(
+    source: Source, preparation: Preparation, table: CheckedTable, stop: StopSignal, keys: TableKeys | None = None
+) -> None:
     """Look at every row, and send nothing.
 
     :param table: filled with what is found, as far as it gets.
     :param stop: ends the look early.
+    :param keys: filled with those of the messages; None: nobody needs them.
     :raises StoppedError: when it did.
     :raises ColumnError: when a column is missing.
     :raises SourceError: when the source cannot be read.
@@ -62,7 +66,12 @@ def check_table(source: Source, preparation: Preparation, table: CheckedTable, s
     """
     preparation.check(source.schema)
     for batch in source.batches(preparation.columns, BLOCK_ROWS):
-        checked = preparation.check_batch(batch, table.rows)
+        checked: Checked | PreparedBatch
+        if keys is None:
+            checked = preparation.check_batch(batch, table.rows)
+        else:
+            checked = preparation.prepare(batch, table.rows)
+            keys.add(checked.keys)
         if stop.is_set():
             raise StoppedError("Told to stop while the rows were checked; nothing was sent")
         table.rows += checked.num_rows

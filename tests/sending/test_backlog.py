@@ -37,7 +37,7 @@ def test_no_more_is_remembered_of_what_others_hold_than_the_bound(enter, bound):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_message_is_taken_once_or_counted(enter, seed, monkeypatch):
-    """Whatever is held, repeated or cut into blocks: what is free is taken once, in full chunks; the rest is counted."""
+    """Whatever is held, repeated or cut into blocks: what is free is taken once, in full chunks; the rest counts."""
     chance = random.Random(seed)
     monkeypatch.setattr(backlog_module, "LOOK_UP", chance.choice([3, 10, 1000]))
     table = [m._replace(row=row) for row, m in enumerate(chance.choices(people(60), k=200))]

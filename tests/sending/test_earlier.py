@@ -6,7 +6,7 @@ from support.sending import claimant, outgoing, people
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.sending.blocks import Block, Outgoing
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, Chunk, Outcome
-from airflow_provider_sms.sending.earlier import has_trace, refuse_changed_texts
+from airflow_provider_sms.sending.earlier import TableKeys, has_trace, refuse_changed_texts
 from airflow_provider_sms.sending.stop import StopSignal
 
 
@@ -16,8 +16,19 @@ def send(ledger, messages, state=ACCEPTED):
     ledger.commit(outcomes=[Outcome(claim.request_id, state)])
 
 
-def look(ledger, *blocks, stop=None):
-    refuse_changed_texts(lambda: map(Block.of, blocks), ledger.earlier(), stop or StopSignal())
+@pytest.fixture(params=["read for it", "known"])
+def look(request):
+    """Look at a table whose keys are read for that, or were when it was checked."""
+
+    def look(ledger, *blocks, stop=None):
+        keys = None
+        if request.param == "known":
+            keys = TableKeys()
+            for block in blocks:
+                keys.add([message.key for message in block])
+        refuse_changed_texts(lambda: map(Block.of, blocks), ledger.earlier(), stop or StopSignal(), keys)
+
+    return look
 
 
 def changed(count, text="Now it is later"):
@@ -42,79 +53,79 @@ def test_a_first_try_reads_nothing(enter):
     refuse_changed_texts(blocks, enter(1).earlier(), StopSignal())
 
 
-def test_the_same_table_passes(enter):
+def test_the_same_table_passes(enter, look):
     """A later try of an unchanged table goes on: what was sent is there, what is new was not claimed."""
     send(enter(1), people(5))
     look(enter(2), people(3), people(7, 3))
 
 
-def test_changed_texts_stop_the_later_try(enter):
+def test_changed_texts_stop_the_later_try(enter, look):
     """The error says how many messages have another text, and what to do."""
     send(enter(1), people(5))
     with pytest.raises(InputError, match=r"^5 messages .* key_columns .* new campaign"):
         look(enter(2), changed(4), [*changed(5)[4:], *people(3, 5)])
 
 
-def test_one_changed_text_among_many_is_found(enter):
+def test_one_changed_text_among_many_is_found(enter, look):
     """It is enough that one row has changed."""
     send(enter(1), people(500))
     with pytest.raises(InputError, match=r"^1 messages"):
         look(enter(2), people(499), [outgoing(27_820_000_499, "other")])
 
 
-def test_a_recipient_may_have_two_messages(enter):
+def test_a_recipient_may_have_two_messages(enter, look):
     """A table with two texts for a number is no changed text: the one that was claimed is still there."""
     send(enter(1), people(5))
     look(enter(2), [*people(5), *changed(5)])
 
 
-def test_a_second_message_is_no_changed_text_while_others_are_gone(enter):
+def test_a_second_message_is_no_changed_text_while_others_are_gone(enter, look):
     """Somebody left the table, and somebody else, whose claimed message is still there, has a second one."""
     send(enter(1), people(5))
     look(enter(2), [*people(4), *changed(1)])
 
 
-def test_rows_that_are_gone_are_no_changed_texts(enter):
+def test_rows_that_are_gone_are_no_changed_texts(enter, look):
     """Whoever left the table gets no other text; the others go on."""
     send(enter(1), people(5))
     look(enter(2), people(2), people(3, 10))
 
 
-def test_repeated_rows_do_not_hide_that_one_is_gone(enter):
+def test_repeated_rows_do_not_hide_that_one_is_gone(enter, look):
     """Messages are counted once, however often the table repeats them."""
     send(enter(1), people(5))
     with pytest.raises(InputError, match=r"^1 messages"):
         look(enter(2), [*people(4), *people(4), outgoing(27_820_000_004, "other")])
 
 
-def test_a_changed_text_that_was_sent_already_is_no_new_one(enter):
+def test_a_changed_text_that_was_sent_already_is_no_new_one(enter, look):
     """What anybody in the campaign claimed is not sent again, so it cannot be a second text by this try."""
     send(enter(1), people(5))
     send(enter(1, task_id="other"), changed(5))
     look(enter(2), changed(5))
 
 
-def test_what_was_not_sent_may_change(enter):
+def test_what_was_not_sent_may_change(enter, look):
     """Nobody was texted, so a new text is the first one."""
     send(enter(1), people(5), NOT_SENT)
     look(enter(2), changed(5))
 
 
-def test_other_tasks_are_none_of_its_business(enter):
+def test_other_tasks_are_none_of_its_business(enter, look):
     """Two tasks may text the same people differently in one campaign."""
     send(enter(1, task_id="other"), people(5))
     send(enter(1), people(1, 100))
     look(enter(2), [*changed(5), *people(1, 100)])
 
 
-def test_a_group_whose_text_changed(enter):
+def test_a_group_whose_text_changed(enter, look):
     """The text to groups is guarded in the same way; it has no destination."""
     send(enter(1), [Outgoing(b"a" * 16, None, "Hi")])
     with pytest.raises(InputError, match=r"^1 messages"):
         look(enter(2), [Outgoing(b"b" * 16, None, "Hi again")])
 
 
-def test_it_can_be_stopped(enter):
+def test_it_can_be_stopped(enter, look):
     """A task that is told to stop does not go on reading."""
     send(enter(1), people(5))
     stop = StopSignal()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
+from copy import copy
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from requests.cookies import RequestsCookieJar
+from requests.auth import AuthBase
 from requests.structures import CaseInsensitiveDict
 
 from airflow_provider_sms import __version__
@@ -21,7 +21,7 @@ from airflow_provider_sms.service.connections import Exchange, watch, watching
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from requests.auth import AuthBase
+    from requests import PreparedRequest
 
 MAX_ANSWER = 10 * 1024 * 1024
 """Bytes of the longest answer that is read: a send response is below 100 KB."""
@@ -60,11 +60,35 @@ class _Adapter(HTTPAdapter):
         return manager
 
 
-class _Session(requests.Session):
-    """A session that does not know redirects: even when not following one, requests reads and parses it."""
+class _NoAuth(AuthBase):
+    """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc`` where none is given."""
 
-    def get_redirect_target(self, resp: requests.Response) -> None:  # noqa: ARG002 - the signature is the parent's
-        return None
+    def __call__(self, r: PreparedRequest) -> PreparedRequest:
+        return r
+
+
+@dataclass(frozen=True, slots=True)
+class _Route:
+    """What all requests to one address have in common.
+
+    :param request: one of them, without body and ``Authorization``.
+    :param headers: its headers.
+    :param settings: how the adapter is to send it: timeouts, verification, proxies.
+    """
+
+    request: PreparedRequest
+    headers: dict[str, str]
+    settings: dict[str, Any]
+
+    def request_with(self, auth: AuthBase, body: bytes | None) -> PreparedRequest:
+        request = copy(self.request)
+        headers = dict(self.headers)
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
+        # A plain dictionary is read as the case-insensitive one is, and urllib3 copies it in one step.
+        request.headers = headers  # type: ignore[assignment]
+        request.body = body
+        return auth(request)
 
 
 class Transport:
@@ -94,7 +118,7 @@ class Transport:
         self._timeouts = (connect_timeout, timeout)
         self._verify = verify
         self._clock = clock
-        self._session = _Session()
+        self._session = requests.Session()
         self._session.headers = CaseInsensitiveDict(
             {
                 "User-Agent": f"airflow-provider-sms/{__version__}",
@@ -102,14 +126,12 @@ class Transport:
                 "Accept": "application/json",
             }
         )
-        self._session.cookies = RequestsCookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
-        adapter = _Adapter(pool_maxsize=pool_size, max_retries=0)
-        self._session.mount("https://", adapter)
-        self._session.mount("http://", adapter)
+        self._adapter = _Adapter(pool_maxsize=pool_size, max_retries=0)
+        self._routes: dict[tuple[str, str], _Route] = {}
 
     def close(self) -> None:
         """Close every pooled connection."""
-        self._session.close()
+        self._adapter.close()
 
     def exchange(self, method: str, url: str, auth: AuthBase, body: bytes | None = None) -> Answer:
         """Make one request and read its answer.
@@ -138,18 +160,21 @@ class Transport:
                 raise UnknownOutcomeError(f"{operation}: sent, but no whole answer came: {reason}") from None
             raise NotSentError(f"{operation}: not sent: {reason}") from None
 
+    def _route(self, method: str, url: str) -> _Route:
+        if (route := self._routes.get((method, url))) is None:
+            request = self._session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
+            # Verification is given here and not to the session: there, REQUESTS_CA_BUNDLE would override a bundle or
+            # False.
+            settings = self._session.merge_environment_settings(
+                request.url, proxies={}, stream=True, verify=self._verify, cert=None
+            )
+            route = _Route(request, dict(request.headers), {"timeout": self._timeouts, **settings})
+            self._routes[method, url] = route
+        return route
+
     def _answer(self, operation: str, method: str, url: str, auth: AuthBase, body: bytes | None) -> Answer:
-        with self._session.request(
-            method,
-            url,
-            data=body,
-            auth=auth,
-            timeout=self._timeouts,
-            allow_redirects=False,
-            stream=True,
-            # Given here and not to the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
-            verify=self._verify,
-        ) as response:
+        route = self._route(method, url)
+        with self._adapter.send(route.request_with(auth, body), **route.settings) as response:
             status = response.status_code
             if status < HTTPStatus.OK:
                 # The final answer is still to come: the next request on this connection would take it for its

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import sys
-from copy import copy
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from requests.auth import AuthBase
 from requests.structures import CaseInsensitiveDict
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.messages.masking import mask_numbers_in
 from airflow_provider_sms.service.connections import Exchange, watch, watching
+from airflow_provider_sms.service.routes import Route, prepared_route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from requests import PreparedRequest
+    from requests.auth import AuthBase
 
 MAX_ANSWER = 10 * 1024 * 1024
 """Bytes of the longest answer that is read: a send response is below 100 KB."""
@@ -48,7 +48,14 @@ class _UnusableAnswerError(Exception):
 
 
 class _Adapter(HTTPAdapter):
-    """An adapter whose connections, direct or through any proxy, report to the exchange."""
+    """An adapter whose connections, direct or through any proxy, report to the exchange.
+
+    All requests to one address must have the same settings.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._pools: dict[str | None, Any] = {}
+        super().__init__(**kwargs)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
@@ -59,36 +66,26 @@ class _Adapter(HTTPAdapter):
         watch(manager)
         return manager
 
+    def get_connection_with_tls_context(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Any:
+        """Give the pool for a request, looked up once per address. requests before 2.32 asks elsewhere, each time."""
+        if (pool := self._pools.get(request.url)) is None:
+            pool = super().get_connection_with_tls_context(request, *args, **kwargs)
+            self._pools[request.url] = pool
+        return pool
 
-class _NoAuth(AuthBase):
-    """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc`` where none is given."""
+    def close(self) -> None:
+        self._pools.clear()
+        super().close()
 
-    def __call__(self, r: PreparedRequest) -> PreparedRequest:
-        return r
-
-
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """What all requests to one address have in common.
-
-    :param request: one of them, without body and ``Authorization``.
-    :param headers: its headers.
-    :param settings: how the adapter is to send it: timeouts, verification, proxies.
-    """
-
-    request: PreparedRequest
-    headers: dict[str, str]
-    settings: dict[str, Any]
-
-    def request_with(self, auth: AuthBase, body: bytes | None) -> PreparedRequest:
-        request = copy(self.request)
-        headers = dict(self.headers)
-        if body is not None:
-            headers["Content-Length"] = str(len(body))
-        # A plain dictionary is read as the case-insensitive one is, and urllib3 copies it in one step.
-        request.headers = headers  # type: ignore[assignment]
-        request.body = body
-        return auth(request)
+    def build_response(self, req: PreparedRequest, resp: Any) -> requests.Response:
+        """Wrap an answer: without its cookies, which are not kept, and its encoding, which JSON does not need."""
+        response = requests.Response()
+        response.status_code = resp.status
+        # urllib3's own, which do not mind the case either.
+        response.headers = resp.headers
+        response.raw = resp
+        response.request = req
+        return response
 
 
 class Transport:
@@ -98,6 +95,8 @@ class Transport:
     headers and body share that deadline, and no byte of a request is written after it. Only what precedes the
     first byte can outlast it, and then the request is not sent: name resolution (the system's own limit), and
     connecting, where each address of the host and then the TLS handshake may take ``connect_timeout``.
+
+    The environment (proxies, CA bundle) is read with the first request to an address, and holds for all of them.
 
     :param connect_timeout: seconds for a connection to be made.
     :param timeout: seconds to wait for an answer, or for its next byte.
@@ -127,7 +126,7 @@ class Transport:
             }
         )
         self._adapter = _Adapter(pool_maxsize=pool_size, max_retries=0)
-        self._routes: dict[tuple[str, str], _Route] = {}
+        self._routes: dict[tuple[str, str], Route] = {}
 
     def close(self) -> None:
         """Close every pooled connection."""
@@ -160,15 +159,9 @@ class Transport:
                 raise UnknownOutcomeError(f"{operation}: sent, but no whole answer came: {reason}") from None
             raise NotSentError(f"{operation}: not sent: {reason}") from None
 
-    def _route(self, method: str, url: str) -> _Route:
+    def _route(self, method: str, url: str) -> Route:
         if (route := self._routes.get((method, url))) is None:
-            request = self._session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
-            # Verification is given here and not to the session: there, REQUESTS_CA_BUNDLE would override a bundle or
-            # False.
-            settings = self._session.merge_environment_settings(
-                request.url, proxies={}, stream=True, verify=self._verify, cert=None
-            )
-            route = _Route(request, dict(request.headers), {"timeout": self._timeouts, **settings})
+            route = prepared_route(self._session, method, url, timeouts=self._timeouts, verify=self._verify)
             self._routes[method, url] = route
         return route
 

@@ -4,11 +4,13 @@ import base64
 import http.client
 
 import pytest
+import requests
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.connections import Exchange, WatchedConnection, watching
+from airflow_provider_sms.service.routes import prepared_route
 
 HI = [Message("Hi Thandi", "27821234567")]
 LONG = [Message("Hi Thandi, and much more", "27821234567")]
@@ -114,7 +116,8 @@ def test_the_environment_is_read_with_the_first_request(serve, connect, wire, mo
     client.send_bulk(HI)
     monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
     client.send_bulk(HI)
-    assert (len(server.requests), len(proxy.requests)) == (2, 0)
+    assert server.lines() == ["POST /v1/bulkmessages HTTP/1.1"] * 2
+    assert proxy.requests == []
     connect(server.url).send_bulk(HI)
     assert (len(server.requests), len(proxy.requests)) == (2, 1)
 
@@ -129,6 +132,15 @@ def test_netrc_is_not_read_for_any_request(serve, connect, wire, tmp_path, monke
     client.send_bulk(HI)
     client.get_balance()
     assert [server.headers(number)["authorization"] for number in range(3)] == ["Bearer secret-token"] * 3
+
+
+def test_a_route_holds_no_authorization(tmp_path, monkeypatch):
+    """What is kept between requests has nobody's password, not even until a token takes its place."""
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login someone password else\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    with requests.Session() as session:
+        route = prepared_route(session, "POST", "http://127.0.0.1/v1/bulkmessages", timeouts=(1.0, 1.0), verify=True)
+    assert "authorization" not in {name.lower() for name in route.headers}
 
 
 @pytest.mark.filterwarnings("ignore:Unverified HTTPS request")

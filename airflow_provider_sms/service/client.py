@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.service.authentication import FetchedToken, FixedToken, TokenSource
 from airflow_provider_sms.service.errors import error_for
-from airflow_provider_sms.service.inputs import checked_url, message_entry, request_body
+from airflow_provider_sms.service.inputs import checked_url, message_entries, request_body
 from airflow_provider_sms.service.responses import (
     Balance,
     Billing,
@@ -154,7 +154,7 @@ class SmsClient:
         """
         if isinstance(messages, (str, bytes)) or not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
-        entries = [message_entry(position, message) for position, message in enumerate(messages, 1)]
+        entries = message_entries(messages)
         body = request_body({"Messages": entries}, send_options)
         return parse_send_response(self._post("bulkmessages", body, hidden=(entry["Content"] for entry in entries)))
 

@@ -90,7 +90,10 @@ class _TimelyReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer) -> int | None:
-        self._sock.settimeout(self._exchange.at_most(self._timeout))
+        wait = self._exchange.at_most(self._timeout)
+        if wait != self._sock.gettimeout():
+            # Setting it is a system call, and hardly ever is less left than a wait may take.
+            self._sock.settimeout(wait)
         return self._raw.readinto(buffer)
 
     def close(self) -> None:
@@ -117,6 +120,7 @@ class WatchedConnection(HTTPConnection):
     response_class = _TimelyResponse
     idle_since = 0.0
     _connecting = False
+    _parts: list[bytes] | None = None
 
     def connect(self) -> None:
         """Connect; what is written meanwhile (CONNECT to a proxy, the TLS handshake) is not the request."""
@@ -126,17 +130,32 @@ class WatchedConnection(HTTPConnection):
         finally:
             self._connecting = False
 
+    def request(self, *args: Any, **kwargs: Any) -> None:
+        """Write a request in one piece, headers and body: each write is a system call, and a segment of its own."""
+        parts: list[bytes] = []
+        self._parts = parts
+        try:
+            super().request(*args, **kwargs)
+        finally:
+            self._parts = None
+        self._write(b"".join(parts))
+
     def send(self, data: Any) -> None:
-        """Write a part of the request.
+        """Take a part of the request.
 
         :param data: bytes: the only thing that a request here is made of.
         """
+        if self._connecting:
+            super().send(data)
+        elif self._parts is None:
+            self._write(data)
+        else:
+            self._parts.append(data)
+
+    def _write(self, data: bytes) -> None:
         if self.sock is None:
             # Plain HTTP connects only here: a refusal must come before the note below.
             self.connect()
-        if self._connecting:
-            super().send(data)
-            return
         exchange = _current()
         for start in range(0, len(data), _PIECE):
             self.sock.settimeout(exchange.at_most(None))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import orjson
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.message import Message
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _REQUIRED_KEYS = frozenset({"Content", "Destination"})
 _KEYS = _REQUIRED_KEYS | {"CustomerId"}
@@ -41,7 +44,32 @@ def checked_url(url: str, name: str) -> str:
     return url.rstrip("/")
 
 
-def message_entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
+def message_entries(messages: Sequence[Message | Mapping[str, str]]) -> list[dict[str, str]]:
+    """Make the JSON objects of messages.
+
+    :param messages: messages, or mappings with the keys of the service.
+    :raises InputError: one is neither. The error names its position, from 1, and quotes none of it.
+    """
+    return _entries_of_texts(messages) or [
+        _message_entry(position, message) for position, message in enumerate(messages, 1)
+    ]
+
+
+def _entries_of_texts(messages: Sequence[Any]) -> list[dict[str, str]] | None:
+    """Make them where all are plain messages of plain texts, without a call per message; None where they are not."""
+    if set(map(type, messages)) != {Message}:
+        return None
+    contents = [message.content for message in messages]
+    destinations = [message.destination for message in messages]
+    if set(map(type, contents)) | set(map(type, destinations)) != {str}:
+        return None
+    return [
+        {"Content": content, "Destination": destination}
+        for content, destination in zip(contents, destinations, strict=True)
+    ]
+
+
+def _message_entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
     """Make the JSON object of one message.
 
     :param position: of the message in the request, from 1, for the error.

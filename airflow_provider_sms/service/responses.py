@@ -105,10 +105,19 @@ def parse_send_response(body: bytes) -> SendResponse:
     :param body: content of an answer with status 200.
     :raises UnknownOutcomeError: it is not of the contract. The error names the field and quotes nothing.
     """
-    # Read twice: amounts need decimals, which are exact, and ``raw`` needs floats, which JSON can be made of
-    # again.
-    exact, raw = _object(body, Decimal), _object(body, _finite)
-    fields, plain = _unwrapped(exact), _unwrapped(raw)
+    # Amounts need decimals, which are exact, and ``raw`` needs floats, which JSON can be made of again: it is read
+    # twice where a float does not stand for the very digits received.
+    inexact: list[str] = []
+
+    def parse_float(text: str) -> float:
+        number = _finite(text)
+        if repr(number) != text:
+            inexact.append(text)
+        return number
+
+    raw = _object(body, parse_float)
+    plain = _unwrapped(raw)
+    fields = _unwrapped(_object(body, Decimal)) if inexact else plain
     return SendResponse(
         cost=_amount(fields, "Cost"),
         remaining_balance=_amount(fields, "RemainingBalance"),
@@ -179,9 +188,10 @@ def _get(fields: dict[str, Any], name: str, default: Any = None) -> Any:
 
 def _amount(fields: dict[str, Any], name: str, default: int | None = None) -> Decimal:
     value = _get(fields, name, default)
-    if isinstance(value, bool) or not isinstance(value, (int, Decimal)) or not -_INT64 < value < _INT64:
+    if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not -_INT64 < value < _INT64:
         raise _not_of_the_contract(f"{name} is missing or not an amount")
-    return Decimal(value)
+    # A float that stands in the place of a decimal has the digits received as its repr.
+    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 
 def _count(fields: dict[str, Any], name: str, default: int | None = None) -> int:

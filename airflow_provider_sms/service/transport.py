@@ -5,22 +5,22 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from requests.cookies import RequestsCookieJar
 from requests.structures import CaseInsensitiveDict
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.messages.masking import mask_numbers_in
 from airflow_provider_sms.service.connections import Exchange, watch, watching
+from airflow_provider_sms.service.routes import Route, prepared_route
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from requests import PreparedRequest
     from requests.auth import AuthBase
 
 MAX_ANSWER = 10 * 1024 * 1024
@@ -48,7 +48,14 @@ class _UnusableAnswerError(Exception):
 
 
 class _Adapter(HTTPAdapter):
-    """An adapter whose connections, direct or through any proxy, report to the exchange."""
+    """An adapter whose connections, direct or through any proxy, report to the exchange.
+
+    All requests to one address must have the same settings.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._pools: dict[str | None, Any] = {}
+        super().__init__(**kwargs)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
@@ -59,12 +66,26 @@ class _Adapter(HTTPAdapter):
         watch(manager)
         return manager
 
+    def get_connection_with_tls_context(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Any:
+        """Give the pool for a request, looked up once per address. requests before 2.32 asks elsewhere, each time."""
+        if (pool := self._pools.get(request.url)) is None:
+            pool = super().get_connection_with_tls_context(request, *args, **kwargs)
+            self._pools[request.url] = pool
+        return pool
 
-class _Session(requests.Session):
-    """A session that does not know redirects: even when not following one, requests reads and parses it."""
+    def close(self) -> None:
+        self._pools.clear()
+        super().close()
 
-    def get_redirect_target(self, resp: requests.Response) -> None:  # noqa: ARG002 - the signature is the parent's
-        return None
+    def build_response(self, req: PreparedRequest, resp: Any) -> requests.Response:
+        """Wrap an answer: without its cookies, which are not kept, and its encoding, which JSON does not need."""
+        response = requests.Response()
+        response.status_code = resp.status
+        # urllib3's own, which do not mind the case either.
+        response.headers = resp.headers
+        response.raw = resp
+        response.request = req
+        return response
 
 
 class Transport:
@@ -74,6 +95,8 @@ class Transport:
     headers and body share that deadline, and no byte of a request is written after it. Only what precedes the
     first byte can outlast it, and then the request is not sent: name resolution (the system's own limit), and
     connecting, where each address of the host and then the TLS handshake may take ``connect_timeout``.
+
+    The environment (proxies, CA bundle) is read with the first request to an address, and holds for all of them.
 
     :param connect_timeout: seconds for a connection to be made.
     :param timeout: seconds to wait for an answer, or for its next byte.
@@ -94,7 +117,7 @@ class Transport:
         self._timeouts = (connect_timeout, timeout)
         self._verify = verify
         self._clock = clock
-        self._session = _Session()
+        self._session = requests.Session()
         self._session.headers = CaseInsensitiveDict(
             {
                 "User-Agent": f"airflow-provider-sms/{__version__}",
@@ -102,14 +125,12 @@ class Transport:
                 "Accept": "application/json",
             }
         )
-        self._session.cookies = RequestsCookieJar(policy=DefaultCookiePolicy(allowed_domains=[]))
-        adapter = _Adapter(pool_maxsize=pool_size, max_retries=0)
-        self._session.mount("https://", adapter)
-        self._session.mount("http://", adapter)
+        self._adapter = _Adapter(pool_maxsize=pool_size, max_retries=0)
+        self._routes: dict[tuple[str, str], Route] = {}
 
     def close(self) -> None:
         """Close every pooled connection."""
-        self._session.close()
+        self._adapter.close()
 
     def exchange(self, method: str, url: str, auth: AuthBase, body: bytes | None = None) -> Answer:
         """Make one request and read its answer.
@@ -138,18 +159,15 @@ class Transport:
                 raise UnknownOutcomeError(f"{operation}: sent, but no whole answer came: {reason}") from None
             raise NotSentError(f"{operation}: not sent: {reason}") from None
 
+    def _route(self, method: str, url: str) -> Route:
+        if (route := self._routes.get((method, url))) is None:
+            route = prepared_route(self._session, method, url, timeouts=self._timeouts, verify=self._verify)
+            self._routes[method, url] = route
+        return route
+
     def _answer(self, operation: str, method: str, url: str, auth: AuthBase, body: bytes | None) -> Answer:
-        with self._session.request(
-            method,
-            url,
-            data=body,
-            auth=auth,
-            timeout=self._timeouts,
-            allow_redirects=False,
-            stream=True,
-            # Given here and not to the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
-            verify=self._verify,
-        ) as response:
+        route = self._route(method, url)
+        with self._adapter.send(route.request_with(auth, body), **route.settings) as response:
             status = response.status_code
             if status < HTTPStatus.OK:
                 # The final answer is still to come: the next request on this connection would take it for its

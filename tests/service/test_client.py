@@ -112,8 +112,11 @@ def test_a_hundred_messages_are_one_request(serve, connect, wire):
         [{"Content": None, "Destination": "27821234567"}],
         [{"Content": "Hi", "Destination": "27821234567", "Customer": "c"}],
         [Message("\ud83d", "27821234567")],
+        [HI, Message("Hi", 27821234567)],
+        [HI, Message(None, "27821234567")],
+        [HI, None],
     ],
-    ids=range(13),
+    ids=range(16),
 )
 def test_wrong_messages_are_not_sent(serve, connect, wire, messages):
     """What cannot be a request of the contract is the caller's error, without the data, and nothing is sent."""
@@ -122,6 +125,21 @@ def test_wrong_messages_are_not_sent(serve, connect, wire, messages):
         connect(server.url).send_bulk(messages)
     assert server.requests == []
     assert "27821234567" not in str(caught.value)
+
+
+def test_the_message_that_is_wrong_is_named(connect):
+    """The error says which message it is, counted from 1, among messages that are all alike as among mixed ones."""
+    client = connect("http://127.0.0.1:1")
+    for messages in ([HI, Message("Hi", 27821234567)], [{"Content": "Hi", "Destination": "1"}, Message("Hi", None)]):
+        with pytest.raises(InputError, match="message 2: its values must be texts"):
+            client.send_bulk(messages)
+
+
+def test_texts_of_a_subclass_are_texts(serve, connect, wire):
+    """A text of pandas or of a template engine, which may be of a class of its own, goes out as the text it is."""
+    server = serve(wire.ok)
+    connect(server.url).send_bulk([HI, Message(type("Markup", (str,), {})("Two"), "27820000001")])
+    assert [message["Content"] for message in json.loads(server.bodies()[0])["Messages"]] == [HI.content, "Two"]
 
 
 @pytest.mark.parametrize(

@@ -76,6 +76,17 @@ def test_money_is_exact():
     assert Decimal("1234567890.12345678901") == response.remaining_balance
 
 
+@pytest.mark.parametrize("digits", ["100.0", "12.50", "0.1", "0.10", "1e2", "1E+2", "-0.0", "7", "1000000.00", "1e-7"])
+@pytest.mark.parametrize("other", ["1", "2.5", "2.50"])
+def test_an_amount_keeps_its_digits(digits, other):
+    """Every amount has the digits received, its trailing zeros too, whatever stands beside it; raw has numbers."""
+    text = f'{{"Cost": {digits}, "RemainingBalance": {other}, "EventId": 1, "Messages": 1, "Parts": 1}}'
+    response = parse_send_response(text.encode())
+    assert (str(Decimal(digits)), str(Decimal(other))) == (str(response.cost), str(response.remaining_balance))
+    assert (type(response.cost), type(response.remaining_balance)) == (Decimal, Decimal)
+    assert repr(json.loads(text)) == repr(response.raw)
+
+
 def test_raw_can_be_made_json_of_again():
     """Raw holds plain numbers, with the event id exact above 2**53."""
     response = parse_send_response(body(EventId=2**63 - 1, Cost=0.5))

@@ -73,13 +73,12 @@ def _sending(part: str) -> Install:
         original = http.client.HTTPConnection.send
 
         def send(connection: Any, data: Any) -> None:
-            is_headers = bytes(data[:5]) == b"POST "
-            half = len(data) // 2 if part == "half" and not is_headers else len(data)
-            original(connection, data[:half])
-            if is_headers == (part == "headers"):
-                passed()
-            if half < len(data):
-                original(connection, data[half:])
+            body = data.find(b"\r\n\r\n") + 4
+            cut = {"headers": body, "half": (body + len(data)) // 2, "body": len(data)}[part]
+            original(connection, data[:cut])
+            passed()
+            if cut < len(data):
+                original(connection, data[cut:])
 
         stack.enter_context(patch.object(http.client.HTTPConnection, "send", send))
 

@@ -42,6 +42,12 @@ def mask(values: npt.NDArray[np.bool_]) -> pa.Array:
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
+def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Tell which rows are not null."""
+    flags = column.is_valid().cast(pa.uint8())
+    return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
+
+
 def text(value: str) -> pa.Scalar:
     """Make a text for all rows."""
     return strings([value])[0]

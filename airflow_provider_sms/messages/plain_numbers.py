@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask, string_array
+from airflow_provider_sms.messages.arrow import constant, mask, string_array, valid_rows
 from airflow_provider_sms.messages.columns import is_text
 from airflow_provider_sms.messages.written import whole_floats
 
@@ -63,7 +63,7 @@ def read_plain(column: pa.Array, region: Region | None) -> pa.Array:
         return pa.nulls(len(column), pa.string())
     plain = _plainly_written(found)
     if texts.null_count:
-        plain &= pc.is_valid(texts).to_numpy(zero_copy_only=False)
+        plain &= valid_rows(texts)
     with_plus = (found.at(0) == _PLUS) & plain
     with_zeros = (found.at(0) == _ZERO) & (found.at(1) == _ZERO) & (found.lengths > 1) & plain
     if region is not None and region.abroad != "00" and with_zeros.any():

@@ -51,6 +51,19 @@ def test_the_fast_way_reads_as_the_slow_one(name):
     assert read == plain
 
 
+@pytest.mark.parametrize("name", ["ZA", "US", "BR", "IT", "RU", "HU"])
+def test_numbers_do_not_depend_on_their_neighbours(name):
+    """Numbers with the country code and without it are read alike beside each other and among their own kind."""
+    region = national.find_region(name)
+    numbers = sorted(set(candidates(region, 100)))
+    together = dict(zip(numbers, national.complete_plain(pa.array(numbers), region).to_pylist(), strict=True))
+    coded = [number for number in numbers if number.startswith(region.code)]
+    others = [number for number in numbers if not number.startswith(region.code)]
+    for alike in (coded, others, [number for number in others if number.startswith("0")], coded[:1], others[:1]):
+        apart = national.complete_plain(pa.array(alike, pa.string()), region).to_pylist()
+        assert [together[number] for number in alike] == apart
+
+
 @pytest.mark.parametrize("name", [name for name in EVERY_REGION if mobile_of(name)])
 def test_mobiles_of_every_region_are_completed(name):
     """A region's own mobile number comes out right with its code, without it, and as it is dialled there."""

@@ -76,7 +76,7 @@ def read_plain(column: pa.Array, region: Region | None) -> pa.Array:
     if region is None:
         return string_array(digits.offsets, digits.data, _unless_all(plain & fits))
     abroad = with_plus | with_zeros
-    national = plain & ~abroad & (digits.lengths > 0) & ~(leading_zero & (digits.at(1) == _ZERO))
+    national = plain & ~abroad & (digits.lengths > 0)
     numbers = string_array(digits.offsets, digits.data, _unless_all(plain & abroad & fits))
     return _completed(numbers, string_array(digits.offsets, digits.data, None), national, region)
 

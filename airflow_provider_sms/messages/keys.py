@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_sms.messages.arrow import constant, strings, text
 from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
 
 if TYPE_CHECKING:
@@ -27,17 +28,18 @@ _BY_COLUMNS = blake2b(digest_size=16, person=b"sms: key columns")
 
 # Floats from here on stand for several integers, so two people could have one key.
 _INEXACT_FROM = 2.0**53
+_NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
 
 def message_keys(
-    destinations: Sequence[str],
-    contents: Sequence[str],
+    destinations: Sequence[str] | pa.Array,
+    contents: Sequence[str] | pa.Array,
     key_values: Sequence[pa.Array | pa.ChunkedArray] | None = None,
 ) -> list[bytes]:
     """Digest what identifies each message: its destination and its text, or its destination and key values.
 
-    :param destinations: digits with country code, one for each message.
-    :param contents: the texts; unused when there are key values.
+    :param destinations: digits with country code, one for each message; an array of strings is the fastest.
+    :param contents: the texts, in the same form; unused when there are key values.
     :param key_values: the key columns, each with a value for every message; None: the text identifies a message;
         no columns: the destination alone does.
     :returns: a BLAKE2b digest of 16 bytes for each message.
@@ -45,16 +47,43 @@ def message_keys(
     base, identities = _BY_TEXT, contents
     if key_values is not None:
         columns = [_delimited(canonical(column)) for column in key_values]
-        base, identities = _BY_COLUMNS, [""] * len(destinations)
-        if columns:
-            identities = pc.binary_join_element_wise(*columns, "").to_pylist()
-    keys = []
-    for destination, identity in zip(destinations, identities, strict=True):
-        key = base.copy()
-        # The length makes the end of the destination certain; what comes after it is one text or delimited itself.
-        key.update(f"{len(destination)}:{destination}{identity}".encode("utf-8", "surrogatepass"))
+        base, identities = _BY_COLUMNS, pc.binary_join_element_wise(*columns, constant("")) if columns else None
+    if isinstance(destinations, pa.Array):
+        messages = _identify_in_arrow(destinations, identities)
+    else:
+        messages = _identify(destinations, identities)
+    copy, keys = base.copy, []
+    for message in messages:
+        key = copy()
+        key.update(message)
         keys.append(key.digest())
     return keys
+
+
+def _identify(destinations: Sequence[str], identities: Sequence[str] | pa.Array | None) -> list[bytes]:
+    """Join each destination and what identifies the message beside it; None: nothing does.
+
+    The length makes the end of the destination certain; what comes after it is one text or delimited itself.
+    """
+    if identities is None:
+        identities = [""] * len(destinations)
+    elif isinstance(identities, pa.Array):
+        identities = identities.to_pylist()
+    return [
+        f"{len(destination)}:{destination}{identity}".encode("utf-8", "surrogatepass")
+        for destination, identity in zip(destinations, identities, strict=True)
+    ]
+
+
+def _identify_in_arrow(destinations: pa.Array, identities: pa.Array | None) -> list[bytes]:
+    """Join the same of columns."""
+    lengths = pc.utf8_length(destinations)
+    shortest, longest = pc.min_max(lengths).as_py().values()
+    length = text(f"{longest}:") if shortest == longest else lengths.cast(pa.string())
+    pieces = [length] if shortest == longest else [length, constant(":")]
+    others = [] if identities is None else [identities]
+    joined: pa.Array = pc.binary_join_element_wise(*pieces, destinations, *others, constant(""))
+    return list(joined.cast(pa.binary()).to_pylist())
 
 
 def can_be_key(kind: pa.DataType) -> bool:
@@ -74,7 +103,7 @@ def lost_digits(column: pa.Array) -> pa.Array | None:
     """
     if not is_float(column.type):
         return None
-    return pc.greater_equal(pc.abs(column.cast(pa.float64())), _INEXACT_FROM)
+    return pc.greater_equal(pc.abs(column.cast(pa.float64())), constant(_INEXACT_FROM))
 
 
 def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
@@ -99,13 +128,13 @@ def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def _delimited(texts: pa.Array) -> pa.Array:
     """Put each text's length before it, so that two columns cannot run together; null is a dash, without length."""
     lengths = pc.utf8_length(texts).cast(pa.string())
-    return pc.coalesce(pc.binary_join_element_wise(lengths, texts, ":"), "-")
+    return pc.coalesce(pc.binary_join_element_wise(lengths, texts, constant(":")), constant("-"))
 
 
 def _canonical_floats(column: pa.Array) -> pa.Array:
-    whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), _INEXACT_FROM))
-    texts = pc.if_else(whole, column, None).cast(pa.int64()).cast(pa.string())
-    others = pc.if_else(pc.or_(whole, pc.is_nan(column)), None, column)
+    whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), constant(_INEXACT_FROM)))
+    texts = pc.if_else(whole, column, _NO_FLOAT).cast(pa.int64()).cast(pa.string())
+    others = pc.if_else(pc.or_(whole, pc.is_nan(column)), _NO_FLOAT, column)
     if others.null_count == len(others):
         return texts
     return pc.coalesce(texts, _by_value(others, lambda value: _without_zeros(format(Decimal(repr(value)), "f"))))
@@ -123,7 +152,7 @@ def _canonical_times(column: pa.Array) -> pa.Array:
 def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
     """Write each distinct value once."""
     distinct = pc.dictionary_encode(column)
-    texts = pa.array([write(value) for value in distinct.dictionary.to_pylist()], pa.string())
+    texts = strings([write(value) for value in distinct.dictionary.to_pylist()])
     return texts.take(distinct.indices)
 
 

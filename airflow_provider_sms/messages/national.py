@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import phonenumbers
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.arrow import constant, strings
 
 IMPOSSIBLE = "not a possible number in default_region; write those of other countries with + or 00"
 AMBIGUOUS = "can be read with and without a country code: write it with +"
@@ -45,6 +47,12 @@ class Region:
     lengths: tuple[int, ...]
     """How many digits such a number may have."""
 
+    @property
+    def fitting_lengths(self) -> pa.Array:
+        """The same as an array, to look lengths up in."""
+        lengths = np.array(self.lengths, np.int32)
+        return pa.Array.from_buffers(pa.int32(), len(lengths), [None, pa.py_buffer(lengths)])
+
 
 @lru_cache
 def find_region(name: str) -> Region:
@@ -61,7 +69,7 @@ def find_region(name: str) -> Region:
         phonenumbers.region_code_for_country_code(own.country_code)
     )
     trunk = own.national_prefix_for_parsing
-    trunks = [f"(?:{prefix})" for prefix in (trunk, main.national_prefix_for_parsing) if prefix]
+    trunks = dict.fromkeys(f"(?:{prefix})" for prefix in (trunk, main.national_prefix_for_parsing) if prefix)
     return Region(
         name=name,
         code=str(own.country_code),
@@ -81,12 +89,12 @@ def complete(numbers: pa.Array, region: Region) -> tuple[pa.Array, pa.Array]:
     :param region: whose numbering plan applies.
     :returns: digits with country code, null where there is no single reading; and the reasons, null elsewhere.
     """
-    completed, reasons = _complete_plain(numbers, region), pa.nulls(len(numbers), pa.string())
+    completed, reasons = complete_plain(numbers, region), pa.nulls(len(numbers), pa.string())
     left = pc.is_null(completed)
     if pc.any(left).as_py():
         distinct = pc.dictionary_encode(numbers.filter(left))
         readings = [_read(number, region) for number in distinct.dictionary.to_pylist()]
-        read, refused = (pa.array(column, pa.string()) for column in zip(*readings, strict=True))
+        read, refused = map(strings, zip(*readings, strict=True))
         completed = pc.replace_with_mask(completed, left, read.take(distinct.indices))
         reasons = pc.replace_with_mask(reasons, left, refused.take(distinct.indices))
     return completed, reasons
@@ -100,34 +108,69 @@ def complete_trunk_zero(numbers: pa.Array) -> pa.Array:
     :param numbers: strings of digits that begin with a country code.
     :returns: digits as dialled from abroad, null where the number is not possible.
     """
-    return pa.array([_parse(f"+{number}", None) for number in numbers.to_pylist()], pa.string())
+    return strings([_parse(f"+{number}", None) for number in numbers.to_pylist()])
 
 
-def _complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
-    """Complete what the parser could read in one way only; null for everything else."""
+def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
+    """Complete what the parser could read in one way only.
 
-    def begin_with(pattern: str) -> pa.Array:
-        return pc.match_substring_regex(numbers, f"^(?:{pattern})")
+    :param numbers: as for :func:`complete`.
+    :param region: whose numbering plan applies.
+    :returns: digits with country code, null for everything else.
+    """
+    coded = pc.starts_with(numbers, region.code)
+    if not pc.any(coded).as_py():
+        national = _without_code(numbers, region)
+    elif pc.all(coded).as_py():
+        national = _after_code(numbers, region)
+    else:
+        others = pc.invert(coded)
+        national = pc.replace_with_mask(numbers, coded, _after_code(numbers.filter(coded), region))
+        national = pc.replace_with_mask(national, others, _without_code(numbers.filter(others), region))
+    fits = pc.is_in(pc.binary_length(national), region.fitting_lengths)
+    abroad = pc.starts_with(numbers, "00")
+    if region.abroad != "00":
+        abroad = pc.or_(abroad, _begin_with(numbers, region.abroad))
+    national = pc.if_else(pc.and_not(fits, abroad), national, constant(None))
+    return pc.binary_join_element_wise(constant(region.code), national, constant(""))
 
-    whole, coded, with_trunk = begin_with(f"(?:{region.number})$"), begin_with(region.code), begin_with(region.trunks)
-    one_reading = pc.and_not(begin_with(f"{region.code}(?:{region.number})$"), whole)
-    one_mobile = pc.and_not(begin_with(f"{region.code}(?:{region.mobile})$"), begin_with(f"(?:{region.mobile})$"))
-    after_code = pc.and_not(
-        pc.or_(one_reading, pc.and_not(one_mobile, with_trunk)),
-        begin_with(f"{region.code}(?:{region.trunks})"),
-    )
-    without_code = pc.and_not(pc.and_not(whole, coded), with_trunk)
-    national = pc.if_else(without_code, numbers, None)
-    national = pc.if_else(after_code, pc.utf8_slice_codeunits(numbers, len(region.code)), national)
-    if region.trunk is not None:
+
+def _begin_with(numbers: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(numbers, f"^(?:{pattern})")
+
+
+def _are(numbers: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(numbers, f"^(?:{pattern})$")
+
+
+def _without_code(numbers: pa.Array, region: Region) -> pa.Array:
+    """Take those that are national numbers, as dialled there or not; none begins with the country code."""
+    with_trunk = _begin_with(numbers, region.trunks)
+    national = numbers
+    if not pc.all(with_trunk).as_py():
+        national = pc.if_else(_are(numbers, region.number), numbers, constant(None))
+    national = pc.if_else(with_trunk, constant(None), national)
+    if region.trunk is None or not pc.any(with_trunk).as_py():
+        return national
+    if region.trunk.isdecimal():
+        with_own, dropped = (
+            pc.starts_with(numbers, region.trunk),
+            pc.utf8_slice_codeunits(numbers, len(region.trunk)),
+        )
+    else:
+        with_own = _begin_with(numbers, region.trunk)
         dropped = pc.replace_substring_regex(numbers, f"^(?:{region.trunk})", "", max_replacements=1)
-        fits = pc.and_(pc.match_substring_regex(dropped, f"^(?:{region.number})$"), begin_with(region.trunk))
-        national = pc.if_else(pc.and_not(fits, coded), dropped, national)
-    plain = pc.and_not(
-        pc.is_in(pc.binary_length(national), pa.array(region.lengths, pa.int32())),
-        begin_with(f"00|{region.abroad}"),
-    )
-    return pc.binary_join_element_wise(region.code, pc.if_else(plain, national, None), "")
+    return pc.if_else(pc.and_(with_own, _are(dropped, region.number)), dropped, national)
+
+
+def _after_code(numbers: pa.Array, region: Region) -> pa.Array:
+    """Take what follows the country code, with which all of them begin, where that is a code for sure."""
+    rest = pc.utf8_slice_codeunits(numbers, len(region.code))
+    one_reading = pc.and_not(_are(rest, region.number), _are(numbers, region.number))
+    if not pc.all(one_reading).as_py():
+        one_mobile = pc.and_not(_are(rest, region.mobile), _are(numbers, region.mobile))
+        one_reading = pc.or_(one_reading, pc.and_not(one_mobile, _begin_with(numbers, region.trunks)))
+    return pc.if_else(pc.and_not(one_reading, _begin_with(rest, region.trunks)), rest, constant(None))
 
 
 def _read(number: str, region: Region) -> tuple[str | None, str | None]:

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
+from airflow_provider_sms.messages.arrow import constant, text
 from airflow_provider_sms.messages.columns import column_of, field_of
-from airflow_provider_sms.messages.destinations import clean_destinations
+from airflow_provider_sms.messages.destinations import CleanDestinations, clean_destinations
 from airflow_provider_sms.messages.keys import can_be_key, lost_digits, message_keys
 from airflow_provider_sms.messages.masking import mask_number
-from airflow_provider_sms.messages.national import find_region
 from airflow_provider_sms.messages.template import Template, TextColumn
 from airflow_provider_sms.messages.written import can_hold_numbers, first_reason
 
@@ -82,11 +82,9 @@ class _Rule(NamedTuple):
     reason: str
 
 
-class _Assessed(NamedTuple):
-    """A batch, judged."""
+class _Judged(NamedTuple):
+    """Why each row is rejected, null where it is not."""
 
-    digits: pa.Array
-    texts: pa.Array
     reasons: pa.Array
     columns: pa.Array
 
@@ -123,6 +121,8 @@ class Preparation:
         if isinstance(key_columns, str):
             raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
         if default_region is not None:
+            from airflow_provider_sms.messages.national import find_region
+
             find_region(default_region)
         self._destination_column = destination_column
         self._default_region = default_region
@@ -157,7 +157,9 @@ class Preparation:
         :param batch: rows with the needed columns.
         :param first_row: index in the source of the batch's first row.
         """
-        rejected = self._rejected(batch, first_row, self._assess(batch, first_row))
+        destinations = self._clean(batch)
+        judged = self._judge(batch, destinations, self._text.try_out(batch, first_row))
+        rejected = self._rejected(batch, first_row, judged)
         return Checked(num_rows=len(batch), valid=len(batch) - len(rejected), rejected=rejected)
 
     def prepare(self, batch: pa.RecordBatch, first_row: int) -> PreparedBatch:
@@ -166,54 +168,71 @@ class Preparation:
         :param batch: rows with the needed columns.
         :param first_row: index in the source of the batch's first row.
         """
-        assessed = self._assess(batch, first_row)
-        valid = pc.is_null(assessed.reasons)
-        destinations = assessed.digits.filter(valid).to_pylist()
-        contents = assessed.texts.filter(valid).to_pylist()
+        destinations = self._clean(batch)
+        texts = self._text.render(batch, first_row)
+        judged = self._judge(batch, destinations, texts)
+        valid = None if judged is None else pc.is_null(judged.reasons)
+        rows = list(range(first_row, first_row + len(batch)))
+        digits = destinations.digits
         key_values = None
         if self._key_columns is not None:
-            key_values = [column_of(batch, name, "key_columns").filter(valid) for name in self._key_columns]
+            key_values = [column_of(batch, name, "key_columns") for name in self._key_columns]
+        if valid is not None:
+            rows = [first_row + row for row in pc.indices_nonzero(valid).to_pylist()]
+            digits, texts = digits.filter(valid), texts.filter(valid)
+            key_values = key_values and [column.filter(valid) for column in key_values]
+        constant_text = self._text.constant
         return PreparedBatch(
             num_rows=len(batch),
-            rows=pc.add(pc.indices_nonzero(valid), first_row).to_pylist(),
-            destinations=destinations,
-            contents=contents,
-            keys=message_keys(destinations, contents, key_values),
-            rejected=self._rejected(batch, first_row, assessed),
-            rejected_numbers=self._rejected_numbers(batch, assessed),
+            rows=rows,
+            destinations=digits.to_pylist(),
+            contents=texts.to_pylist() if constant_text is None else [constant_text] * len(rows),
+            keys=message_keys(digits, texts, key_values),
+            rejected=self._rejected(batch, first_row, judged),
+            rejected_numbers=self._rejected_numbers(batch, destinations, judged),
         )
 
-    def _assess(self, batch: pa.RecordBatch, first_row: int) -> _Assessed:
+    def _clean(self, batch: pa.RecordBatch) -> CleanDestinations:
         numbers = column_of(batch, self._destination_column, "destination_column")
-        destinations = clean_destinations(numbers, self._default_region)
-        texts = self._text.render(batch, first_row)
+        return clean_destinations(numbers, self._default_region)
+
+    def _judge(self, batch: pa.RecordBatch, destinations: CleanDestinations, texts: pa.Array | None) -> _Judged | None:
+        """Judge each row; None: all are good.
+
+        :param texts: None: it is known that none is null or blank.
+        """
         reasons = destinations.reasons
-        columns = pc.if_else(pc.is_null(reasons), None, self._destination_column)
         rules = [*self._text_rules(batch, texts), *self._key_rules(batch)]
+        if not rules and reasons.null_count == len(batch):
+            return None
+        columns = pc.if_else(pc.is_null(reasons), constant(None), text(self._destination_column))
         if rules:
             reasons = pc.coalesce(reasons, first_reason(*((rule.rejects, rule.reason) for rule in rules)))
             columns = pc.coalesce(columns, first_reason(*((rule.rejects, rule.column) for rule in rules)))
-        return _Assessed(destinations.digits, texts, reasons, columns)
+        return _Judged(reasons, columns)
 
-    def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[_Rule]:
+    def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array | None) -> Iterator[_Rule]:
+        if texts is None:
+            return
         names = self._text.columns
         if texts.null_count:
             for name in names:
                 yield _Rule(pc.is_null(column_of(batch, name, "message"), nan_is_null=True), name, NO_VALUE)
-        blank = pc.equal(pc.utf8_trim_whitespace(texts), "")
+        blank = pc.equal(pc.utf8_trim_whitespace(texts), constant(""))
         if pc.any(blank).as_py():
             yield _Rule(blank, names[0], EMPTY_TEXT)
 
     def _key_rules(self, batch: pa.RecordBatch) -> Iterator[_Rule]:
         for name in self._key_columns or ():
             lost = lost_digits(column_of(batch, name, "key_columns"))
-            if lost is not None:
+            if lost is not None and pc.any(lost).as_py():
                 yield _Rule(lost, name, LOST_DIGITS)
 
-    def _rejected(self, batch: pa.RecordBatch, first_row: int, assessed: _Assessed) -> list[RejectedRow]:
-        invalid = pc.is_valid(assessed.reasons)
-        if not pc.any(invalid).as_py():
+    def _rejected(self, batch: pa.RecordBatch, first_row: int, judged: _Judged | None) -> list[RejectedRow]:
+        if judged is None:
             return []
+        reasons, columns = judged
+        invalid = pc.is_valid(reasons)
         numbers = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
         return [
             RejectedRow(
@@ -224,19 +243,23 @@ class Preparation:
             )
             for row, column, reason, number in zip(
                 pc.indices_nonzero(invalid).to_pylist(),
-                assessed.columns.filter(invalid).to_pylist(),
-                assessed.reasons.filter(invalid).to_pylist(),
+                columns.filter(invalid).to_pylist(),
+                reasons.filter(invalid).to_pylist(),
                 numbers,
                 strict=True,
             )
         ]
 
-    def _rejected_numbers(self, batch: pa.RecordBatch, assessed: _Assessed) -> list[str | None]:
-        invalid = pc.is_valid(assessed.reasons)
+    def _rejected_numbers(
+        self, batch: pa.RecordBatch, destinations: CleanDestinations, judged: _Judged | None
+    ) -> list[str | None]:
+        if judged is None:
+            return []
+        invalid = pc.is_valid(judged.reasons)
         written = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
         return [
             _as_text(number) if digits is None else digits
-            for digits, number in zip(assessed.digits.filter(invalid).to_pylist(), written, strict=True)
+            for digits, number in zip(destinations.digits.filter(invalid).to_pylist(), written, strict=True)
         ]
 
 

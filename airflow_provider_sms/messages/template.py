@@ -9,9 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
+from airflow_provider_sms.messages.arrow import constant, strings, text
 from airflow_provider_sms.messages.columns import column_of, field_of, is_float, is_text, value_type
+from airflow_provider_sms.messages.formats import never_fails, write_numbers
 
 USED_BY = "message"
+
+# What one column of texts can hold, and what a number in one of the formats that never fail can take of it.
+_MOST_BYTES = 2**31 - 1
+_LONGEST_NUMBER = 400
 
 
 class _Field(NamedTuple):
@@ -32,14 +38,21 @@ class Template:
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
 
-    __slots__ = ("_pieces", "columns")
+    __slots__ = ("_fields", "_literal_bytes", "_never_blank", "_pieces", "columns", "constant")
 
     columns: tuple[str, ...]
     """The columns that the text needs, in order, each once."""
+    constant: str | None
+    """The text of every row; None: it has fields."""
 
     def __init__(self, text: str) -> None:
         self._pieces = _parse(text)
-        self.columns = tuple(dict.fromkeys(piece.column for piece in self._pieces if isinstance(piece, _Field)))
+        self._fields = [piece for piece in self._pieces if isinstance(piece, _Field)]
+        self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
+        literals = "".join(piece for piece in self._pieces if isinstance(piece, str))
+        self.constant = None if self._fields else literals
+        self._literal_bytes = 4 * len(literals)
+        self._never_blank = any(character.isalnum() for character in literals)
 
     def check(self, schema: pa.Schema) -> None:
         """Check that the columns are there and that their values can be written as text.
@@ -60,13 +73,32 @@ class Template:
         :raises ColumnError: a column is missing.
         :raises TemplateError: a format does not fit the values of its column.
         """
-        if not self.columns:
-            return pa.repeat(pa.scalar("".join(map(str, self._pieces)), pa.string()), len(batch))
+        if self.constant is not None:
+            return pa.repeat(text(self.constant), len(batch))
         pieces = [
-            _texts(column_of(batch, piece.column, USED_BY), piece, first_row) if isinstance(piece, _Field) else piece
+            _texts(column_of(batch, piece.column, USED_BY), piece, first_row)
+            if isinstance(piece, _Field)
+            else text(piece)
             for piece in self._pieces
         ]
-        return pc.binary_join_element_wise(*pieces, "")
+        return pc.binary_join_element_wise(*pieces, constant(""))
+
+    def try_out(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array | None:
+        """Render the text of each row, unless it is known without that none will be null or blank, and nothing fails.
+
+        :returns: as :meth:`render`; None: every row has a text.
+        :raises ColumnError: a column is missing.
+        :raises TemplateError: a format does not fit the values of its column.
+        """
+        columns = [(column_of(batch, field.column, USED_BY), field.spec) for field in self._fields]
+        longest = len(batch) * (self._literal_bytes + _LONGEST_NUMBER * len(columns)) + batch.nbytes * len(columns)
+        if (
+            self._never_blank
+            and longest <= _MOST_BYTES
+            and all(never_fails(column.type, spec) and _is_full(column) for column, spec in columns)
+        ):
+            return None
+        return self.render(batch, first_row)
 
 
 class TextColumn:
@@ -79,6 +111,7 @@ class TextColumn:
 
     columns: tuple[str, ...]
     """The column, alone."""
+    constant = None
 
     def __init__(self, column: str) -> None:
         self.columns = (column,)
@@ -91,6 +124,10 @@ class TextColumn:
         kind = field_of(schema, self.columns[0], "content_column").type
         if not is_text(value_type(kind)) and not pa.types.is_null(kind):
             raise ColumnError(f"content_column: column {self.columns[0]!r} is of type {kind}, which is no text")
+
+    def try_out(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
+        """Take the text of each row, which costs nothing."""
+        return self.render(batch, first_row)
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
         """Take the text of each row, null where there is none.
@@ -129,12 +166,23 @@ def _has_text(kind: pa.DataType) -> bool:
 
 
 def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
-    """Write the values of a column, each distinct one once."""
+    """Write the values of a column: where that takes Python, each distinct one once."""
     written_by_arrow = is_text(column.type) or pa.types.is_integer(column.type)
     if pa.types.is_null(column.type) or (written_by_arrow and not field.spec):
         return column.cast(pa.string())
-    distinct = pc.dictionary_encode(_as_python_has_it(column))
-    texts = []
+    values = _as_python_has_it(column)
+    written = write_numbers(values, field.spec)
+    if written is None:
+        return _texts_by_python(values, field, column.type, first_row)
+    if written.null_count == values.null_count:
+        return written
+    left = pc.if_else(pc.is_null(written), values, pa.nulls(1, values.type)[0])
+    return pc.coalesce(written, _texts_by_python(left, field, column.type, first_row))
+
+
+def _texts_by_python(values: pa.Array, field: _Field, stored_as: pa.DataType, first_row: int) -> pa.Array:
+    distinct = pc.dictionary_encode(values)
+    texts: list[str | None] = []
     for index, value in enumerate(distinct.dictionary.to_pylist()):
         try:
             texts.append(_written(value, field.spec))
@@ -143,9 +191,14 @@ def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
             # Python's own words may quote the value, which is somebody's.
             raise TemplateError(
                 f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r} "
-                f"of type {column.type}, first in row {row}"
+                f"of type {stored_as}, first in row {row}"
             ) from None
-    return pa.array(texts, pa.string()).take(distinct.indices)
+    return strings(texts).take(distinct.indices)
+
+
+def _is_full(column: pa.Array) -> bool:
+    """Tell whether no value is null or NaN."""
+    return not column.null_count and not (is_float(column.type) and pc.any(pc.is_nan(column)).as_py())
 
 
 def _written(value: Any, spec: str) -> str:
@@ -166,7 +219,7 @@ def _as_python_has_it(column: pa.Array) -> pa.Array:
         if types.is_float32(kind):
             column = column.cast(pa.string())  # else 0.1 would read 0.10000000149011612
         column = column.cast(pa.float64())
-        return pc.if_else(pc.is_nan(column), None, column)
+        return pc.if_else(pc.is_nan(column), pa.nulls(1, pa.float64())[0], column)
     if types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
     if types.is_duration(kind):

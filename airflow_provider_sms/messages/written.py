@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_sms.messages.arrow import constant, strings
 from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
 
 NO_NUMBER = "no number"
@@ -27,6 +28,7 @@ _TRUNK_ZERO = rf"[0-9]{_SEPARATOR}*\( ?0 ?\)"
 
 # The first integer that a float of so many bits cannot tell from its neighbour.
 _INEXACT_FROM = {32: 2**24, 64: 2**53}
+_NO_INTEGER, _NO_FLOAT = pa.nulls(1, pa.int64())[0], pa.nulls(1, pa.float64())[0]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -66,20 +68,26 @@ def read_numbers(column: pa.Array | pa.ChunkedArray) -> Written:
 def first_reason(*rules: tuple[pa.Array, str]) -> pa.Array:
     """Give each row the reason of the first rule that holds for it, null where none does."""
     conditions = pc.make_struct(*(condition for condition, _ in rules), field_names=[str(i) for i in range(len(rules))])
-    return pc.case_when(conditions, *(reason for _, reason in rules))
+    return pc.case_when(conditions, *(constant(reason) for _, reason in rules))
 
 
 def _if_known(condition: pa.Array) -> pa.Array:
     """Count a condition on null as not met: a mask with a null would replace a row by null."""
-    return pc.coalesce(condition, pa.scalar(False))  # noqa: FBT003 - a scalar has no name for its value
+    return pc.coalesce(condition, constant(False))  # noqa: FBT003 - a value, and no switch
+
+
+def whole_floats(column: pa.Array) -> pa.Array:
+    """Take the whole floats of a column of float64 that are exact as 64-bit integers, null for every other."""
+    exact, whole = pc.less(pc.abs(column), constant(float(_INEXACT_FROM[64]))), pc.equal(pc.floor(column), column)
+    return pc.if_else(pc.and_(exact, whole), column, _NO_FLOAT).cast(pa.int64())
 
 
 def _write_floats(column: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Write floats as text without an exponent, where they are exact."""
     inexact_from = _INEXACT_FROM[column.type.bit_width]
     column = column.cast(pa.float64())
-    exact, whole = pc.less(pc.abs(column), float(inexact_from)), pc.equal(pc.floor(column), column)
-    texts = pc.if_else(pc.and_(exact, whole), column, None).cast(pa.int64()).cast(pa.string())
+    exact, whole = pc.less(pc.abs(column), constant(float(inexact_from))), pc.equal(pc.floor(column), column)
+    texts = pc.if_else(exact, whole_floats(column), _NO_INTEGER).cast(pa.string())
     too_large = LENGTH if inexact_from == _INEXACT_FROM[64] else SHORT_FLOAT
     rules = (pc.is_nan(column), NO_NUMBER), (pc.invert(whole), DECIMALS), (pc.invert(exact), too_large)
     return texts, first_reason(*rules)
@@ -104,7 +112,7 @@ def _read_texts(texts: pa.Array, lost: pa.Array) -> Written:
     with_plus = _if_known(pc.starts_with(compact, "+"))
     digits = pc.if_else(with_plus, pc.utf8_slice_codeunits(compact, 1), compact)
     reasons = first_reason(
-        (pc.equal(pc.coalesce(digits, ""), ""), NO_NUMBER),
+        (pc.equal(pc.coalesce(digits, constant("")), constant("")), NO_NUMBER),
         (pc.match_substring_regex(texts, _EXPONENT), EXPONENT),
         (pc.match_substring_regex(texts, "^-[0-9]"), NEGATIVE),
         (pc.invert(pc.ascii_is_decimal(digits)), CHARACTERS),
@@ -112,7 +120,7 @@ def _read_texts(texts: pa.Array, lost: pa.Array) -> Written:
     )
     reasons = pc.coalesce(lost, reasons)
     return Written(
-        digits=pc.if_else(pc.is_null(reasons), digits, None),
+        digits=pc.if_else(pc.is_null(reasons), digits, constant(None)),
         with_plus=with_plus,
         with_trunk_zero=_if_known(pc.match_substring_regex(texts, _TRUNK_ZERO)),
         reasons=reasons,
@@ -140,4 +148,4 @@ def _in_ascii(texts: pa.Array) -> pa.Array:
     if not pc.any(foreign).as_py():
         return texts
     translated = [text.translate(_PLAIN_CHARACTERS) for text in texts.filter(foreign).to_pylist()]
-    return pc.replace_with_mask(texts, foreign, pa.array(translated, pa.string()))
+    return pc.replace_with_mask(texts, foreign, strings(translated))

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from airflow_provider_sms.messages.keys import can_be_key, canonical, message_keys
@@ -38,6 +38,43 @@ def test_keys_never_change():
         "a479c086fb87676735ab14f0eefab664",
     )
     assert expected == (by_text, by_columns, by_destination)
+
+
+DESTINATIONS = ["2782123", NUMBER, "999999999999999", NUMBER]
+TEXTS = ["", "Hi José 😀\n", "x" * 300, "a\0b:1"]
+GOLDEN = [
+    (None, ["348d7a9a8297626447b1d70b4966ee92", "bc4421b4923b8a0dd81aef1b6abb684d",
+            "e42460c8eb8315cc8cedfd8747b19cd8", "928e5d96667838576fcc367b39fb14eb"]),
+    ([pa.array([1.5, None, 2, 3]), pa.array(TEXTS)],
+     ["b89ad14c848788bb0b3d9b04139af1a0", "7cdbf108941c4c4a13e357991828316f",
+      "750eccd8780134e13a15bc1394dd1b09", "ab1cde3bed89ecc7845b595f33b68239"]),
+    ([], ["79fc672c34ebe6685d0161338a4504e6", "a479c086fb87676735ab14f0eefab664",
+          "5bf8a2ca3185e6f144a297a017d1b0a6", "a479c086fb87676735ab14f0eefab664"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("key_values", "expected"), GOLDEN, ids=["text", "columns", "destination"])
+def test_keys_never_change_however_they_are_made(key_values, expected):
+    """Arrays and lists give the digests that stand in ledgers, for destinations of one length and of several."""
+    destinations, contents = pa.array(DESTINATIONS), pa.array(TEXTS)
+    assert expected == [key.hex() for key in message_keys(DESTINATIONS, TEXTS, key_values)]
+    assert expected == [key.hex() for key in message_keys(destinations, contents, key_values)]
+    alike = key_values and [column[1::2] if len(column) else column for column in key_values]
+    assert expected[1::2] == [key.hex() for key in message_keys(destinations[1::2], contents[1::2], alike)]
+
+
+messages = st.lists(st.tuples(st.from_regex(r"[0-9]{7,15}", fullmatch=True), st.text()))
+
+
+@settings(deadline=None)
+@given(messages)
+def test_arrays_give_the_keys_of_lists(rows):
+    """It does not matter to a key whether its message stands in a list or in an array."""
+    destinations, contents = [row[0] for row in rows], [row[1] for row in rows]
+    arrays = pa.array(destinations, pa.string()), pa.array(contents, pa.string())
+    assert message_keys(destinations, contents) == message_keys(*arrays)
+    assert message_keys(destinations, contents, [arrays[1]]) == message_keys(*arrays, [arrays[1]])
+    assert message_keys(destinations, contents, []) == message_keys(*arrays, [])
 
 
 def test_a_key_is_sixteen_bytes():

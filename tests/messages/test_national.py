@@ -45,10 +45,23 @@ def test_the_fast_way_reads_as_the_slow_one(name):
     """What is completed a column at a time is what reading number by number gives, for every region's plan."""
     region = national.find_region(name)
     numbers = sorted(set(candidates(region, 60)))
-    plain = national._complete_plain(pa.array(numbers), region).to_pylist()
+    plain = national.complete_plain(pa.array(numbers), region).to_pylist()
     read = [national._read(number, region)[0] if fast is not None else None
             for number, fast in zip(numbers, plain, strict=True)]  # fmt: skip
     assert read == plain
+
+
+@pytest.mark.parametrize("name", ["ZA", "US", "BR", "IT", "RU", "HU"])
+def test_numbers_do_not_depend_on_their_neighbours(name):
+    """Numbers with the country code and without it are read alike beside each other and among their own kind."""
+    region = national.find_region(name)
+    numbers = sorted(set(candidates(region, 100)))
+    together = dict(zip(numbers, national.complete_plain(pa.array(numbers), region).to_pylist(), strict=True))
+    coded = [number for number in numbers if number.startswith(region.code)]
+    others = [number for number in numbers if not number.startswith(region.code)]
+    for alike in (coded, others, [number for number in others if number.startswith("0")], coded[:1], others[:1]):
+        apart = national.complete_plain(pa.array(alike, pa.string()), region).to_pylist()
+        assert [together[number] for number in alike] == apart
 
 
 @pytest.mark.parametrize("name", [name for name in EVERY_REGION if mobile_of(name)])
@@ -68,13 +81,13 @@ def test_mobiles_of_every_region_are_completed(name):
 def test_what_the_parser_drops_after_a_country_code():
     """Digits that the parser may drop after a country code, such as 90 in Brazil, are left to it."""
     numbers, region = pa.array(["5590999413606"]), national.find_region("BR")
-    assert national._complete_plain(numbers, region).to_pylist() == [None]
+    assert national.complete_plain(numbers, region).to_pylist() == [None]
     assert national.complete(numbers, region)[0].to_pylist() == ["55999413606"]
 
 
 def test_most_numbers_go_the_fast_way():
     """The common forms of a country with a plain numbering plan do not wait for the parser."""
-    german = national._complete_plain(pa.array(["4915112345678"]), national.find_region("DE")).to_pylist()
+    german = national.complete_plain(pa.array(["4915112345678"]), national.find_region("DE")).to_pylist()
     assert german == ["4915112345678"]
     forms = pa.array(["821234567", "0821234567", "27821234567"])
-    assert national._complete_plain(forms, national.find_region("ZA")).to_pylist() == ["27821234567"] * 3
+    assert national.complete_plain(forms, national.find_region("ZA")).to_pylist() == ["27821234567"] * 3

@@ -1,7 +1,12 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
 from airflow_provider_sms.messages.keys import message_keys
@@ -240,3 +245,87 @@ def test_reprs_show_no_messages():
     """What is prepared may be logged by mistake: it shows counts only."""
     rows = batch(destination=[*NUMBERS, None], name=["Thandi", "Sipho", "x"])
     assert repr(prepared(rows)) == "PreparedBatch(2 messages of 3 rows)"
+
+
+numbers = st.one_of(
+    st.none(),
+    st.sampled_from(["27821234567", "+27 82 123 4567", "0821234567", "x", "27821234567.0", "+27 (0)82 123 4567"]),
+    st.from_regex(r"[+0]?[0-9 ]{6,14}", fullmatch=True),
+)
+rows_of_people = st.lists(
+    st.tuples(
+        numbers,
+        st.none() | st.text(max_size=3) | st.sampled_from(["Ann", " "]),
+        st.none() | st.floats() | st.integers(0, 4000).map(lambda eighths: eighths / 8),
+    ),
+    max_size=5,
+)
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(["Hi {name}", "{name}", "R{amount:.2f}", "{amount}", "{name}{amount:>9}", "Hi"]),
+    st.sampled_from([None, "ZA"]),
+    rows_of_people,
+)
+def test_a_row_is_judged_by_itself(message, region, rows):
+    """A row gives the same message, or the same reason, alone and among others, and the look at all rows sees it."""
+    columns = [[row[index] for row in rows] for index in range(3)]
+    people = batch(
+        destination=pa.array(columns[0], pa.string()),
+        name=pa.array(columns[1], pa.string()),
+        amount=pa.array(columns[2], pa.float64()),
+    )
+    preparation = Preparation(message, None, default_region=region)
+    together = preparation.prepare(people, 0)
+    apart = [preparation.prepare(people.slice(row, 1), row) for row in range(len(rows))]
+    for name in ("rows", "destinations", "contents", "keys", "rejected", "rejected_numbers"):
+        assert getattr(together, name) == [value for one in apart for value in getattr(one, name)]
+    checked = preparation.check_batch(people, 0)
+    assert (together.num_rows, len(together.rows), together.rejected) == (
+        checked.num_rows, checked.valid, checked.rejected,
+    )  # fmt: skip
+    assert message_keys(together.destinations, together.contents) == together.keys
+
+
+def test_rows_without_a_fault_are_not_filtered():
+    """Where all rows are good they give what they give beside a bad one."""
+    rows = batch(destination=[*NUMBERS, "x"], name=["a", "b", "c"], id=[1, 2, 3])
+    for arguments in ({}, {"key_columns": ["id"]}, {"key_columns": []}, {"message": "Hi"}):
+        good, with_bad = prepared(rows[:2], 5, **arguments), prepared(rows, 5, **arguments)
+        for name in ("rows", "destinations", "contents", "keys"):
+            assert getattr(good, name) == getattr(with_bad, name)
+        assert [] == good.rejected == good.rejected_numbers
+
+
+SPARING = """
+import sys
+import pyarrow as pa
+import pyarrow.parquet as pq
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.sources import open_source
+
+source = open_source(sys.argv[1])
+for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message": "Hi", "key_columns": ["amount"]}):
+    preparation = Preparation(**{"content_column": None, **arguments})
+    preparation.check(source.schema)
+    for batch in source.batches(preparation.columns):
+        checked, prepared = preparation.check_batch(batch, 0), preparation.prepare(batch, 0)
+        assert 0 < checked.valid == len(prepared.keys) < checked.num_rows
+print(*sorted({"pandas", "phonenumbers"} & {*sys.modules}))
+"""
+
+
+def test_what_is_not_needed_is_not_imported(tmp_path):
+    """Rows of Parquet become messages, good and bad, without pandas, and without phonenumbers if no region is set."""
+    import pyarrow.parquet as pq
+
+    people = pa.table({
+        "destination": ["27821234567", "+27 82 123 4567", "27.82.123.4568", "٢٧٨٢١٢٣٤٥٦٧", "x", None],
+        "name": ["Ann", None, "Bob", "Eve", "", "Dan"],
+        "amount": [1.5, 0.125, 3.0, float("nan"), None, 2.0**60],
+    })  # fmt: skip
+    pq.write_table(people, tmp_path / "people.parquet")
+    command = [sys.executable, "-c", SPARING, str(tmp_path / "people.parquet")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == ""

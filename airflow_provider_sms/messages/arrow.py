@@ -1,0 +1,66 @@
+"""Arrow values by hand: pyarrow's own way from Python values imports pandas, which takes longer than 100,000 rows."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+
+def strings(values: Sequence[str | None]) -> pa.Array:
+    """Make a column of texts, with nulls."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    offsets = np.fromiter(accumulate(map(len, encoded), initial=0), np.int32, len(encoded) + 1)
+    valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    return string_array(offsets, b"".join(encoded), None if valid.all() else valid)
+
+
+def string_array(
+    offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytes, valid: npt.NDArray[np.bool_] | None
+) -> pa.Array:
+    """Make a column of texts of its parts.
+
+    :param offsets: where each text begins in the data, and where the last ends.
+    :param data: UTF-8.
+    :param valid: which are not null; None: none is.
+    """
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [bits, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def mask(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """Make a condition for each row."""
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
+
+
+def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Tell which rows are not null."""
+    flags = column.is_valid().cast(pa.uint8())
+    return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
+
+
+def text(value: str) -> pa.Scalar:
+    """Make a text for all rows."""
+    return strings([value])[0]
+
+
+@lru_cache(maxsize=None, typed=True)
+def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a value, and no switch
+    """Make a value for all rows, once: a text, a 64-bit integer or float, a truth, or the null of a text."""
+    if value is None:
+        return pa.nulls(1, pa.string())[0]
+    if isinstance(value, bool):
+        return mask(np.array([value]))[0]
+    if isinstance(value, str):
+        return text(value)
+    kind = pa.int64() if isinstance(value, int) else pa.float64()
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([value], kind.to_pandas_dtype()))])[0]

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_sms.messages.arrow import constant, mask, strings, text, valid_rows
+
+
+@settings(deadline=None)
+@given(st.lists(st.none() | st.text()))
+def test_texts_as_arrow_has_them(values):
+    """A column made by hand is the one that Arrow makes, nulls and foreign letters included."""
+    column = strings(values)
+    column.validate(full=True)
+    assert pa.array(values, pa.string()).equals(column)
+
+
+@settings(deadline=None)
+@given(st.lists(st.booleans()))
+def test_conditions_as_arrow_has_them(values):
+    """A condition made by hand is the one that Arrow makes, of any length."""
+    column = mask(np.array(values, np.bool_))
+    column.validate(full=True)
+    assert pa.array(values, pa.bool_()).equals(column)
+
+
+@pytest.mark.parametrize("value", ["", "é", True, False, 0, 1, 2**53, 0.0, 2.0**53, 0.5], ids=repr)
+def test_constants(value):
+    """A constant is a scalar of the type that its value has, also where Python calls two values equal."""
+    assert pa.scalar(value).equals(constant(value))
+
+
+def test_no_value():
+    """The constant for no value is the null of a text."""
+    assert pa.scalar(None, pa.string()).equals(constant(None))
+
+
+def test_a_text_for_all_rows():
+    """A text is a scalar."""
+    assert pa.scalar("Hi José").equals(text("Hi José"))
+
+
+@pytest.mark.parametrize("start", [0, 1, 9])
+def test_valid_rows(start):
+    """What is not null is found, also in a part of a column."""
+    values = [None, "a", "", None, "b", None, None, "c", "d", None, "e"]
+    assert [value is not None for value in values[start:]] == valid_rows(pa.array(values)[start:]).tolist()

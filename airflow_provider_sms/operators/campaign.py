@@ -179,9 +179,7 @@ class CampaignOperator(BaseOperator):
             )
             try:
                 shielded = run_shielded(
-                    lambda: sender.run(
-                        blocks(), guard=lambda: refuse_changed_texts(blocks, ledger.earlier(), stop, keys)
-                    ),
+                    lambda: sender.run(blocks(), guard=guard),
                     on_interrupt=stop.set,
                     heartbeat=heartbeat,
                 )

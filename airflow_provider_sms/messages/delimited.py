@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -65,8 +65,8 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
     with reading(file, lambda error: _explain(error, ragged)), file.open() as stream:
         stored = pa.PythonFile(stream, "r")
         content = stored if codec is None else pa.CompressedInputStream(stored, codec)
-        with content, csv.open_csv(
-            pa.PythonFile(QuotedText(content, delimiter, file.name), "r"),
+        with content, closing(QuotedText(content, delimiter, file.name)) as text, csv.open_csv(
+            pa.PythonFile(text, "r"),
             # One thread, so that Arrow knows the row of an error and reads a bounded way ahead.
             read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Protocol
 
 import numpy as np
@@ -45,17 +46,25 @@ class QuotedText:
         """A quote whose next byte is still to come, or nothing."""
         self._begun = self._ended = self._inside = False
         self._line = self._opening_line = 1
+        self._reading = Lock()
         self.closed = False
 
     def read(self, size: int) -> bytes:
-        """Read at most so many bytes, at least three; none at the end.
+        """Read at most so many bytes, at least three; none at the end, or when it is closed.
 
         The last line ends with a line break, whether the file has one or not.
 
         :raises SourceError: the text is of another format, or a quote is out of place; names the line.
         """
-        if self._ended:
-            return b""
+        with self._reading:
+            return b"" if self._ended or self.closed else self._read(size)
+
+    def close(self) -> None:
+        """Read no more, once this returns: Arrow reads ahead in a thread that does not notice that nobody wants it."""
+        with self._reading:
+            self.closed = True
+
+    def _read(self, size: int) -> bytes:
         block, room = self._held, size - 1  # one for the line break
         while len(block) < room and (more := self._content.read(room - len(block))):
             block += more
@@ -72,10 +81,6 @@ class QuotedText:
         if self._ended and self._inside:
             raise SourceError(f"{self._name}: line {self._opening_line}: a quote is opened and never closed")
         return passed
-
-    def close(self) -> None:
-        """Read no more; the content is for its owner to close."""
-        self.closed = True
 
     def _without_mark(self, beginning: bytes) -> bytes:
         for mark, other in _OTHERS.items():

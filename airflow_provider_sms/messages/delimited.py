@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.messages.formats import Format, Header, reading
+from airflow_provider_sms.messages.file_format import Format, Header, reading
 from airflow_provider_sms.messages.paths import CSV_NAME
 from airflow_provider_sms.messages.quoting import QuotedText
 

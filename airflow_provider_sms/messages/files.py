@@ -18,7 +18,7 @@ from airflow_provider_sms.messages.tables import check_names
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from airflow_provider_sms.messages.formats import Format, Header
+    from airflow_provider_sms.messages.file_format import Format, Header
     from airflow_provider_sms.messages.paths import DataFile
 
 # Headers of files in an object store are waited for, so many at once.

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.messages.columns import is_text, value_type
-from airflow_provider_sms.messages.formats import Format, Header, reading
+from airflow_provider_sms.messages.file_format import Format, Header, reading
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # Each column is read in steps of so many bytes, as a row group may be the whole file; elsewhere a step is a request.
 # Nothing is read ahead (pre_buffer), as what was read ahead is kept until the end of the file.
 _LOCAL_STEP = 1 << 20
-_REMOTE_STEP = 8 << 20
+_REMOTE_STEP = 16 << 20
 _ARROW_SCHEMA = b"ARROW:schema"
 
 

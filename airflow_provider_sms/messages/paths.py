@@ -46,9 +46,6 @@ class DataFile:
 
     def open(self) -> Any:
         """Open it for reading bytes; to be closed by the caller."""
-        if getattr(self.filesystem, "async_impl", False):
-            # An object store: by default a request fetches megabytes beyond what is read.
-            return self.filesystem.open(self.path, "rb", cache_type="none")
         return self.filesystem.open(self.path, "rb")
 
 

@@ -16,7 +16,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.exceptions import ColumnError, SourceError, TemplateError
+from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 
 PEOPLE = b"destination,name\n0821234567,Thandi\n27821234568,Sipho\n"
@@ -84,6 +85,14 @@ def test_values_are_text_as_written(tmp_path, value):
     """No value is taken for a number, a date or nothing: zeros stay, and somebody may be called NA."""
     rows = f'a,b\n{value},x\n"{value}",y\n'
     assert read(write(tmp_path / "a.csv", rows.encode()), ["a"]) == {"a": [value, value]}
+
+
+def test_a_format_of_numbers(tmp_path):
+    """A format for numbers on a column of a CSV file is refused before a row is read, with what to do."""
+    source = open_source(write(tmp_path / "a.csv", b"destination,amount\n27821234567,1250.5\n"))
+    Preparation("You owe R{amount}", None).check(source.schema)
+    with pytest.raises(TemplateError, match=r"CSV file does: write \{amount\}, or store it as numbers.* in Parquet"):
+        Preparation("You owe R{amount:,.2f}", None).check(source.schema)
 
 
 def test_missing_values(tmp_path):

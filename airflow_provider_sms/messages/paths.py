@@ -1,4 +1,4 @@
-"""Paths, directories, globs and URIs → the Parquet files that they stand for."""
+"""Paths, directories, globs and URIs → the files that they stand for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import fsspec
 
 from airflow_provider_sms.exceptions import SourceError
 
-_SUFFIXES = (".parquet", ".parq", ".pq")
+CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
+"""Finds in a name in small letters whether a file is CSV, how its fields are divided, and how it is compressed."""
+_PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 _MAGIC = b"PAR1"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -32,10 +34,19 @@ class DataFile:
         return shown(self.path)
 
     @property
+    def is_csv(self) -> bool:
+        """Whether it is CSV, by its name; all else is Parquet."""
+        return bool(CSV_NAME.search(self.name.lower()))
+
+    @property
     def partitions(self) -> dict[str, str | None]:
         """What the directories of its path say in the manner of Hive: ``country=ZA`` is a column."""
         pairs = (segment.split("=", 1) for segment in self.path.split("/")[:-1] if "=" in segment)
         return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, value in pairs}
+
+    def open(self) -> Any:
+        """Open it for reading bytes; to be closed by the caller."""
+        return self.filesystem.open(self.path, "rb")
 
 
 def is_path(source: object) -> bool:
@@ -55,7 +66,7 @@ def safe_cause(error: Exception, source: Any) -> Exception | None:
 
 
 def find_files(source: Any) -> list[DataFile]:
-    """Find the Parquet files that a path stands for, sorted.
+    """Find the files that a path stands for, sorted.
 
     :param source: path or URI of a file or a directory, a glob, or an object with ``fs`` and ``path``.
     :raises SourceError: there are none, or the filesystem cannot be asked.
@@ -75,7 +86,7 @@ def _locate(source: Any) -> tuple[Any, str]:
         return source.fs, str(source.path)
     text = os.fspath(source)
     if not text.strip():
-        raise SourceError("source is empty: it should be the path of Parquet files")
+        raise SourceError("source is empty: it should be the path of Parquet or CSV files")
     try:
         filesystem, path = fsspec.core.url_to_fs(text)
     except (ImportError, ValueError) as error:
@@ -120,7 +131,7 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
         if not any(map(_is_hidden, file[below:].split("/"))) and _is_data(filesystem, file)
     ]
     if not found:
-        raise SourceError(f"{name}: there is no Parquet file in the directory")
+        raise SourceError(f"{name}: there is no Parquet or CSV file in the directory")
     return found
 
 
@@ -131,7 +142,7 @@ def _is_hidden(segment: str) -> bool:
 def _is_data(filesystem: Any, path: str) -> bool:
     """Tell data from the notes beside it; in doubt it is data, so that no one's file is passed over in silence."""
     name = path.rsplit("/", 1)[-1]
-    if "." not in name or name.lower().endswith(_SUFFIXES):
+    if "." not in name or name.lower().endswith(_PARQUET_SUFFIXES) or CSV_NAME.search(name.lower()):
         return True
     with filesystem.open(path, "rb") as file:
         return bool(file.read(len(_MAGIC)) == _MAGIC)

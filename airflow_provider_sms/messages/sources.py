@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.messages.parquet import ParquetSource
+from airflow_provider_sms.messages.delimited import CSV
+from airflow_provider_sms.messages.files import FileSource
+from airflow_provider_sms.messages.parquet import PARQUET
 from airflow_provider_sms.messages.paths import find_files, is_path, shown
 from airflow_provider_sms.messages.tables import from_dataframe, from_rows, from_table
 
@@ -44,10 +46,11 @@ class Source(Protocol):
 def open_source(source: Any) -> Source:
     """Open recipients, whatever form they have.
 
-    :param source: path or URI of a Parquet file or of a directory with such files, at any depth, where files and
+    :param source: path or URI of a Parquet or CSV file or of a directory with such files, at any depth, where files and
         directories that begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path`` such as
         an ``ObjectStoragePath``; a list of these; a pandas DataFrame; a pyarrow Table or RecordBatch; a list of dicts.
-    :raises SourceError: there is nothing to read there, or it is none of these.
+        A file is CSV where its name says so (``.csv``, ``.tsv``, and with ``.gz``, ``.bz2``, ``.zst``), else Parquet.
+    :raises SourceError: there is nothing to read there, the files are not all of one format, or it is none of these.
     """
     pandas = sys.modules.get("pandas")  # a DataFrame cannot be where pandas has not been imported
     if pandas is not None and isinstance(source, pandas.DataFrame):
@@ -66,13 +69,22 @@ def open_source(source: Any) -> Source:
         kinds = ", ".join(sorted({type(element).__name__ for element in source}))
         raise SourceError(f"a list of recipients holds either paths or dicts, not {kinds}")
     raise SourceError(
-        f"recipients cannot be read from {type(source).__name__}: give a path or a URI of Parquet files, "
+        f"recipients cannot be read from {type(source).__name__}: give a path or a URI of Parquet or CSV files, "
         "a DataFrame, a pyarrow Table, or a list of dicts"
     )
 
 
 def _open_paths(paths: Sequence[Any]) -> Source:
     files = [file for path in paths for file in find_files(path)]
+    of_csv = next((file for file in files if file.is_csv), None)
+    of_parquet = next((file for file in files if not file.is_csv), None)
+    if of_csv is not None and of_parquet is not None:
+        raise SourceError(
+            f"{of_csv.name} is CSV, and {of_parquet.name} is taken for Parquet: one source is of one format; "
+            "choose with a glob, such as *.csv or **/*.parquet"
+        )
+    file_format = PARQUET if of_csv is None else CSV
     names = ", ".join(shown(path) for path in paths[:_MOST_SHOWN])
     more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
-    return ParquetSource(files, f"{names}{more} ({len(files)} Parquet {'file' if len(files) == 1 else 'files'})")
+    kind = f"{file_format.name} {'file' if len(files) == 1 else 'files'}"
+    return FileSource(file_format, files, f"{names}{more} ({len(files)} {kind})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from string import Formatter
 from typing import Any, NamedTuple
 
@@ -58,11 +59,15 @@ class Template:
         """Check that the columns are there and that their values can be written as text.
 
         :raises ColumnError: one is not, or cannot.
+        :raises TemplateError: a column of text has a format for numbers or dates.
         """
         for name in self.columns:
             kind = field_of(schema, name, USED_BY).type
             if not _has_text(kind):
                 raise ColumnError(f"{USED_BY}: column {name!r} is of type {kind}, which has no form as text")
+        for piece in self._pieces:
+            if isinstance(piece, _Field) and is_text(value_type(schema.field(piece.column).type)):
+                _check_format_of_text(piece)
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
         """Render the text of each row.
@@ -163,6 +168,20 @@ def _has_text(kind: pa.DataType) -> bool:
     numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
     times = (types.is_date, types.is_time, types.is_timestamp, types.is_duration)
     return any(check(kind) for check in (is_text, *numbers, *times))
+
+
+def _check_format_of_text(field: _Field) -> None:
+    try:
+        format("", field.spec)
+        # Of text, 05 would make 50000 of 5.
+        fits = not re.match("0[0-9]", field.spec)
+    except ValueError:
+        fits = False
+    if not fits:
+        raise TemplateError(
+            f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r}, which holds text, as every "
+            f"column of a CSV file does: write {{{field.column}}}, or store it as numbers or dates, in Parquet"
+        )
 
 
 def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:

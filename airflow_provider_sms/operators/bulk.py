@@ -28,8 +28,9 @@ class BulkSmsOperator(CampaignOperator):
     Returns a summary whose ``rows`` equals the sum of the seven counts after it; it and the XCom ``responses``, the raw
     answers in request order, are pushed when the task fails, too.
 
-    :param source: recipients: a Parquet file, directory, glob or URI, or a list of these; a pandas DataFrame; a
-        ``pyarrow.Table``; a list of dicts; or an upstream task's result. (templated)
+    :param source: recipients: a file, directory, glob or URI of Parquet or of CSV (``.csv``, ``.tsv``, also with
+        ``.gz``, ``.bz2``, ``.zst``; every column is text), or a list of these; a pandas DataFrame; a ``pyarrow.Table``;
+        a list of dicts; or an upstream task's result. (templated)
     :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. None: see
         ``content_column``. (templated)
     :param content_column: the column with each row's text, in place of ``message``.

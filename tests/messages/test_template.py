@@ -30,6 +30,21 @@ def test_fields_are_columns():
     assert expected == rendered("Hi {name}, you have {points} points.", name=["Ann", "Bob"], points=[3, 0])
 
 
+@pytest.mark.parametrize("spec", [".2f", ",", "d", "%d %B", "+", "05", "010", "=5", "e"])
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
+def test_formats_of_numbers_on_text(spec, kind):
+    """A format for numbers or dates on a column of text is refused before any row is read, with what to write."""
+    template = Template("You owe {amount:" + spec + "}")
+    with pytest.raises(TemplateError, match=r"does not fit column 'amount', which holds text.*write \{amount\}"):
+        template.check(pa.schema([("amount", kind)]))
+
+
+@pytest.mark.parametrize("spec", ["", ">8", "<8", "^8", "8", ".10", "s", "0>5", "10.3s"])
+def test_formats_of_text(spec):
+    """A format that text has may stand on a column of text."""
+    Template("Hi {name:" + spec + "}").check(pa.schema([("name", pa.string())]))
+
+
 def test_columns_are_listed_once_in_order():
     """The columns of a template are known before any row is, each once."""
     assert Template("{b} {a} {b:>5} {{c}}").columns == ("b", "a")

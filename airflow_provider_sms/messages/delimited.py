@@ -76,7 +76,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
                 column_types=None if names is None else dict.fromkeys(names, pa.string()),
                 strings_can_be_null=True,
                 null_values=[""],
-                quoted_strings_can_be_null=False,
+                quoted_strings_can_be_null=True,
             ),
         ) as reader:  # fmt: skip
             yield reader

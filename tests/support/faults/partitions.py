@@ -229,7 +229,7 @@ def main(arguments=None):
     given = parser.parse_args(arguments)
     # A process that is told to end still ends what it has started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    console = Console(width=max(WIDTH, Console().width))
+    console = Console(width=max(WIDTH + 10, Console().width))
     title = f"{given.people} people in {PARTITIONS} partitions; {SLOTS} slots of {RATE} requests a second"
     table = Table("run", title=title)
     for name in COLUMNS:

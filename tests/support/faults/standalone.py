@@ -214,8 +214,11 @@ class Standalone:
         """Wait until a run has ended, and give its state."""
 
         def ended():
-            state = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"]
-            return state if state in ENDED else None
+            # The API of a machine that is busy with tasks may be slow to answer.
+            with suppress(requests.Timeout):
+                state = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"]
+                return state if state in ENDED else None
+            return None
 
         return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended")
 

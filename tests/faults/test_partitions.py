@@ -4,7 +4,7 @@ import time
 from collections import Counter
 
 import pytest
-from support.faults.partitions import most_at_once, peak
+from support.faults.partitions import beyond_rate, most_at_once, peak
 from support.faults.processes import Order, started
 from support.faults.sendings import TOKEN, outgoing
 from support.faults.verdict import read_ledger
@@ -108,3 +108,12 @@ def test_how_many_were_at_once(spans, most):
 def test_how_many_were_in_the_busiest_second(times, most):
     """A stretch begins anywhere, and what is exactly its length later is outside."""
     assert most == peak(times, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("peaks", "wrong"),
+    [((24, 83), 0), ((28, 108), 0), ((31, 85), 1), ((32, 90), 1), ((20, 120), 1), ((40, 160), 2)],
+)
+def test_a_rate_that_is_not_kept_is_noticed(peaks, wrong):
+    """Four tasks without a limit were seen to come to 31 or 32 in a second, with one to 24 at the most."""
+    assert len(list(beyond_rate(peaks))) == wrong

@@ -26,10 +26,11 @@ test: env
 
 FAULTS := PYTHONPATH=tests:. .venv/bin/python -m support.faults
 
-# Each of the three runs, whatever became of the one before it.
+# Each of the four runs, whatever became of the one before it.
 faults: env
 	@failed=0; \
 	$(FAULTS) || failed=1; \
+	$(FAULTS).partitions || failed=1; \
 	$(FAULTS).mutants || failed=1; \
 	$(FAULTS).peers || failed=1; \
 	exit $$failed

@@ -30,16 +30,20 @@ class Campaign:
     :param partitions: tables that the people are cut into, each with the first half of the next one.
     :param witness: the service's log.
     :param ledger: an engine that reads the ledger.
+    :param message: the operator's.
+    :param same: further columns of the tables, with the one value that everybody has there.
     """
 
-    def __init__(self, name, number, people, partitions, folder, witness, ledger):
+    def __init__(self, name, number, people, partitions, folder, witness, ledger, *, message=MESSAGE, same=None):
         self.name = name
         self.people = people
         self._witness = witness
         self._ledger = ledger
         first = 27_820_000_000 + number * 100_000
-        everybody = [(str(first + n), MESSAGE.format(first_name=f"Name{n}"), f"Name{n}") for n in range(people)]
+        same = same or {}
+        everybody = [(str(first + n), message.format(first_name=f"Name{n}", **same), f"Name{n}") for n in range(people)]
         self.tables = []
+        self.rows = 0
         self._parts = []
         width = people // partitions
         for part in range(partitions):
@@ -48,8 +52,10 @@ class Campaign:
                 rows = everybody[part * width :]
             path = folder / f"{name}-{part}.parquet"
             columns = {"destination": [row[0] for row in rows], "first_name": [row[2] for row in rows]}
+            columns.update({column: [value] * len(rows) for column, value in same.items()})
             pq.write_table(pa.table(columns), path)
             self.tables.append(str(path))
+            self.rows += len(rows)
             keys = message_keys([row[0] for row in rows], [row[1] for row in rows])
             self._parts.append({key: row[:2] for key, row in zip(keys, rows, strict=True)})
         self.expected = {key: sent for part in self._parts for key, sent in part.items()}

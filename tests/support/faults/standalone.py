@@ -202,17 +202,23 @@ class Standalone:
             return self.call("GET", f"/api/v2/dags/{dag_id}")["dag_id"] == dag_id
         return False
 
-    def trigger(self, dag_id, run_id):
-        """Begin a run."""
+    def trigger(self, dag_id, run_id, **conf):
+        """Begin a run.
+
+        :param conf: the DAG's params.
+        """
         until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read")
-        self.call("POST", f"/api/v2/dags/{dag_id}/dagRuns", dag_run_id=run_id, logical_date=None)
+        self.call("POST", f"/api/v2/dags/{dag_id}/dagRuns", dag_run_id=run_id, logical_date=None, conf=conf)
 
     def await_end(self, dag_id, run_id):
         """Wait until a run has ended, and give its state."""
 
         def ended():
-            state = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"]
-            return state if state in ENDED else None
+            # The API of a machine that is busy with tasks may be slow to answer.
+            with suppress(requests.Timeout):
+                state = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"]
+                return state if state in ENDED else None
+            return None
 
         return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended")
 

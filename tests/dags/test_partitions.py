@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pendulum
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_provider_sms.sending.report import COUNTS
+
+DAG_ID, TASK_ID = "example_sms_partitions", "text_partition"
+
+
+@pytest.fixture
+def run_partitions(run_dag, postgres_url, monkeypatch):
+    """Run the example, with a ledger of this test's own on a server."""
+    connection = {
+        "conn_type": "postgres",
+        "host": postgres_url.query["host"],
+        "login": postgres_url.username,
+        "schema": postgres_url.database,
+    }
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(connection))
+    return lambda **params: run_dag(DAG_ID, pendulum.now("UTC"), **params)
+
+
+def write(path, numbers, city="Durban"):
+    path.parent.mkdir(exist_ok=True)
+    columns = {
+        "destination": [f"082{number:07}" for number in numbers],
+        "first_name": [f"Name{number}" for number in numbers],
+        "amount": [99.5] * len(numbers),
+        "city": [city] * len(numbers),
+    }
+    pq.write_table(pa.table(columns), path)
+
+
+def counts(ran, *names):
+    return [tuple(summary[name] for name in names) for summary in ran.mapped[TASK_ID]["return_value"]]
+
+
+def test_partitions_that_overlap_text_each_person_once(run_partitions, sandbox, tmp_path):
+    """One task for each partition, one campaign for all: who is in two of them is texted by one."""
+    for part in range(3):
+        write(tmp_path / f"part-{part}.parquet", range(part * 200, part * 200 + 300))
+    ran = run_partitions(directory=str(tmp_path), campaign="spring")
+    assert ran.state == "success"
+    # Which of two neighbours comes first is Airflow's affair.
+    rows, accepted, already_sent = zip(*counts(ran, "rows", "accepted", "already_sent"), strict=True)
+    assert (rows, sum(accepted), sum(already_sent)) == ((300, 300, 300), 700, 200)
+    assert {"spring"} == {summary["campaign"] for summary in ran.mapped[TASK_ID]["return_value"]}
+    texted = Counter(message.destination for message in sandbox.state.accepted)
+    assert (700, {1}) == (len(texted), set(texted.values()))
+
+
+def test_a_partition_that_is_new_is_sent_by_the_next_run_of_the_campaign(run_partitions, sandbox, tmp_path):
+    """Files that shift the others to another index, and are in the same campaign, text only the people who are new."""
+    for part in (1, 2):
+        write(tmp_path / f"part-{part}.parquet", range(part * 10, part * 10 + 10))
+    run_partitions(directory=str(tmp_path), campaign="spring")
+    write(tmp_path / "part-0.parquet", range(15))
+    ran = run_partitions(directory=str(tmp_path), campaign="spring")
+    assert ran.state == "success"
+    assert counts(ran, "accepted", "already_sent") == [(10, 5), (0, 10), (0, 10)]
+    assert {1} == set(Counter(sandbox.state.accepted_messages).values())
+
+
+def test_a_person_whose_text_differs_between_partitions_gets_both(run_partitions, sandbox, tmp_path):
+    """A message is its number and its text, in partitions as anywhere."""
+    write(tmp_path / "a.parquet", [1], city="Durban")
+    write(tmp_path / "b.parquet", [1], city="Pretoria")
+    run_partitions(directory=str(tmp_path), campaign="spring")
+    assert [message.destination for message in sandbox.state.accepted] == ["27820000001"] * 2
+
+
+def test_files_and_folders_are_partitions_and_notes_are_not(run_partitions, tmp_path):
+    """Each Parquet file and each folder is one; what Spark and others leave beside them is none."""
+    write(tmp_path / "b.parquet", [1])
+    write(tmp_path / "country=ZA" / "part-0.parquet", [2])
+    write(tmp_path / "_temporary" / "part-0.parquet", [3])
+    write(tmp_path / ".c.parquet", [4])
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "notes.csv").touch()
+    ran = run_partitions(directory=str(tmp_path), campaign="spring")
+    listed = ran.xcoms["list_partitions"]["return_value"]
+    assert [path.rsplit("/", 1)[-1] for path in listed] == ["b.parquet", "country=ZA"]
+    assert counts(ran, "accepted") == [(1,), (1,)]
+
+
+def test_a_directory_without_partitions_is_no_success(run_partitions, sandbox, tmp_path):
+    """A directory that is empty, perhaps not the right one, fails the run; it is not passed over."""
+    ran = run_partitions(directory=str(tmp_path), campaign="spring")
+    assert (ran.state, ran.mapped, sandbox.state.accepted) == ("failed", {}, [])
+
+
+def test_the_table_of_the_examples_is_a_partition(run_partitions, sandbox):
+    """Where nothing is said of a directory, the recipients beside the example are texted."""
+    ran = run_partitions(campaign="trial")
+    assert ran.state == "success"
+    ((rows, *each),) = counts(ran, "rows", *COUNTS)
+    assert (rows, sum(each), len(sandbox.state.accepted)) == (1050, 1050, 1018)
+
+
+def test_the_campaign_must_be_named(run_partitions, sandbox):
+    """A run that names no campaign does not begin."""
+    from airflow.sdk.exceptions import ParamValidationError
+
+    with pytest.raises(ParamValidationError):
+        run_partitions()
+    assert sandbox.state.accepted == []
+
+
+def test_the_pool_and_the_rate_are_as_the_example_says(bag):
+    """What the words say of the pool and its rate is what the task has."""
+    dag = bag.dags[DAG_ID]
+    task = dag.get_task(TASK_ID)
+    rate, slots, total = task.partial_kwargs["max_requests_per_second"], 4, 20
+    words = re.sub(r"\s+", " ", dag.doc_md)
+    assert f"`airflow pools set {task.pool} {slots} " in words
+    assert f"{rate} requests a second" in words
+    assert f"{slots} slots are {total} a second" in words
+    assert total == slots * rate
+
+
+def test_the_fault_suite_expects_the_texts_of_the_example(bag):
+    """The play that judges the example in a real Airflow knows its text and its limits."""
+    from support.faults import partitions
+
+    given = bag.dags[DAG_ID].get_task(TASK_ID).partial_kwargs
+    assert Path(partitions.EXAMPLE).samefile(bag.dags[DAG_ID].fileloc)
+    assert (
+        given["message"],
+        given["max_requests_per_second"],
+        given["concurrency"],
+    ) == (partitions.MESSAGE, partitions.RATE, partitions.CONCURRENCY)

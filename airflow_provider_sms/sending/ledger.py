@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
-from airflow_provider_sms.sending.compiled import Compiled
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
 from airflow_provider_sms.sending.row_records import read_records
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 from airflow_provider_sms.sending.store import campaign_lock, new_id
-from airflow_provider_sms.sending.transitions import lapse, record
+from airflow_provider_sms.sending.transitions import lapse, record, record_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.claims import Chunk
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
-
-_CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "submitted", "claimed_at", "deadline")
-_INSERT_REQUEST = Compiled(insert(request).values({name: bindparam(name) for name in _CLAIM_COLUMNS}))
 
 
 class CampaignLedger:
@@ -130,11 +126,10 @@ class CampaignLedger:
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
         with self._write() as connection:
-            for outcome in outcomes:
-                record(connection, outcome, self.clock())
+            record_all(connection, outcomes, self.clock())
             # Counted from here: other processes may have kept this one waiting for the lock.
             deadline = self.clock() + claim_seconds
-            return [self._claim(connection, chunk, deadline) for chunk in chunks]
+            return self._claim(connection, chunks, deadline) if chunks else []
 
     def finish(self, outcomes: Sequence[Outcome]) -> None:
         """Record the last outcomes, and give back every claim of this try that is still open.
@@ -151,24 +146,26 @@ class CampaignLedger:
             for request_id in connection.execute(select(request.c.id).where(mine)).scalars().all():
                 record(connection, Outcome(request_id, NOT_SENT), self.clock())
 
-    def _claim(self, connection: Connection, chunk: Chunk, deadline: float) -> Claim:
-        row = _INSERT_REQUEST.run(
-            connection,
-            {
-                "campaign_id": self._campaign_id,
-                "claimant_id": self._claimant_id,
-                "kind": self._kind,
-                "state": CLAIMED,
-                "submitted": len(chunk.keys),
-                "claimed_at": self.clock(),
-                "deadline": deadline,
-            },
-        )
-        request_id: int = row.scalar_one() if row.returns_rows else row.lastrowid
-        destinations = [None if destination is None else int(destination) for destination in chunk.destinations]
-        inserted = self._store.insert_messages(connection, self._campaign_id, request_id, chunk.keys, destinations)
-        if inserted == len(chunk.keys):
-            return Claim(request_id, range(inserted), deadline)
+    def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
+        claim = {
+            "campaign_id": self._campaign_id,
+            "claimant_id": self._claimant_id,
+            "kind": self._kind,
+            "state": CLAIMED,
+            "claimed_at": self.clock(),
+            "deadline": deadline,
+        }
+        sizes = [len(chunk.keys) for chunk in chunks]
+        ids = self._store.insert_requests(connection, claim, sizes)
+        if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(sizes):
+            return [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
+        return [
+            self._claim_in_part(connection, chunk, request_id, deadline)
+            for chunk, request_id in zip(chunks, ids, strict=True)
+        ]
+
+    def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
+        """Find out what of a chunk was inserted, and take over what is to be."""
         for key, unknown_id in chunk.take_over.items():
             self._take_over(connection, key, unknown_id, request_id)
         holders = self._holders(connection, chunk.keys)
@@ -178,7 +175,8 @@ class CampaignLedger:
         if not won:
             connection.execute(delete(request).where(request.c.id == request_id))
             return Claim(None, won, deadline)
-        connection.execute(update(request).where(request.c.id == request_id).values(submitted=len(won)))
+        if len(won) < len(chunk.keys):
+            connection.execute(update(request).where(request.c.id == request_id).values(submitted=len(won)))
         return Claim(request_id, won, deadline)
 
     def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:

@@ -9,16 +9,31 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.sending.store import BUSY_SECONDS, HolderRow, Store, ledger_errors
+from airflow_provider_sms.sending.store import (
+    BUSY_SECONDS,
+    CLAIM_COLUMNS,
+    HolderRow,
+    Store,
+    ledger_errors,
+    numbers,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
-_INSERT = (
+    from airflow_provider_sms.sending.claims import Chunk
+
+_INSERT_REQUESTS = (
+    "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, id, submitted) "
+    "SELECT %s, %s, %s, %s, %s, %s, nextval(pg_get_serial_sequence('sms_request', 'id')), new.submitted "
+    "FROM unnest(%s::int[]) AS new (submitted) RETURNING id, submitted"
+)
+_INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
-    "SELECT %s, key, destination, %s FROM unnest(%s::bytea[], %s::bigint[]) AS new (key, destination) "
+    "SELECT %s, new.key, new.destination, new.request_id "
+    "FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS new (key, destination, request_id) "
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
@@ -47,16 +62,26 @@ class PostgresStore(Store):
     def _lock(self, connection: Connection, lock: int) -> None:
         connection.execute(_LOCK, {"lock": lock, "wait": self._wait})
 
+    def insert_requests(
+        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+    ) -> Sequence[int]:
+        """Insert requests, and give their ids."""
+        values = (*(claim[name] for name in CLAIM_COLUMNS), list(submitted))
+        inserted = connection.exec_driver_sql(_INSERT_REQUESTS, values)
+        # The order of what is returned is nowhere promised, and requests differ in nothing but their size.
+        by_size: dict[int, list[int]] = {}
+        for request_id, size in sorted(map(tuple, inserted), reverse=True):
+            by_size.setdefault(size, []).append(request_id)
+        return [by_size[size].pop() for size in submitted]
+
     def insert_messages(
-        self,
-        connection: Connection,
-        campaign_id: int,
-        request_id: int,
-        keys: Sequence[bytes],
-        destinations: Sequence[int | None],
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
         """Insert the messages that are free, and say how many those were."""
-        return connection.exec_driver_sql(_INSERT, (campaign_id, request_id, list(keys), list(destinations))).rowcount
+        keys = [key for chunk in chunks for key in chunk.keys]
+        destinations = [number for chunk in chunks for number in numbers(chunk)]
+        owners = [owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys]
+        return connection.exec_driver_sql(_INSERT_MESSAGES, (campaign_id, keys, destinations, owners)).rowcount
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Give the requests that hold any of the keys."""

@@ -15,22 +15,29 @@ from sqlalchemy.pool import QueuePool
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, network_filesystem
-from airflow_provider_sms.sending.store import BUSY_SECONDS, HolderRow, Store
+from airflow_provider_sms.sending.store import BUSY_SECONDS, CLAIM_COLUMNS, HolderRow, Store, numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy.engine import Connection, Engine
+
+    from airflow_provider_sms.sending.claims import Chunk
 
 _WRITE = "sms_ledger_write"
 _KEY_BYTES = 16
 
 # Many keys come as one value, of which each row of a JSON array takes its piece: a parameter for each key, or a
 # statement for each row, costs more than the work itself.
-_INSERT = (
+_INSERT_REQUESTS = (
+    "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, submitted) "
+    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, new.value FROM json_each(?7) AS new ORDER BY new.key"
+)
+_INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
-    "SELECT ?1, substr(?2, 1 + 16 * new.key, 16), new.value, ?3 FROM json_each(?4) AS new WHERE true "
+    "SELECT ?1, substr(?2, 1 + 16 * (?3 * chunk.key + new.key), 16), new.value, ?4 + chunk.key "
+    "FROM json_each(?5) AS chunk CROSS JOIN json_each(chunk.value) AS new WHERE true "
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
@@ -75,17 +82,24 @@ class SQLiteStore(Store):
                 f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
             )
 
+    def insert_requests(
+        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+    ) -> Sequence[int]:
+        """Insert requests, and give their ids: one after the other, since nobody else writes meanwhile."""
+        values = (*(claim[name] for name in CLAIM_COLUMNS), json.dumps(submitted))
+        connection.exec_driver_sql(_INSERT_REQUESTS, values)
+        last: int = connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one()
+        return range(last + 1 - len(submitted), last + 1)
+
     def insert_messages(
-        self,
-        connection: Connection,
-        campaign_id: int,
-        request_id: int,
-        keys: Sequence[bytes],
-        destinations: Sequence[int | None],
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
         """Insert the messages that are free, and say how many those were."""
-        values = (campaign_id, _joined(keys), request_id, json.dumps(destinations))
-        return connection.exec_driver_sql(_INSERT, values).rowcount
+        size = max(len(chunk.keys) for chunk in chunks)
+        keys = b"".join(_joined(chunk.keys).ljust(_KEY_BYTES * size) for chunk in chunks)
+        destinations = json.dumps([numbers(chunk) for chunk in chunks])
+        values = (campaign_id, keys, size, request_ids[0], destinations)
+        return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""

@@ -15,15 +15,20 @@ from airflow_provider_sms.messages.masking import mask_numbers_in
 from airflow_provider_sms.sending import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
+
+    from airflow_provider_sms.sending.claims import Chunk
 
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's commit before it gives up."""
 
 CREATION_LOCK = 0x5355_4D53
 """Held while the tables are made, so that two first tasks do not make them at once."""
+
+CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline")
+"""What the requests of one commit have in common, in the order in which statements name it."""
 
 HolderRow = tuple[bytes, int, str, float, int]
 """Message key, request id, the request's state and deadline, and the id of its claimant."""
@@ -94,19 +99,32 @@ class Store(ABC):
         """Wait for other transactions with the same number."""
 
     @abstractmethod
+    def insert_requests(
+        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+    ) -> Sequence[int]:
+        """Insert requests, and give their ids.
+
+        :param claim: what they have in common, by column.
+        :param submitted: how many messages each one has.
+        """
+
+    @abstractmethod
     def insert_messages(
-        self,
-        connection: Connection,
-        campaign_id: int,
-        request_id: int,
-        keys: Sequence[bytes],
-        destinations: Sequence[int | None],
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and say how many those were."""
+        """Insert the messages that are free, and say how many those were.
+
+        :param request_ids: of the requests that the chunks are to be, just inserted.
+        """
 
     @abstractmethod
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""
+
+
+def numbers(chunk: Chunk) -> list[int | None]:
+    """Give a chunk's destinations as the ledger keeps them."""
+    return [None if destination is None else int(destination) for destination in chunk.destinations]
 
 
 def campaign_lock(name: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, delete, or_, select, update
 
@@ -11,6 +11,8 @@ from airflow_provider_sms.sending.compiled import Compiled
 from airflow_provider_sms.sending.schema import message, request
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
@@ -43,7 +45,29 @@ def record(connection: Connection, outcome: Outcome, now: float) -> None:
 
     :param now: seconds since the epoch.
     """
-    values = {
+    statement = _RECORD_ANSWER if outcome.state == ACCEPTED else _RECORD
+    recorded = statement.run(connection, _values(outcome, now))
+    if outcome.state == NOT_SENT and recorded.rowcount == 1:
+        release(connection, outcome.request_id)
+
+
+def record_all(connection: Connection, outcomes: Sequence[Outcome], now: float) -> None:
+    """Record what became of several requests, as :func:`record` does of each.
+
+    :param now: seconds since the epoch.
+    """
+    answers = [_values(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
+    if answers:
+        _RECORD_ANSWER.run(connection, *answers)
+    for outcome in outcomes:
+        if outcome.state != ACCEPTED:
+            record(connection, outcome, now)
+
+
+def _values(outcome: Outcome, now: float) -> dict[str, Any]:
+    return {
+        **_OPEN,
+        "of": outcome.request_id,
         "state": outcome.state,
         "finished_at": now,
         "http_status": outcome.http_status,
@@ -52,10 +76,6 @@ def record(connection: Connection, outcome: Outcome, now: float) -> None:
         "reason": outcome.reason,
         "response": outcome.response,
     }
-    statement = _RECORD_ANSWER if outcome.state == ACCEPTED else _RECORD
-    recorded = statement.run(connection, {**values, "of": outcome.request_id, **_OPEN})
-    if outcome.state == NOT_SENT and recorded.rowcount == 1:
-        release(connection, outcome.request_id)
 
 
 def release(connection: Connection, request_id: int) -> None:

@@ -3,10 +3,12 @@ from __future__ import annotations
 import traceback
 
 import pytest
+from sqlalchemy import select
 from support.sending import outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.schema import message, request
 from airflow_provider_sms.sending.transitions import LAPSED
 
 CLAIM_SECONDS = 60.0
@@ -246,10 +248,10 @@ def breaking(monkeypatch):
     def breaking(ledger, number):
         insert = ledger._store.insert_messages
 
-        def failing(connection, campaign_id, request_id, keys, destinations):
-            if int(number) in destinations:
+        def failing(connection, campaign_id, request_ids, chunks):
+            if any(number in chunk.destinations for chunk in chunks):
                 connection.exec_driver_sql(f"INSERT INTO no_such_table VALUES ({number})")
-            return insert(connection, campaign_id, request_id, keys, destinations)
+            return insert(connection, campaign_id, request_ids, chunks)
 
         monkeypatch.setattr(ledger._store, "insert_messages", failing)
         return ledger
@@ -267,6 +269,28 @@ def test_a_failed_commit_keeps_nothing(enter, breaking):
         ledger.commit(outcomes=[outcome], chunks=chunks, claim_seconds=CLAIM_SECONDS)
     assert state_of(ledger, first) == "claimed"
     assert ledger.holders([second.key, third.key]) == {}
+
+
+def test_chunks_of_one_commit_may_share_a_message(enter):
+    """Of two chunks that claim the same message at once, the first wins it."""
+    messages = people(5)
+    claims = enter().commit(chunks=[chunk(messages[:3]), chunk(messages[2:])], claim_seconds=CLAIM_SECONDS)
+    assert [list(claimed.won) for claimed in claims] == [[0, 1, 2], [1, 2]]
+    assert [claimed.request_id for claimed in claims] == sorted({claimed.request_id for claimed in claims})
+
+
+def test_chunks_of_one_commit_may_be_of_any_size(enter, store):
+    """Each message is under its own chunk's request, with its own number, and each request says how many it has."""
+    ledger, messages = enter(), people(12)
+    parts = [messages[:3], messages[3:4], messages[4:11], messages[11:]]
+    claims = ledger.commit(chunks=[chunk(part) for part in parts], claim_seconds=CLAIM_SECONDS)
+    of_message, of_request = select(message.c.message_key, message.c.destination), select(request.c.submitted)
+    with store.read() as connection:
+        for part, claimed in zip(parts, claims, strict=True):
+            held = connection.execute(of_message.where(message.c.request_id == claimed.request_id))
+            assert {bytes(key): str(number) for key, number in held} == {m.key: m.destination for m in part}
+            submitted = connection.execute(of_request.where(request.c.id == claimed.request_id)).scalar_one()
+            assert submitted == len(part)
 
 
 def test_a_message_that_comes_twice_in_a_chunk_is_won_once(enter):

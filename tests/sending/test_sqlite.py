@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
+from airflow_provider_sms.sending.claims import Chunk
 from airflow_provider_sms.sending.sqlite import open_sqlite
 
 
@@ -31,7 +32,7 @@ def test_no_message_is_held_by_a_request_that_is_not_there(tmp_path):
     """References are checked: SQLite does not unless each connection asks for it."""
     store = open_sqlite(tmp_path / "ledger.db")
     with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
-        store.insert_messages(connection, 1, 12345, [b"k" * 16], [27_820_000_000])
+        store.insert_messages(connection, 1, [12345], [Chunk([b"k" * 16], ["27820000000"])])
     store.close()
 
 

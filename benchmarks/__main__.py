@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     console.print(
         f"{facts['seconds']} s on {facts['cores']} cores; ten million additions took "
         f"{facts['calibration_seconds']:.2f} s of CPU before, {facts['calibration_seconds_at_the_end']:.2f} s after; "
-        f"written to {path}"
+        f"written to {path}",
+        soft_wrap=True,
     )
     return 1 if wrong else 0
 

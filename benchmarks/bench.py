@@ -80,7 +80,7 @@ class Bench:
     def airflows(self) -> Airflows:
         """Airflows, from a database that is migrated once."""
         self.tell("Airflow's database is made")
-        airflows = Airflows(self.folder / "airflow")
+        airflows = Airflows(self.folder / "airflow", self.service, self._stack, fresh=self.sizes.fresh)
         airflows.migrate()
         return airflows
 
@@ -122,7 +122,7 @@ class Bench:
 
         :raises WrongError: when not, or the task did not succeed.
         """
-        (ran,) = self.airflows.run([task], self.service, ledger)
+        (ran,) = self.airflows.run([task], ledger)
         check(ran, rows)
         return ran
 

@@ -48,7 +48,7 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], lo
     until = time.monotonic() + seconds
     while not condition():
         if process.poll() is not None or time.monotonic() > until:
-            raise WrongError(f"a process did not begin: {_end_of(log)}")
+            raise WrongError(f"a process ended, or took too long: {end_of(log)}")
         time.sleep(_LOOKS)
 
 
@@ -69,11 +69,19 @@ def run_job(
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
-            raise WrongError(f"{module} took longer than {seconds:.0f} s: {_end_of(log)}") from None
+            raise WrongError(f"{module} took longer than {seconds:.0f} s: {end_of(log)}") from None
     if status or not result.exists():
-        raise WrongError(f"{module} ended with status {status}: {_end_of(log)}")
+        raise WrongError(f"{module} ended with status {status}: {end_of(log)}")
     return json.loads(result.read_bytes())
 
 
-def _end_of(log: Path) -> str:
+def put(path: Path, value: Any) -> None:
+    """Write JSON that appears at once, whole."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(value))
+    unfinished.rename(path)
+
+
+def end_of(log: Path) -> str:
+    """Give the last words of a process."""
     return log.read_text(errors="replace")[-LOG_CHARACTERS:]

@@ -20,6 +20,7 @@ class Sizes:
     :param throttle: requests a second that it processes.
     :param runs: of what is cheap enough to be run more than once.
     :param imports: of the operators.
+    :param fresh: whether each send has a process of its own, as a task has.
     """
 
     rows: int = 10_000_000
@@ -30,6 +31,7 @@ class Sizes:
     throttle: int = 400
     runs: int = 3
     imports: int = 9
+    fresh: bool = True
 
     @property
     def small(self) -> int:
@@ -52,4 +54,6 @@ class Sizes:
 
 
 FULL = Sizes()
-QUICK = Sizes(rows=50_000, bare=5_000, slow=4_000, peers=1_000, throttled=20_000, throttle=50, runs=1, imports=2)
+QUICK = Sizes(
+    rows=50_000, bare=5_000, slow=2_000, peers=1_000, throttled=20_000, throttle=50, runs=1, imports=2, fresh=False
+)

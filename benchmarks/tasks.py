@@ -1,21 +1,27 @@
-"""Runs tasks in this process's Airflow and measures them: ``python -m benchmarks.tasks JOB RESULT``."""
+"""Runs tasks in this process's Airflow and measures them: ``python -m benchmarks.tasks HOME``."""
 
 from __future__ import annotations
 
+import itertools
 import json
+import os
 import re
 import sys
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.airflow import Task
+from benchmarks.processes import put
 from benchmarks.service import Service
 from benchmarks.usage import Meter, forget_peak, peak_bytes
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
     from airflow.sdk import DAG
+
+LOOK_SECONDS = 0.02
 
 
 class Measure:
@@ -99,12 +105,24 @@ def _xcoms(finished: DagRun) -> tuple[dict[str, Any], list[str]]:
 
 
 def main() -> None:
-    """Run the tasks of a job one after the other."""
-    job = json.loads(Path(sys.argv[1]).read_bytes())
-    (Path.cwd() / "dags").mkdir(exist_ok=True)
-    service = Service(job["port"])
-    results = [run(number, service, Task(**task)) for number, task in enumerate(job["tasks"])]
-    Path(sys.argv[2]).write_text(json.dumps(results))
+    """Run the tasks of one job after another, until the process is ended."""
+    home = Path(sys.argv[1])
+    (home / "dags").mkdir(exist_ok=True)
+    begun = 0
+    for number in itertools.count():
+        path = home / f"job-{number}.json"
+        while not path.exists():
+            time.sleep(LOOK_SECONDS)
+        job = json.loads(path.read_bytes())
+        for name in [name for name in os.environ if name.startswith("AIRFLOW__SMS__")]:
+            del os.environ[name]
+        os.environ.update(job["ledger"])
+        service = Service(job["port"])
+        results = []
+        for task in job["tasks"]:
+            results.append(run(begun, service, Task(**task)))
+            begun += 1
+        put(home / f"result-{number}.json", results)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ def backpressure(bench: Bench) -> list[Figure]:
     bench.tell(f"{rows:,} rows are sent to a service that is slower than the sender")
     ledger = sqlite_ledger(bench.folder / f"{bench.name('throttled')}.db")
     tasks = [_task(bench, rows, refuse=False), _task(bench, refused, refuse=True)]
-    waiting, refusing = bench.airflows.run(tasks, bench.service, ledger)
+    waiting, refusing = bench.airflows.run(tasks, ledger)
     check(waiting, rows)
     check(refusing, refused)
     limit = f"{bench.sizes.throttle} requests/s"

@@ -69,7 +69,7 @@ def resume(bench: Bench) -> list[Figure]:
     walls = []
     for number in range(bench.sizes.runs):
         bench.tell(f"{rows:,} rows that were sent are run again, {number + 1} of {bench.sizes.runs}")
-        (ran,) = bench.airflows.run([task], bench.service, sqlite_ledger(bench.small_ledger))
+        (ran,) = bench.airflows.run([task], sqlite_ledger(bench.small_ledger))
         if ran.counters.posts or ran.summary["already_sent"] != rows:
             raise WrongError(f"a rerun: {ran.counters.posts} requests, {ran.summary['already_sent']} already sent")
         walls.append(ran.wall)

@@ -26,7 +26,7 @@ def peers(bench: Bench) -> list[Figure]:
         "mapped HttpOperator, one request a task, one after another": Task("mapped", source, service),
     }
     path = bench.folder / f"{bench.name('peers')}.db"
-    all_ran = bench.airflows.run(list(tasks.values()), bench.service, sqlite_ledger(path))
+    all_ran = bench.airflows.run(list(tasks.values()), sqlite_ledger(path))
     for ran in all_ran[:2]:
         check(ran, rows)
     for ran in all_ran[2:]:

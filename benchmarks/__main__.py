@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.markup import escape
 
 from benchmarks import machine
 from benchmarks.bench import Bench
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     title = QUICK_TITLE if asked.quick else f"what sending costs, up to {sizes.rows:,} rows"
     console.print(table_of(figures, title, judged=not asked.quick))
     for case, words in wrong.items():
-        console.print(f"[bold red]{case}:[/bold red]", words, markup=True, soft_wrap=True)
+        console.print(f"[bold red]{case}:[/bold red]", escape(words), soft_wrap=True)
     path = asked.json or RESULTS / f"{facts['date'].replace(':', '')}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(report_of(figures, facts, wrong, judged=not asked.quick))

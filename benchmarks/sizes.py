@@ -28,7 +28,7 @@ class Sizes:
     slow: int = 40_000
     peers: int = 5_000
     throttled: int = 1_000_000
-    throttle: int = 400
+    throttle: int = 100
     runs: int = 3
     imports: int = 9
     fresh: bool = True

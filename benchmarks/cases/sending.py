@@ -35,10 +35,10 @@ def rate(bench: Bench) -> list[Figure]:
         _rate_figure("SQLite", rounds, SQLITE_SHARE),
         Figure("bare requests threads, the same bodies", f"{bare:,.0f} messages/s, {of_ideal:.2f} of the ideal", bare),
         _cpu_figure("SQLite", rounds),
-        Figure("  the same without latency", f"{ceiling:,.0f} messages/s", ceiling),
+        Figure("bare requests threads without latency", f"{ceiling:,.0f} messages/s", ceiling),
         Figure(
             "CPU of the stand-in a request",
-            f"{service * 1e6:.0f} µs: good for {CHUNK / service:,.0f} messages/s",
+            f"{service * 1e6:.0f} µs: by that good for {CHUNK / service:,.0f} messages/s",
             service,
         ),
         Figure("end to end, a million rows, SQLite", f"{_end_to_end(rounds, bench):.1f} s", _end_to_end(rounds, bench)),

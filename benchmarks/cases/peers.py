@@ -32,7 +32,7 @@ def peers(bench: Bench) -> list[Figure]:
     for ran in all_ran[2:]:
         if (ran.counters.messages, ran.distinct) != (rows, rows):
             raise WrongError(f"a peer: {ran.counters.messages} messages to {ran.distinct} people, of {rows} rows")
-    # From the first request on, a sender looks the faster the more of its work it does before: so the whole task counts.
+    # The whole task counts: from the first request on, all that a sender did before it is left out.
     whole = [rows / ran.wall for ran in all_ran]
     return [
         Figure(

@@ -1,10 +1,12 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test faults faults-quick clean
+.PHONY: help env demo test bench bench-quick faults faults-quick clean
 
 help:
 	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test    run everything that CI runs"
+	@echo "make bench   measure what sending costs against its goals; BENCH='--only rate,ledger --rows 1000000' for a part"
+	@echo "make bench-quick    all of that with small sizes, without judging times"
 	@echo "make faults  break every step of a send on purpose, the package itself, and others who send, and say what came of it"
 	@echo "make faults-quick   a part of that"
 	@echo "make env     only make .venv, with all that these need"
@@ -24,6 +26,12 @@ demo: env
 test: env
 	@./.ci/test
 
+bench: env
+	@.venv/bin/python -m benchmarks $(BENCH)
+
+bench-quick: env
+	@.venv/bin/python -m benchmarks --quick $(BENCH)
+
 FAULTS := PYTHONPATH=tests:. .venv/bin/python -m support.faults
 
 # Each of the four runs, whatever became of the one before it.
@@ -40,5 +48,5 @@ faults-quick: env
 	@$(FAULTS) --quick --only steps,tasks,kills,network,schedules,sigkills,pairs
 
 clean:
-	rm -rf .venv .demo build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf .venv .demo benchmarks/results build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 	find . -name __pycache__ -prune -exec rm -rf {} +

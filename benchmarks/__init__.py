@@ -1,0 +1,1 @@
+"""What sending costs, measured against goals: ``python -m benchmarks``."""

@@ -1,0 +1,89 @@
+"""What is compared with: threads that do nothing but ``requests.post`` prebuilt bodies: a process of its own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import threading
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import requests
+from requests.adapters import HTTPAdapter
+
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.sources import open_source
+from benchmarks.data import MESSAGE
+from benchmarks.service import Service
+from benchmarks.sizes import CHUNK
+from benchmarks.usage import Meter, Used
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TIMEOUT = 60.0
+
+
+def bodies_of(source: str, most: int) -> list[bytes]:
+    """Make the requests for a table, as the package's client writes them.
+
+    :param most: rows that are wanted.
+    """
+    messages = itertools.islice(_messages(source), most)
+    return [orjson.dumps({"Messages": chunk}) for chunk in iter(lambda: list(itertools.islice(messages, CHUNK)), [])]
+
+
+def _messages(source: str) -> Iterator[dict[str, str]]:
+    preparation, first = Preparation(MESSAGE, None), 0
+    for batch in open_source(source).batches(preparation.columns):
+        prepared = preparation.prepare(batch, first)
+        first += len(batch)
+        for content, destination in zip(prepared.contents, prepared.destinations, strict=True):
+            yield {"Content": content, "Destination": destination}
+
+
+def post_all(url: str, bodies: list[bytes], threads: int) -> Used:
+    """Post bodies from threads that share a session, and give what that took."""
+    turns = itertools.count()
+    failed: list[str] = []
+
+    def work() -> None:
+        try:
+            while (turn := next(turns)) < len(bodies):
+                answer = session.post(f"{url}/bulkmessages", data=bodies[turn], timeout=TIMEOUT)
+                answer.raise_for_status()
+                answer.json()
+        except requests.RequestException as error:
+            failed.append(repr(error))
+
+    with requests.Session() as session:
+        session.mount("http://", HTTPAdapter(pool_maxsize=threads))
+        session.headers.update({"Authorization": "Bearer token", "Content-Type": "application/json"})
+        workers = [threading.Thread(target=work) for _ in range(threads)]
+        meter = Meter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        used = meter.read()
+    if failed:
+        raise RuntimeError(failed[0])
+    return used
+
+
+def main() -> None:
+    """Do a job of ``source``, ``rows``, ``port``, ``threads`` and ``latency``."""
+    job: dict[str, Any] = json.loads(Path(sys.argv[1]).read_bytes())
+    bodies = bodies_of(job["source"], job["rows"])
+    service = Service(job["port"])
+    service.set(latency=job["latency"])
+    used = post_all(service.url, bodies, job["threads"])
+    result = {"used": asdict(used), "counters": asdict(service.counters())}
+    Path(sys.argv[2]).write_text(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""What is measured, one idea a module; each gives figures."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from benchmarks.cases.backpressure import backpressure
+from benchmarks.cases.growing import ledger
+from benchmarks.cases.importing import importing
+from benchmarks.cases.large import large, resume
+from benchmarks.cases.peers import peers
+from benchmarks.cases.preparing import prepare
+from benchmarks.cases.sending import postgres, rate, slow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from benchmarks.bench import Bench
+    from benchmarks.figures import Figure
+
+CASES: dict[str, Callable[[Bench], list[Figure]]] = {
+    "rate": rate,
+    "postgres": postgres,
+    "slow": slow,
+    "prepare": prepare,
+    "large": large,
+    "resume": resume,
+    "import": importing,
+    "peers": peers,
+    "ledger": ledger,
+    "backpressure": backpressure,
+}

@@ -1,0 +1,42 @@
+"""On what it was measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+import time
+from datetime import datetime, timezone
+from importlib.metadata import version
+from typing import Any
+
+from benchmarks.figures import median
+
+PACKAGES = ("airflow-provider-sms", "apache-airflow", "pyarrow", "requests", "sqlalchemy", "urllib3")
+LOOPS = 10_000_000
+TIMES = 3
+
+
+def facts() -> dict[str, Any]:
+    """Give what the figures depend on."""
+    return {
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "platform": platform.platform(),
+        "python": platform.python_version(),
+        "sqlite": sqlite3.sqlite_version,
+        "packages": {name: version(name) for name in PACKAGES},
+        "calibration_seconds": calibration(),
+    }
+
+
+def calibration() -> float:
+    """Give the CPU seconds of ten million additions: the speed of the machine just now."""
+    return median([_additions() for _ in range(TIMES)])
+
+
+def _additions() -> float:
+    began, total = time.process_time(), 0
+    for number in range(LOOPS):
+        total += number
+    return time.process_time() - began

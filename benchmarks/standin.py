@@ -1,0 +1,199 @@
+"""A fast stand-in of the service, a process of its own: it answers late on purpose, counts, and checks nothing.
+
+``GET /counters`` gives what it has seen, ``GET /distinct`` how many different people were texted, and
+``PUT /settings`` sets it and begins to count anew. Everything else that is posted is a request to send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import selectors
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import cast
+
+DIGITS = 11
+"""Length of every destination."""
+HEAD = b"HTTP/1.1 %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n%s\r\n%s"
+ANSWER = (
+    b'{"Cost":%(n)d.0,"RemainingBalance":1000000.0,"EventId":%(id)d,"Sample":"Hi Thandi, your balance is R120.50. '
+    b'Reply STOP to opt out.","CostBreakDown":[{"Quantity":%(n)d,"Cost":%(n)d.0,"Network":"Local"}],"Messages":%(n)d,'
+    b'"Parts":%(n)d,"ErrorReport":{"NoNetwork":0,"Duplicates":0,"OptedOuts":0,"Faults":[]}}'
+)
+BURST_SECONDS = 1.0
+FIRST_EVENT = 9_007_199_254_740_993
+MARKS = (b'"Destination":"', b'"Destination": "')
+"""What stands before a number in JSON as orjson and as json write it."""
+
+
+@dataclass
+class Settings:
+    """How to answer.
+
+    :param latency: seconds from the last byte of a request to its answer.
+    :param requests_per_second: that are processed; 0 for no limit.
+    :param refuse: answer 429 to what is above that limit, but for a second's worth at once; else it waits its turn.
+    """
+
+    latency: float = 0.0
+    requests_per_second: float = 0.0
+    refuse: bool = False
+
+
+@dataclass
+class Counters:
+    """What was seen since the settings were set.
+
+    :param posts: requests that were processed.
+    :param messages: in those.
+    :param refused: requests that were answered by 429.
+    :param first: when the first request was complete, seconds of a monotonic clock.
+    :param last: when the last answer was written.
+    :param most_in_flight: requests that were being processed at once.
+    :param cpu: seconds of this process since then.
+    """
+
+    posts: int = 0
+    messages: int = 0
+    refused: int = 0
+    first: float = 0.0
+    last: float = 0.0
+    most_in_flight: int = 0
+    cpu: float = 0.0
+
+    @property
+    def rate(self) -> float:
+        """Messages a second from the first request to the last answer; 0 where there were none."""
+        return self.messages / (self.last - self.first) if self.last > self.first else 0.0
+
+
+class Service:
+    """The state of the stand-in."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.reset(Settings())
+
+    def reset(self, settings: Settings) -> None:
+        """Begin to count anew."""
+        self.settings = settings
+        self.counters = Counters(cpu=-time.process_time())
+        self._numbers = bytearray()
+        self._in_flight = 0
+        self._free_at = 0.0
+
+    def take(self, sender: Connection, body: bytearray) -> None:
+        """Process a request that is complete."""
+        now = self.loop.time()
+        settings, counters = self.settings, self.counters
+        counters.first = counters.first or now
+        turn = now
+        if settings.requests_per_second:
+            free = max(now, self._free_at)
+            if settings.refuse and free > now + BURST_SECONDS:
+                counters.refused += 1
+                sender.reply(b"{}", b"429 Too Many Requests", b"Retry-After: 1\r\n")
+                return
+            self._free_at = free + 1 / settings.requests_per_second
+            turn = now if settings.refuse else free
+        entries = body.split(MARKS[0] if MARKS[0] in body else MARKS[1])
+        del entries[0]
+        self._numbers += b"".join([entry[:DIGITS] for entry in entries])
+        counters.posts += 1
+        counters.messages += len(entries)
+        self._in_flight += 1
+        counters.most_in_flight = max(counters.most_in_flight, self._in_flight)
+        self.loop.call_at(turn + settings.latency, self._answer, sender, len(entries), counters.posts)
+
+    def _answer(self, sender: Connection, messages: int, number: int) -> None:
+        self._in_flight -= 1
+        sender.reply(ANSWER % {b"n": messages, b"id": FIRST_EVENT + number})
+        self.counters.last = self.loop.time()
+
+    def control(self, request: bytes, body: bytes) -> bytes:
+        """Answer a request that is not of the service."""
+        if request.startswith(b"PUT /settings"):
+            self.reset(Settings(**json.loads(body)))
+        if request.startswith(b"GET /distinct"):
+            return json.dumps({"distinct": distinct(self._numbers)}).encode()
+        return json.dumps({**asdict(self.counters), "cpu": self.counters.cpu + time.process_time()}).encode()
+
+
+def distinct(numbers: bytes | bytearray) -> int:
+    """Count how many different numbers there are.
+
+    :param numbers: of 11 digits each, one after the other.
+    """
+    import numpy as np
+
+    values = np.frombuffer(numbers, dtype=f"S{DIGITS}").astype(np.int64)
+    values.sort()
+    return len(values) and int(np.count_nonzero(np.diff(values))) + 1
+
+
+class Connection(asyncio.Protocol):
+    """One connection, kept alive; requests come one after the other.
+
+    :param service: which all connections share.
+    """
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._received = bytearray()
+        self._body_at = self._end = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember where to answer."""
+        self._transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Wait for the whole request, and process it."""
+        self._received += data
+        if not self._end and not self._read_head():
+            return
+        if len(self._received) < self._end:
+            return
+        request, body = bytes(self._received[:20]), self._received[self._body_at :]
+        self._received = bytearray()
+        self._end = 0
+        if request.startswith(b"POST"):
+            self._service.take(self, body)
+        else:
+            self.reply(self._service.control(request, bytes(body)))
+
+    def _read_head(self) -> bool:
+        end = self._received.find(b"\r\n\r\n")
+        if end < 0:
+            return False
+        head = bytes(self._received[:end]).lower()
+        _, found, rest = head.partition(b"content-length:")
+        self._body_at = end + 4
+        self._end = self._body_at + (int(rest.partition(b"\r\n")[0]) if found else 0)
+        return True
+
+    def reply(self, body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> None:
+        """Answer the request."""
+        if not self._transport.is_closing():
+            self._transport.write(HEAD % (status, len(body), headers, body))
+
+
+async def serve() -> None:
+    """Serve on a free port of this machine, and print which."""
+    service = Service()
+    server = await service.loop.create_server(lambda: Connection(service), "127.0.0.1", 0, backlog=1024)
+    sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+def main() -> None:
+    """Serve until the process is ended."""
+    # epoll counts in whole milliseconds, and rounds up: answers would be late by up to one.
+    loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
+    loop.run_until_complete(serve())
+
+
+if __name__ == "__main__":
+    main()

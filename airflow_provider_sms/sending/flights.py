@@ -16,13 +16,15 @@ class Batch:
     """The messages of one request.
 
     :param take_over: the unknown requests that are to give theirs up.
-    :param attempt: how often they were posted.
+    :param attempt: how often they were posted since the service last took anything.
+    :param accepted_before: the messages that it had taken then.
     :param due: when they may be posted again, seconds since the epoch.
     """
 
     messages: Sequence[Outgoing]
     take_over: Mapping[bytes, int]
     attempt: int = 0
+    accepted_before: int = 0
     due: float = 0.0
 
 

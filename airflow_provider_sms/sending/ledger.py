@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
-from airflow_provider_sms.sending.claims import CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
+from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
 from airflow_provider_sms.sending.row_records import read_records
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 from airflow_provider_sms.sending.store import campaign_lock, new_id
-from airflow_provider_sms.sending.transitions import lapse, record, record_all
+from airflow_provider_sms.sending.transitions import lapse, record, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -126,7 +126,13 @@ class CampaignLedger:
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
         with self._write() as connection:
-            record_all(connection, outcomes, self.clock())
+            now = self.clock()
+            answers = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
+            if answers:
+                self._store.record_answers(connection, answers)
+            for outcome in outcomes:
+                if outcome.state != ACCEPTED:
+                    record(connection, outcome, now)
             # Counted from here: other processes may have kept this one waiting for the lock.
             deadline = self.clock() + claim_seconds
             return self._claim(connection, chunks, deadline) if chunks else []

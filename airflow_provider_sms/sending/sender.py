@@ -171,6 +171,9 @@ class Sender:
         """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
         self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
         batch = flight.batch
+        if self.tally.accepted > batch.accepted_before:
+            # The service takes others meanwhile: it is throttling, and nothing to give up on.
+            batch.attempt, batch.accepted_before = 1, self.tally.accepted
         asked = error.retry_after if isinstance(error, ServiceError) else None
         wait = self._options.backoff.wait(batch.attempt, asked) if error.transient else None
         if wait is None and self._claiming:

@@ -14,8 +14,10 @@ from sqlalchemy.engine import URL
 from sqlalchemy.pool import QueuePool
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.claims import CLAIMED, UNKNOWN
 from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, network_filesystem
 from airflow_provider_sms.sending.store import BUSY_SECONDS, CLAIM_COLUMNS, HolderRow, Store, numbers
+from airflow_provider_sms.sending.transitions import RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -28,8 +30,9 @@ if TYPE_CHECKING:
 _WRITE = "sms_ledger_write"
 _KEY_BYTES = 16
 
-# Many keys come as one value, of which each row of a JSON array takes its piece: a parameter for each key, or a
-# statement for each row, costs more than the work itself.
+# Many rows come as one JSON array, and many keys as one value of which each row takes its piece: a parameter for each
+# key costs more than the work itself, and after each statement Python's lock is to be had again, for which all the
+# threads that post are waiting.
 _INSERT_REQUESTS = (
     "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, submitted) "
     "SELECT ?1, ?2, ?3, ?4, ?5, ?6, new.value FROM json_each(?7) AS new ORDER BY new.key"
@@ -39,6 +42,13 @@ _INSERT_MESSAGES = (
     "SELECT ?1, substr(?2, 1 + 16 * (?3 * chunk.key + new.key), 16), new.value, ?4 + chunk.key "
     "FROM json_each(?5) AS chunk CROSS JOIN json_each(chunk.value) AS new WHERE true "
     "ON CONFLICT DO NOTHING"
+)
+_UPDATE_FROM_SINCE = (3, 33)
+_ANSWER = ", ".join(f"{name} = json_extract(answer.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
+_RECORD_ANSWERS = (
+    f"UPDATE sms_request SET {_ANSWER} "  # noqa: S608 - the names of columns
+    "FROM json_each(?1) AS answer WHERE sms_request.id = json_extract(answer.value, '$[0]') "
+    "AND (sms_request.state IN (?2, ?3) OR sms_request.response IS NULL)"
 )
 _HOLDERS = (
     "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM json_each(?1) AS wanted "
@@ -82,13 +92,20 @@ class SQLiteStore(Store):
                 f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
             )
 
+    def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:
+        """Record the service's answers, those of a commit by one statement."""
+        if sqlite3.sqlite_version_info < _UPDATE_FROM_SINCE:
+            super().record_answers(connection, answers)
+            return
+        rows = json.dumps([[answer["of"], *(answer[name] for name in RECORDED)] for answer in answers])
+        connection.exec_driver_sql(_RECORD_ANSWERS, (rows, CLAIMED, UNKNOWN))
+
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
     ) -> Sequence[int]:
         """Insert requests, and give their ids: one after the other, since nobody else writes meanwhile."""
         values = (*(claim[name] for name in CLAIM_COLUMNS), json.dumps(submitted))
-        connection.exec_driver_sql(_INSERT_REQUESTS, values)
-        last: int = connection.exec_driver_sql("SELECT last_insert_rowid()").scalar_one()
+        last: int = connection.exec_driver_sql(_INSERT_REQUESTS, values).lastrowid
         return range(last + 1 - len(submitted), last + 1)
 
     def insert_messages(

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
 from airflow_provider_sms.messages.masking import mask_numbers_in
 from airflow_provider_sms.sending import schema
+from airflow_provider_sms.sending.transitions import RECORD_ANSWER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -97,6 +98,13 @@ class Store(ABC):
     @abstractmethod
     def _lock(self, connection: Connection, lock: int) -> None:
         """Wait for other transactions with the same number."""
+
+    def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:
+        """Record the service's answers.
+
+        :param answers: at least one, as :func:`~airflow_provider_sms.sending.transitions.values_of` gives them.
+        """
+        RECORD_ANSWER.run(connection, *answers)
 
     @abstractmethod
     def insert_requests(

@@ -11,8 +11,6 @@ from airflow_provider_sms.sending.compiled import Compiled
 from airflow_provider_sms.sending.schema import message, request
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
@@ -24,18 +22,18 @@ _MAX = {"event_id": 2**63 - 1, "messages": 2**31 - 1, "parts": 2**31 - 1}
 """The largest number that each column holds."""
 
 
-_RECORDED = ("state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response")
+RECORDED = ("state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response")
 _OPEN = {"claimed": CLAIMED, "unknown": UNKNOWN}
 _IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))
 
 
 def _recording(condition: ColumnElement[bool]) -> Compiled:
     this = and_(request.c.id == bindparam("of"), condition)
-    return Compiled(update(request).where(this).values({name: bindparam(name) for name in _RECORDED}))
+    return Compiled(update(request).where(this).values({name: bindparam(name) for name in RECORDED}))
 
 
 _RECORD = _recording(_IS_OPEN)
-_RECORD_ANSWER = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
+RECORD_ANSWER = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
 
 
 def record(connection: Connection, outcome: Outcome, now: float) -> None:
@@ -45,26 +43,17 @@ def record(connection: Connection, outcome: Outcome, now: float) -> None:
 
     :param now: seconds since the epoch.
     """
-    statement = _RECORD_ANSWER if outcome.state == ACCEPTED else _RECORD
-    recorded = statement.run(connection, _values(outcome, now))
+    statement = RECORD_ANSWER if outcome.state == ACCEPTED else _RECORD
+    recorded = statement.run(connection, values_of(outcome, now))
     if outcome.state == NOT_SENT and recorded.rowcount == 1:
         release(connection, outcome.request_id)
 
 
-def record_all(connection: Connection, outcomes: Sequence[Outcome], now: float) -> None:
-    """Record what became of several requests, as :func:`record` does of each.
+def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
+    """Give the values of a statement that records an outcome, by name.
 
     :param now: seconds since the epoch.
     """
-    answers = [_values(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
-    if answers:
-        _RECORD_ANSWER.run(connection, *answers)
-    for outcome in outcomes:
-        if outcome.state != ACCEPTED:
-            record(connection, outcome, now)
-
-
-def _values(outcome: Outcome, now: float) -> dict[str, Any]:
     return {
         **_OPEN,
         "of": outcome.request_id,

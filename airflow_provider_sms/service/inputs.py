@@ -56,11 +56,18 @@ def message_entries(messages: Sequence[Message | Mapping[str, str]]) -> list[dic
 
 
 def _entries_of_texts(messages: Sequence[Any]) -> list[dict[str, str]] | None:
-    """Make them where all are plain messages of plain texts, without a call per message; None where they are not."""
-    if set(map(type, messages)) != {Message}:
+    """Make them where all are plain and of plain texts, without a call per message; None where they are not."""
+    contents: list[Any]
+    destinations: list[Any]
+    kinds = set(map(type, messages))
+    if kinds == {Message}:
+        contents = [message.content for message in messages]
+        destinations = [message.destination for message in messages]
+    elif kinds == {dict} and set(map(len, messages)) == {len(_REQUIRED_KEYS)}:
+        contents = [message.get("Content") for message in messages]
+        destinations = [message.get("Destination") for message in messages]
+    else:
         return None
-    contents = [message.content for message in messages]
-    destinations = [message.destination for message in messages]
     if set(map(type, contents)) | set(map(type, destinations)) != {str}:
         return None
     return [

@@ -172,6 +172,14 @@ def test_giving_up_sends_nothing_more_and_says_what_was_not_sent(sender, service
     assert (len(service.requests), states(enter(2), people(30))) == (4, {NOT_SENT: 30})
 
 
+def test_a_service_that_throttles_is_not_given_up(sender, service):
+    """However often a request is turned away, it is posted again as long as the service takes others meanwhile."""
+    service.script = [failing(DOWN), failing(DOWN), None] * 20
+    send = sender(concurrency=2)
+    send.run([people(100)])
+    assert (counts(send.tally), send.error) == ({"accepted": 100}, None)
+
+
 @pytest.mark.parametrize("error", [RefusedError("400", status=400), AuthenticationError("401", status=401)])
 def test_a_refusal_ends_the_send(sender, service, enter, error):
     """After a refusal nothing more is claimed, and what was refused is free for the next try."""

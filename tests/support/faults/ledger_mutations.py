@@ -17,8 +17,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "claims and outcomes are not durable: their transaction is rolled back",
         "sending/ledger.py",
-        "            return [self._claim(connection, chunk, deadline) for chunk in chunks]\n",
-        "            claims = [self._claim(connection, chunk, deadline) for chunk in chunks]\n"
+        "            return self._claim(connection, chunks, deadline) if chunks else []\n",
+        "            claims = self._claim(connection, chunks, deadline) if chunks else []\n"
         "            connection.exec_driver_sql('ROLLBACK')\n"
         "            return claims\n",
         LEDGER_FIRST,

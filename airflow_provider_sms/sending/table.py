@@ -94,6 +94,14 @@ def require_sendable(table: CheckedTable, *, skip_invalid: bool) -> None:
         raise InvalidRowsError(f"{table.explain()}. Nothing was sent, since no row is valid")
 
 
+def rows_of_block(read: int) -> int:
+    """Give how many rows a block is to have: more with each that was read, since the ledger's tree grows with them.
+
+    :param read: rows of the source up to the end of the block.
+    """
+    return min(max(read // ROWS_TO_BLOCK, BLOCK_ROWS), MAX_BLOCK_ROWS)
+
+
 def outgoing_blocks(
     source: Source, preparation: Preparation, expected: CheckedTable, stop: StopSignal, *, keep_order: bool = False
 ) -> Iterator[Block]:
@@ -120,7 +128,7 @@ def outgoing_blocks(
                 "The source has changed since it was checked, so sending stopped: let nothing write to it"
             )
         gathering.add(prepared)
-        wanted = BLOCK_ROWS if keep_order else min(rows // ROWS_TO_BLOCK, MAX_BLOCK_ROWS)
+        wanted = BLOCK_ROWS if keep_order else rows_of_block(rows)
         if gathering.rows >= wanted or gathering.nbytes >= MAX_BLOCK_BYTES or stop.is_set():
             yield gathering.block(rows, by_key=not keep_order and rows > BLOCK_ROWS)
             gathering = Gathering()

@@ -66,6 +66,11 @@ def _insert(stack: ExitStack, passed: _Turn) -> None:
         _before(store, "insert_messages")(stack, passed)
 
 
+def _recorded(stack: ExitStack, passed: _Turn) -> None:
+    for store in (SQLiteStore, PostgresStore):
+        _after(store, "record_answers")(stack, passed)
+
+
 def _sending(part: str) -> Install:
     """Have a point passed within the writing of a request: after its headers, in its body, after its body."""
 
@@ -138,7 +143,7 @@ POINTS: dict[str, Install] = {
     "answered": _after(SmsClient, "send_bulk"),
     "landed": _before(Sender, "_accepted"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
-    "recorded": _after(ledger_module, "record"),
+    "recorded": _recorded,
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "before finish": _finishing("before"),
     "in finish": _finishing("in"),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.arrow import constant, text
+from airflow_provider_sms.messages.arrow import constant, text, valid_rows
 from airflow_provider_sms.messages.columns import column_of, field_of
 from airflow_provider_sms.messages.destinations import CleanDestinations, clean_destinations
 from airflow_provider_sms.messages.keys import can_be_key, lost_digits, message_keys
@@ -19,6 +20,8 @@ from airflow_provider_sms.messages.written import can_hold_numbers, first_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    import numpy.typing as npt
 
 NO_VALUE = "no value"
 EMPTY_TEXT = "the text is empty"
@@ -57,11 +60,11 @@ class PreparedBatch:
 
     num_rows: int
     """Rows of the batch."""
-    rows: list[int]
+    row_column: npt.NDArray[np.int64]
     """Index in the source, from 0, of each message's row."""
-    destinations: list[str]
+    destination_column: pa.Array
     """Digits with country code."""
-    contents: list[str]
+    content_column: pa.Array
     """The texts."""
     keys: list[bytes]
     """What identifies each message, 16 bytes."""
@@ -71,7 +74,25 @@ class PreparedBatch:
     """The number of each of those: cleaned where it is valid, else as it was written; None where there is none."""
 
     def __repr__(self) -> str:
-        return f"PreparedBatch({len(self.rows)} messages of {self.num_rows} rows)"
+        return f"PreparedBatch({len(self.keys)} messages of {self.num_rows} rows)"
+
+    @property
+    def rows(self) -> list[int]:
+        """Index in the source, from 0, of each message's row."""
+        rows: list[int] = self.row_column.tolist()
+        return rows
+
+    @property
+    def destinations(self) -> list[str]:
+        """Digits with country code."""
+        destinations: list[str] = self.destination_column.to_pylist()
+        return destinations
+
+    @property
+    def contents(self) -> list[str]:
+        """The texts."""
+        contents: list[str] = self.content_column.to_pylist()
+        return contents
 
 
 class _Rule(NamedTuple):
@@ -171,22 +192,21 @@ class Preparation:
         destinations = self._clean(batch)
         texts = self._text.render(batch, first_row)
         judged = self._judge(batch, destinations, texts)
-        valid = None if judged is None else pc.is_null(judged.reasons)
-        rows = list(range(first_row, first_row + len(batch)))
+        rows = np.arange(first_row, first_row + len(batch))
         digits = destinations.digits
         key_values = None
         if self._key_columns is not None:
             key_values = [column_of(batch, name, "key_columns") for name in self._key_columns]
-        if valid is not None:
-            rows = [first_row + row for row in pc.indices_nonzero(valid).to_pylist()]
+        if judged is not None:
+            valid = pc.is_null(judged.reasons)
+            rows = rows[~valid_rows(judged.reasons)]
             digits, texts = digits.filter(valid), texts.filter(valid)
             key_values = key_values and [column.filter(valid) for column in key_values]
-        constant_text = self._text.constant
         return PreparedBatch(
             num_rows=len(batch),
-            rows=rows,
-            destinations=digits.to_pylist(),
-            contents=texts.to_pylist() if constant_text is None else [constant_text] * len(rows),
+            row_column=rows,
+            destination_column=digits,
+            content_column=texts,
             keys=message_keys(digits, texts, key_values),
             rejected=self._rejected(batch, first_row, judged),
             rejected_numbers=self._rejected_numbers(batch, destinations, judged),

@@ -109,14 +109,13 @@ class Gathering:
         """Of the texts."""
 
     def add(self, batch: PreparedBatch) -> None:
-        """Take in a batch; as columns it needs a third of the memory."""
-        contents = pa.array(batch.contents, pa.string())
+        """Take in a batch."""
         self._keys += b"".join(batch.keys)
-        self._destinations.append(pa.array(batch.destinations, pa.string()))
-        self._contents.append(contents)
-        self._rows.append(np.array(batch.rows, np.int64))
+        self._destinations.append(batch.destination_column)
+        self._contents.append(batch.content_column)
+        self._rows.append(batch.row_column)
         self.rows += batch.num_rows
-        self.nbytes += contents.nbytes
+        self.nbytes += batch.content_column.nbytes
 
     def block(self, until: int, *, by_key: bool) -> Block:
         """Make the block.
@@ -133,7 +132,10 @@ class Gathering:
         destinations, contents = pa.concat_arrays(self._destinations), pa.concat_arrays(self._contents)
         rows = np.concatenate(self._rows)
         if by_key:
-            return Block(ordered.tobytes(), destinations.take(order), contents.take(order), rows[order], repeats, until)
+            # Made by hand: pyarrow's own way from an array of numpy imports pandas.
+            places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
+            destinations, contents = destinations.take(places), contents.take(places)
+            return Block(ordered.tobytes(), destinations, contents, rows[order], repeats, until)
         in_place = np.empty_like(repeats)
         in_place[order] = repeats
         return Block(bytes(self._keys), destinations, contents, rows, in_place, until)

@@ -133,6 +133,6 @@ def outgoing_blocks(
             yield gathering.block(rows, by_key=not keep_order and rows > BLOCK_ROWS)
             gathering = Gathering()
     if gathering.rows:
-        yield gathering.block(rows, by_key=not keep_order)
+        yield gathering.block(rows, by_key=not keep_order and rows > BLOCK_ROWS)
     if rows != expected.rows:
         raise SourceError(f"The source has changed since it was checked: {expected.rows - rows} rows are gone, unsent")

@@ -10,6 +10,7 @@ from benchmarks.cases.importing import importing
 from benchmarks.cases.large import large, resume
 from benchmarks.cases.peers import peers
 from benchmarks.cases.preparing import prepare
+from benchmarks.cases.profiling import profile
 from benchmarks.cases.sending import postgres, rate, slow
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     "postgres": postgres,
     "slow": slow,
     "prepare": prepare,
+    "profile": profile,
     "large": large,
     "resume": resume,
     "import": importing,

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from support.sending import people
 
@@ -12,9 +14,9 @@ from airflow_provider_sms.sending.blocks import Block, Gathering, Outgoing
 def prepared(messages, num_rows=None):
     return PreparedBatch(
         num_rows=len(messages) if num_rows is None else num_rows,
-        rows=[m.row for m in messages],
-        destinations=[m.destination for m in messages],
-        contents=[m.content for m in messages],
+        row_column=np.array([m.row for m in messages], np.int64),
+        destination_column=pa.array([m.destination for m in messages], pa.string()),
+        content_column=pa.array([m.content for m in messages], pa.string()),
         keys=[m.key for m in messages],
         rejected=[],
         rejected_numbers=[],

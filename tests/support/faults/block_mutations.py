@@ -10,14 +10,14 @@ BLOCK_MUTATIONS = (
     Mutation(
         "texts stay where they were while numbers are ordered",
         "sending/blocks.py",
-        "contents.take(order)",
+        "contents.take(places)",
         "contents",
         (BLOCKS,),
     ),
     Mutation(
         "keys are ordered and numbers are not",
         "sending/blocks.py",
-        "destinations.take(order)",
+        "destinations.take(places)",
         "destinations",
         (BLOCKS,),
     ),

@@ -1,0 +1,201 @@
+"""Where the time of a send goes: also ``python -m benchmarks.cases.profiling``."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections import defaultdict
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import requests
+
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.sending.backlog import Backlog
+from airflow_provider_sms.sending.blocks import Gathering
+from airflow_provider_sms.sending.claims import Chunk, Claimant
+from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.options import SendingOptions
+from airflow_provider_sms.sending.outcomes import accepted
+from airflow_provider_sms.sending.posters import Posters
+from airflow_provider_sms.sending.read_ahead import ReadAhead
+from airflow_provider_sms.sending.sender import Sender
+from airflow_provider_sms.sending.sqlite import open_sqlite
+from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.sending.table import BLOCK_ROWS, CheckedTable, check_table, outgoing_blocks
+from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.service.client import SmsClient
+from airflow_provider_sms.service.responses import SendResponse, parse_send_response
+from benchmarks.bench import CONCURRENCY, LATENCY
+from benchmarks.data import MESSAGE
+from benchmarks.figures import Figure
+from benchmarks.processes import WrongError, run_job
+from benchmarks.sizes import CHUNK
+from benchmarks.standin import ANSWER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from airflow_provider_sms.sending.blocks import Outgoing
+    from benchmarks.bench import Bench
+
+REQUESTS_A_COMMIT = 8
+POSTS_A_BLOCK = 10
+TOKEN = "benchmark-token"  # noqa: S105 - of a stand-in
+
+
+def profile(bench: Bench) -> list[Figure]:
+    """Take a send apart: its stages one after the other in one thread, then its threads while it runs."""
+    rows = bench.sizes.small
+    figures = []
+    for name, latency, what in (
+        ("stages", 0.0, "one after the other, in one thread"),
+        ("threads", LATENCY, "at once, as they are"),
+    ):
+        bench.tell(f"{rows:,} rows are taken apart: {name}")
+        bench.service.set(latency=latency)
+        folder = bench.folder / bench.name(name)
+        job = {"part": name, "source": bench.table(rows), "rows": rows, "url": bench.service.url, "folder": str(folder)}
+        folder.mkdir()
+        spent: dict[str, list[float]] = run_job(folder, "benchmarks.cases.profiling", job)
+        figures.append(Figure(f"where the time goes, {what}:", "µs a message: CPU, wall", 0.0))
+        figures += [
+            Figure(f"  {stage}", f"{cpu:.2f} CPU, {wall:.2f} wall", cpu, details={"wall": wall})
+            for stage, (cpu, wall) in spent.items()
+        ]
+    return figures
+
+
+class Clock:
+    """Adds up the time of named stages.
+
+    :param cpu: seconds of CPU: of this thread or of the process.
+    """
+
+    def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
+        self.spent: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0])
+        self._cpu = cpu
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def stage(self, name: str, messages: int) -> Iterator[None]:
+        """Measure what is done inside, in microseconds for each of so many messages."""
+        cpu, wall = self._cpu(), time.perf_counter()
+        try:
+            yield
+        finally:
+            used, passed = self._cpu() - cpu, time.perf_counter() - wall
+            with self._lock:
+                spent = self.spent[name]
+                spent[0] += used / messages * 1e6
+                spent[1] += passed / messages * 1e6
+
+    def around(self, owner: Any, method: str, name: str, messages: int) -> None:
+        """Measure every call of a method."""
+        call = getattr(owner, method)
+
+        def measured(*args: Any, **kwargs: Any) -> Any:
+            with self.stage(name, messages):
+                return call(*args, **kwargs)
+
+        setattr(owner, method, measured)
+
+
+def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[float]]:
+    """Do what a send does, a stage at a time."""
+    clock = Clock(time.process_time)
+    campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())
+    preparation, batches = Preparation(MESSAGE, None), 0
+    client = SmsClient(url, token=TOKEN, pool_size=1)
+    session = requests.Session()
+    posts = -(-rows // BLOCK_ROWS) * POSTS_A_BLOCK * CHUNK
+    reading = open_source(source).batches(preparation.columns, BLOCK_ROWS)
+    answer = ANSWER % {b"n": CHUNK, b"id": 1}
+    while True:
+        with clock.stage("read Parquet (done twice)", rows):
+            batch = next(reading, None)
+        if batch is None:
+            break
+        batches += len(batch)
+        with clock.stage("check", rows):
+            preparation.check_batch(batch, batches)
+        with clock.stage("prepare: numbers, texts, keys", rows):
+            prepared = preparation.prepare(batch, batches)
+        with clock.stage("gather a block by key", rows):
+            gathering = Gathering()
+            gathering.add(prepared)
+            block = gathering.block(batches, by_key=True)
+        with clock.stage("look up what is held, take", rows):
+            backlog = Backlog([block], campaign, Tally(), resend=lambda _: False)
+            taken = [backlog.take(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
+        requests_made: list[int] = []
+        for at in range(0, len(taken), REQUESTS_A_COMMIT):
+            with clock.stage("read answers, make records", rows):
+                outcomes = [accepted(made, parse_send_response(answer)) for made in requests_made]
+            with clock.stage("commit claims and records", rows):
+                some = taken[at : at + REQUESTS_A_COMMIT]
+                chunks = [Chunk([m.key for m in part], [m.destination for m in part]) for part in some]
+                claims = campaign.commit(outcomes=outcomes, chunks=chunks, claim_seconds=60.0)
+            requests_made = [claim.request_id for claim in claims if claim.request_id is not None]
+        for part in taken[:POSTS_A_BLOCK]:
+            with clock.stage("post, ours", posts):
+                _post(client, part)
+            body = json.dumps({"Messages": _pairs(part)}).encode()
+            with clock.stage("post, bare requests", posts):
+                session.post(f"{url}/bulkmessages", data=body, headers={"Authorization": f"Bearer {TOKEN}"}).json()
+    return dict(clock.spent)
+
+
+def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[float]]:
+    """Send, and add up what each kind of thread and each kind of work with the ledger takes.
+
+    :raises WrongError: not every row was accepted.
+    """
+    clock = Clock()
+    for owner, method, name in (
+        (ReadAhead, "_read", "the thread that reads"),
+        (Posters, "_run", f"the {CONCURRENCY} threads that post, together"),
+        (Sender, "run", "the thread that claims and records"),
+        (CampaignLedger, "commit", "  of it: commits"),
+        (CampaignLedger, "holders", "  of it: look-ups"),
+    ):
+        clock.around(owner, method, name, rows)
+    preparation, table, stop = Preparation(MESSAGE, None), CheckedTable(), StopSignal()
+    opened = open_source(source)
+    check_table(opened, preparation, table, stop)
+    campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())
+    with SmsClient(url, token=TOKEN, pool_size=CONCURRENCY) as client:
+        sender = Sender(
+            campaign,
+            lambda messages: _post(client, messages),
+            post_seconds=60.0,
+            options=SendingOptions(concurrency=CONCURRENCY),
+            stop=stop,
+        )
+        with clock.stage("all of it", rows):
+            sender.run(outgoing_blocks(opened, preparation, table, stop))
+    if sender.tally.accepted != rows:
+        raise WrongError(f"{sender.tally.accepted} of {rows} accepted") from sender.error
+    return dict(clock.spent)
+
+
+def _claimant() -> Claimant:
+    return Claimant("dag", "task", "run", -1, 1, "host", 1)
+
+
+def _pairs(messages: Sequence[Outgoing]) -> list[dict[str, str]]:
+    return [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
+
+
+def _post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
+    return client.send_bulk(_pairs(messages))
+
+
+if __name__ == "__main__":
+    job: dict[str, Any] = json.loads(Path(sys.argv[1]).read_bytes())
+    spent = {"stages": stages, "threads": threads}[job.pop("part")](**job)
+    Path(sys.argv[2]).write_text(json.dumps(spent))

@@ -127,9 +127,11 @@ class Backlog:
         :raises LedgerError: when the ledger cannot say what is held.
         :raises Exception: what the source raises.
         """
-        if self._spans and len(self._spans[-1]) >= size:
-            return self._taken_from_block(size), {}
-        while len(self._free) < size and (self._spans or self.readable):
+        while True:
+            if self._spans and len(self._spans[-1]) >= size:
+                return self._taken_from_block(size), {}
+            if len(self._free) >= size or not (self._spans or self.readable):
+                break
             if self._spans:
                 self.put_back(self._taken_from_block(size - len(self._free)))
             else:

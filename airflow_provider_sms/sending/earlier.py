@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ from airflow_provider_sms.sending.schema import claimant, message, request
 from airflow_provider_sms.sending.store import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
     from sqlalchemy.sql.elements import ColumnElement
@@ -97,11 +98,13 @@ class EarlierClaims:
         with self._store.read() as connection:
             return {key for key, *_ in self._store.holders(connection, self._campaign_id, keys)}
 
-    def blocks(self) -> Iterator[tuple[list[bytes], list[int]]]:
+    def blocks(self) -> Generator[tuple[list[bytes], list[int]], None, None]:
         """Give their keys and destinations, a block at a time."""
         query = select(message.c.message_key, message.c.destination).where(self._held)
-        with self._store.read() as connection:
-            rows = connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)
+        with (
+            self._store.read() as connection,
+            closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
+        ):
             for block in rows.partitions(_ROWS_AT_ONCE):
                 yield [bytes(key) for key, _ in block], [_GROUP if number is None else number for _, number in block]
 
@@ -194,8 +197,9 @@ def _destinations_not_among(
     table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopSignal
 ) -> npt.NDArray[np.int64]:
     gone = [np.empty(0, np.int64)]
-    for keys, destinations in _until_stopped(earlier.blocks(), stop):
-        gone.append(np.array(destinations, np.int64)[~_are_in(table, _halves(keys))])
+    with closing(earlier.blocks()) as blocks:
+        for keys, destinations in _until_stopped(blocks, stop):
+            gone.append(np.array(destinations, np.int64)[~_are_in(table, _halves(keys))])
     return np.unique(np.concatenate(gone))
 
 

@@ -14,6 +14,7 @@ import pytest
 from support.airflow import run_task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.sending import table
 from airflow_provider_sms.sending.report import COUNTS
 
 
@@ -51,6 +52,25 @@ def test_running_it_again_texts_nobody(send, people, sandbox, witnessed):
     assert (again.state, counts(again)) == ("success", {"already_sent": 250})
     assert (len(sends(sandbox)), again.xcoms["responses"]) == (before, [])
     assert set(witnessed().values()) == {1}
+
+
+@pytest.mark.parametrize("rate", [None, 10_000.0])
+def test_in_blocks_by_key_everybody_gets_their_own_text(send, tmp_path, witnessed, monkeypatch, rate):
+    """However messages are ordered on their way, each reaches its own number once, and each row its own place."""
+    monkeypatch.setattr(table, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(table, "MAX_BLOCK_ROWS", 250)
+    rows = [(str(27_820_000_000 + n * 7919 % 1500), f"Name {n * 7919 % 1500}") for n in range(1500)]
+    rows[700:700] = rows[300:350]  # repeats, within a block and across blocks
+    rows[1000:1000] = [("no number", "x")] * 3
+    source, report = tmp_path / "people.parquet", tmp_path / "report.parquet"
+    pq.write_table(pa.table({"destination": [r[0] for r in rows], "first_name": [r[1] for r in rows]}), source)
+    ran = send(str(source), on_invalid="skip", report=str(report), max_requests_per_second=rate)
+    assert counts(ran) == {"accepted": 1500, "duplicate": 50, "invalid": 3}
+    assert witnessed() == dict.fromkeys(((f"{number}", f"Hi {name}") for number, name in set(rows) - {rows[1000]}), 1)
+    reported = pq.read_table(report).to_pylist()
+    assert [row["destination"] for row in reported] == [number for number, _ in rows]
+    first = {row["destination"]: row["status"] for row in reversed(reported)}
+    assert set(first.values()) == {"accepted", "invalid"}
 
 
 def test_lost_answers_are_unknown_and_never_sent_again(send, people, sandbox, witnessed):

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from airflow_provider_sms.sending import flush
+from airflow_provider_sms.sending import flush, table
 from airflow_provider_sms.sending.backoff import Backoff
 from support.faults.arena import Arena
 from support.faults.saboteur import MANNERS
@@ -60,6 +60,8 @@ def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
         with (
             patch.dict(os.environ, {**environment, "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service)}),
             patch.object(flush, "FLUSH_WAITS", (0.0, 0.0, 0.0)),
+            # Of a table of that length, all but the first block are claimed in the order of keys.
+            patch.object(table, "BLOCK_ROWS", 30),
             patch.object(Backoff, "wait", lambda _, attempt, _retry_after=None: None if attempt >= 4 else 0.001),
         ):
             yield

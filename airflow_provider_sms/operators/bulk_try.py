@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException
 
-from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.exceptions import LedgerError, SmsError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 from airflow_provider_sms.operators.campaign import responses_of
@@ -123,7 +123,7 @@ class BulkTry:
             key_columns=task.key_columns,
         )
         self._source = open_source(located(task.source))
-        if entry is not None and self._ledger(entry).earlier().any():
+        if entry is not None and self._has_claims(entry):
             # A later try compares the table with what was claimed: so it is not read once more for that.
             self._keys = TableKeys()
         task.log.info("Checking every row of %s", self._source.describe())
@@ -163,6 +163,16 @@ class BulkTry:
             finish=self._finish,
             keys=self._keys,
         )
+
+    def _has_claims(self, entry: Entry) -> bool:
+        """Say whether an earlier try claimed anything; False where the ledger does not say.
+
+        Rows are checked and counted all the same; whoever sends meets the error again.
+        """
+        try:
+            return self._ledger(entry).earlier().any()
+        except LedgerError:
+            return False
 
     def _ledger(self, entry: Entry) -> CampaignLedger:
         return entry.campaign(self._task.campaign_name(self._context), "bulk")

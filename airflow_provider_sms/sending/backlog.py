@@ -240,7 +240,9 @@ class Backlog:
                 self._free[key] = outgoing
                 continue
             self._take_over.pop(key, None)
-            if holder is None:
+            if key in self._held:
+                self._tally.add_duplicate(outgoing.row)
+            elif holder is None:
                 self._free[key] = outgoing
             else:
                 self._count(outgoing, holder)

@@ -26,6 +26,11 @@ class Backoff:
     longest_retry_after: float = 300.0
     random: random.Random = field(default_factory=random.Random)
 
+    @property
+    def attempts_beside_others(self) -> int:
+        """POSTs in all of a request that is turned away while the service takes others: those wait with it."""
+        return 3 * self.attempts
+
     def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
         """Give the seconds to wait after a failed attempt; None when there is to be no other.
 

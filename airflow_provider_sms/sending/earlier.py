@@ -130,8 +130,9 @@ class TableKeys:
         self._halves.append(_halves(keys))
 
     def in_order(self) -> npt.NDArray[np.uint64]:
-        """Give all of them in order."""
-        found = np.concatenate([np.empty(0, np.uint64), *self._halves])
+        """Give all of them in order, once, and keep none."""
+        halves, self._halves = self._halves, []
+        found = np.concatenate([np.empty(0, np.uint64), *halves])
         found.sort()
         return found
 

@@ -17,6 +17,7 @@ class Batch:
 
     :param take_over: the unknown requests that are to give theirs up.
     :param attempt: how often they were posted since the service last took anything.
+    :param turned_away: how often the service did not take them.
     :param accepted_before: the messages that it had taken then.
     :param due: when they may be posted again, seconds since the epoch.
     """
@@ -25,7 +26,17 @@ class Batch:
     take_over: Mapping[bytes, int]
     attempt: int = 0
     accepted_before: int = 0
+    turned_away: int = 0
     due: float = 0.0
+
+    def turn_away(self, accepted: int) -> None:
+        """Note that the service did not take them; where it took others meanwhile, it throttles, and is not away.
+
+        :param accepted: the messages that it has taken by now.
+        """
+        self.turned_away += 1
+        if accepted > self.accepted_before:
+            self.attempt, self.accepted_before = 1, accepted
 
 
 @dataclass(frozen=True, slots=True)

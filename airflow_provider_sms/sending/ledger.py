@@ -172,8 +172,10 @@ class CampaignLedger:
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
         """Find out what of a chunk was inserted, and take over what is to be."""
-        for key, unknown_id in chunk.take_over.items():
-            self._take_over(connection, key, unknown_id, request_id)
+        for key in chunk.keys:
+            # Not all of take_over: what an earlier claim lost is there still, and is not posted under this one.
+            if key in chunk.take_over:
+                self._take_over(connection, key, chunk.take_over[key], request_id)
         holders = self._holders(connection, chunk.keys)
         # The first place of each key: one that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}

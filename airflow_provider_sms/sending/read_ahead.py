@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POLL_SECONDS = 0.1
+_LEAVE_SECONDS = 5.0
+"""How long the item in the making is waited for at the end: storage can hang."""
 
 
 class ReadAhead(Generic[T]):
@@ -41,10 +43,10 @@ class ReadAhead(Generic[T]):
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Read nothing more, and wait for the item in the making."""
+        """Read nothing more; the thread ends with the item in the making."""
         self._closed.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_LEAVE_SECONDS)
 
     def __iter__(self) -> Iterator[T]:
         return self

@@ -171,11 +171,10 @@ class Sender:
         """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
         self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
         batch = flight.batch
-        if self.tally.accepted > batch.accepted_before:
-            # The service takes others meanwhile: it is throttling, and nothing to give up on.
-            batch.attempt, batch.accepted_before = 1, self.tally.accepted
+        batch.turn_away(self.tally.accepted)
         asked = error.retry_after if isinstance(error, ServiceError) else None
-        wait = self._options.backoff.wait(batch.attempt, asked) if error.transient else None
+        again = error.transient and batch.turned_away < self._options.backoff.attempts_beside_others
+        wait = self._options.backoff.wait(batch.attempt, asked) if again else None
         if wait is None and self._claiming:
             self._fail(error)
         elif wait is not None and self._claiming:

@@ -35,24 +35,24 @@ _KEY_BYTES = 16
 # threads that post are waiting.
 _INSERT_REQUESTS = (
     "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, submitted) "
-    "SELECT ?1, ?2, ?3, ?4, ?5, ?6, new.value FROM json_each(?7) AS new ORDER BY new.key"
+    "SELECT ?, ?, ?, ?, ?, ?, new.value FROM json_each(?) AS new ORDER BY new.key"
 )
 _INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
-    "SELECT ?1, substr(?2, 1 + 16 * (?3 * chunk.key + new.key), 16), new.value, ?4 + chunk.key "
-    "FROM json_each(?5) AS chunk CROSS JOIN json_each(chunk.value) AS new WHERE true "
+    "SELECT ?, substr(?, 1 + 16 * (? * chunk.key + new.key), 16), new.value, ? + chunk.key "
+    "FROM json_each(?) AS chunk CROSS JOIN json_each(chunk.value) AS new WHERE true "
     "ON CONFLICT DO NOTHING"
 )
 _UPDATE_FROM_SINCE = (3, 33)
 _ANSWER = ", ".join(f"{name} = json_extract(answer.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
 _RECORD_ANSWERS = (
     f"UPDATE sms_request SET {_ANSWER} "  # noqa: S608 - the names of columns
-    "FROM json_each(?1) AS answer WHERE sms_request.id = json_extract(answer.value, '$[0]') "
-    "AND (sms_request.state IN (?2, ?3) OR sms_request.response IS NULL)"
+    "FROM json_each(?) AS answer WHERE sms_request.id = json_extract(answer.value, '$[0]') "
+    "AND (sms_request.state IN (?, ?) OR sms_request.response IS NULL)"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM json_each(?1) AS wanted "
-    "CROSS JOIN sms_message m ON m.campaign_id = ?2 AND m.message_key = substr(?3, 1 + 16 * wanted.key, 16) "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
 )
 _CACHE_KIB = 64 * 1024

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MAX_EXAMPLES = 10
 BLOCK_ROWS = 10_000
 MAX_BLOCK_ROWS = 200_000
-MAX_BLOCK_BYTES = 64 * 1024 * 1024
+MAX_BLOCK_BYTES = 20 * 1024 * 1024
 """Of texts."""
 ROWS_TO_BLOCK = 4
 """How many times as many rows were read as a block has."""

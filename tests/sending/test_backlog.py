@@ -80,3 +80,18 @@ def test_what_is_left_is_counted_whole(enter, seed, may_look):
     # Told not to look, it reads no further block.
     read = table if may_look else table[:150]
     assert len(chunk) + tally.not_sent + tally.duplicate == len(read)
+
+
+def test_a_repeat_of_what_another_process_took_over_meanwhile_is_a_duplicate(enter):
+    """Turned away, claimed by somebody else, and read once more before that: each row counts once."""
+    key, *_ = people(1)
+    rows = [key, key._replace(row=1), people(2)[1]._replace(row=2)]
+    tally = Tally()
+    backlog = Backlog([rows[:1], rows[1:]], enter(1), tally, resend=lambda request_id: False)
+    turned_away, _ = backlog.take(1)
+    backlog.read()
+    enter(2).commit(chunks=[Chunk([key.key], [key.destination])], claim_seconds=60.0)
+    backlog.sort(turned_away)
+    backlog.settle(lambda: True)
+    backlog.drop()
+    assert (tally.unknown, tally.duplicate, tally.not_sent) == (1, 1, 1)

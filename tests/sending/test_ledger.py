@@ -271,6 +271,18 @@ def test_a_failed_commit_keeps_nothing(enter, breaking):
     assert ledger.holders([second.key, third.key]) == {}
 
 
+def test_what_is_not_in_a_chunk_is_not_taken_over(enter):
+    """Of a batch that lost a message at its first claim, the next one moves only what is posted under it."""
+    lost, kept = people(2)
+    unknown = claim(enter(1), [lost, kept])
+    record(enter(1), unknown, UNKNOWN)
+    both = {lost.key: unknown.request_id, kept.key: unknown.request_id}
+    ledger = enter(2)
+    won = claim(ledger, [kept], both)
+    assert list(won.won) == [0]
+    assert ledger.holders([lost.key])[lost.key].request_id == unknown.request_id
+
+
 def test_chunks_of_one_commit_may_share_a_message(enter):
     """Of two chunks that claim the same message at once, the first wins it."""
     messages = people(5)

@@ -180,6 +180,21 @@ def test_a_service_that_throttles_is_not_given_up(sender, service):
     assert (counts(send.tally), send.error) == ({"accepted": 100}, None)
 
 
+def test_a_request_that_is_always_turned_away_ends_the_send(sender, service):
+    """While one request waits, all do: so one that nothing helps is given up, though the service takes others."""
+    poison = people(1)[0].destination
+
+    def turn_away(messages):
+        if any(m.destination == poison for m in messages):
+            raise DOWN
+
+    service.before_each = turn_away
+    send = sender(concurrency=2)
+    send.run([people(10_000)])
+    assert (send.error, send.tally.not_sent) == (DOWN, 10_000 - send.tally.accepted)
+    assert 10 <= send.tally.accepted < 5_000
+
+
 @pytest.mark.parametrize("error", [RefusedError("400", status=400), AuthenticationError("401", status=401)])
 def test_a_refusal_ends_the_send(sender, service, enter, error):
     """After a refusal nothing more is claimed, and what was refused is free for the next try."""

@@ -43,8 +43,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "SQLite: a claim replaces the row that is there",
         "sending/sqlite.py",
-        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?1',
-        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?1',
+        '"INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
+        '"INSERT OR REPLACE INTO sms_message (campaign_id, message_key, destination, request_id) "\n    "SELECT ?',
         LEDGER_FIRST,
         also=('    "ON CONFLICT DO NOTHING"\n', '    ""\n'),
     ),

@@ -135,6 +135,9 @@ class Gathering:
             # Made by hand: pyarrow's own way from an array of numpy imports pandas.
             places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
             destinations, contents = destinations.take(places), contents.take(places)
+            # The copies that are no longer needed would else stay with Arrow.
+            self._destinations, self._contents = [], []
+            pa.default_memory_pool().release_unused()
             return Block(ordered.tobytes(), destinations, contents, rows[order], repeats, until)
         in_place = np.empty_like(repeats)
         in_place[order] = repeats

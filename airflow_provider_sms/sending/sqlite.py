@@ -55,7 +55,7 @@ _HOLDERS = (
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
 )
-_CACHE_KIB = 64 * 1024
+_CACHE_KIB = 32 * 1024
 """Pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
 _CHECKPOINT_PAGES = 8_000
 """Pages that the write-ahead log holds, 32 MB, before they are copied into the file: many are written several times."""

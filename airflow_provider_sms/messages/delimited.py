@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"\s*\+?(?:[\s().-]*[0-9]){9,15}(?:\.0)?\s*|[0-9]\.[0-9]+[e
 
 
 def _read_header(file: DataFile) -> Header:
-    with _opened(file, None) as reader:
+    with _opened(file, None) as (reader, _):
         names = reader.schema.names
     delimiter, _ = _style(file)
     other = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0] and sign != delimiter), "")
@@ -42,8 +42,12 @@ def _read_header(file: DataFile) -> Header:
 
 def _read_rows(file: DataFile, names: Sequence[str], _: int) -> Generator[pa.RecordBatch, None, None]:
     # Without a column, rows could not be counted.
-    with _opened(file, names or _read_header(file).schema.names[:1]) as reader:
-        yield from reader
+    with _opened(file, names or _read_header(file).schema.names[:1]) as (reader, text):
+        for batch in reader:
+            if text.failure is not None:
+                # The last row of it may be cut short.
+                break
+            yield batch
 
 
 CSV = Format("CSV", _read_header, _read_rows)
@@ -65,7 +69,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
     with reading(file, lambda error: _explain(error, ragged)), file.open() as stream:
         stored = pa.PythonFile(stream, "r")
         content = stored if codec is None else pa.CompressedInputStream(stored, codec)
-        with content, closing(QuotedText(content, delimiter, file.name)) as text, csv.open_csv(
+        with content, closing(QuotedText(content, delimiter, file.name)) as text, _failing(text), csv.open_csv(
             pa.PythonFile(text, "r"),
             # One thread, so that Arrow knows the row of an error and reads a bounded way ahead.
             read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
@@ -79,7 +83,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
                 quoted_strings_can_be_null=True,
             ),
         ) as reader:  # fmt: skip
-            yield reader
+            yield reader, text
 
 
 def _style(file: DataFile) -> tuple[str, str | None]:
@@ -111,3 +115,16 @@ def _explain(error: Exception, ragged: Sequence[csv.InvalidRow]) -> str:
 def _row(number: int | None) -> str:
     """Say which row, as all rows are counted here: from 0, without the header, which is Arrow's row 1."""
     return "a row" if number is None else f"row {number - 2} of the file"
+
+
+@contextmanager
+def _failing(text: QuotedText) -> Iterator[None]:
+    """Raise what reading the text raised, at the end and in place of what Arrow made of it."""
+    try:
+        yield
+    except Exception:
+        if text.failure is not None:
+            raise text.failure from None
+        raise
+    if text.failure is not None:
+        raise text.failure

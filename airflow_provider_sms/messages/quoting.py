@@ -48,16 +48,23 @@ class QuotedText:
         self._line = self._opening_line = 1
         self._reading = Lock()
         self.closed = False
+        self.failure: Exception | None = None
+        """What reading raised. It is not raised there: Arrow reads in a thread that may wait for itself after it."""
 
     def read(self, size: int) -> bytes:
-        """Read at most so many bytes, at least three; none at the end, or when it is closed.
+        """Read at most so many bytes, at least three; none at the end, when it is closed, or once ``failure`` is set.
 
-        The last line ends with a line break, whether the file has one or not.
-
-        :raises SourceError: the text is of another format, or a quote is out of place; names the line.
+        The last line ends with a line break, whether the file has one or not. The failure is a :class:`SourceError`
+        that names the line where the text is of another format, or a quote is out of place.
         """
         with self._reading:
-            return b"" if self._ended or self.closed else self._read(size)
+            if self._ended or self.closed or self.failure is not None:
+                return b""
+            try:
+                return self._read(size)
+            except Exception as error:  # noqa: BLE001 - storage can fail in any way
+                self.failure = error
+                return b""
 
     def close(self) -> None:
         """Read no more, once this returns: Arrow reads ahead in a thread that does not notice that nobody wants it."""
@@ -74,7 +81,8 @@ class QuotedText:
             block = self._without_mark(block)
         if self._ended and (block or self._last)[-1:] not in (b"\n", b"\r"):
             block += b"\n"
-        passed = block[:-1] if block.endswith(_QUOTE) else block
+        # Nor may a block end within a line end: Arrow would take its second character for a line of its own.
+        passed = block[:-1] if not self._ended and block.endswith((_QUOTE, b"\r")) else block
         self._held = block[len(passed) :]
         self._check(passed, block)
         self._last = passed[-1:]

@@ -131,13 +131,15 @@ class Backlog:
         :raises LedgerError: when the ledger cannot say what is held.
         :raises Exception: what the source raises.
         """
+        moved = False
         while True:
-            if self._spans and len(self._spans[-1]) >= size:
+            if not moved and self._spans and len(self._spans[-1]) >= size:
                 return self._taken_from_block(size), {}
             if len(self._free) >= size or not (self._spans or self.readable):
                 break
             if self._spans:
                 self.put_back(self._taken_from_block(size - len(self._free)))
+                moved = True
             else:
                 self.read()
         if not self._free:

@@ -99,7 +99,7 @@ def rows_of_block(read: int) -> int:
 
     :param read: rows of the source up to the end of the block.
     """
-    return min(max(read // ROWS_TO_BLOCK, BLOCK_ROWS), MAX_BLOCK_ROWS)
+    return min(read // ROWS_TO_BLOCK, MAX_BLOCK_ROWS)
 
 
 def outgoing_blocks(

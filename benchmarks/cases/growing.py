@@ -16,7 +16,7 @@ from airflow_provider_sms.sending.claims import ACCEPTED, Chunk, Claimant, Outco
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.postgres import open_postgres
 from airflow_provider_sms.sending.sqlite import open_sqlite
-from airflow_provider_sms.sending.table import rows_of_block
+from airflow_provider_sms.sending.table import BLOCK_ROWS, rows_of_block
 from benchmarks.bench import ledger_bytes
 from benchmarks.data import FIRST_NUMBER, SEED
 from benchmarks.figures import Figure, Goal, at_most
@@ -129,7 +129,7 @@ def _commits(rows: int, *, by_key: bool) -> Iterator[list[Chunk]]:
     rng = np.random.default_rng(SEED)
     left = rows
     while left > 0:
-        size = min(rows_of_block(rows - left), left)
+        size = min(max(rows_of_block(rows - left), BLOCK_ROWS), left)
         keys = [rng.bytes(KEY_BYTES) for _ in range(size)]
         keys = sorted(keys) if by_key else keys
         numbers = rng.integers(FIRST_NUMBER, FIRST_NUMBER + 10_000_000, size).tolist()

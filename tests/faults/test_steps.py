@@ -24,7 +24,7 @@ def test_every_kind_of_operation_is_broken(ledgers):
     with Arena(ledgers) as arena:
         with sabotage(Saboteur(None)) as saboteur:
             ended = attempt(arena.campaign())
-        hits = sweep(arena, "fails", range(len(saboteur.seen) - 4, 10**6), lasting=False, concurrency=1)
+        hits = sweep(arena, "fails", range(len(saboteur.seen) - 12, 10**6), lasting=False, concurrency=1)
     assert ended.summary["accepted"] == 40
     assert set(saboteur.seen) >= {
         *(f"ledger {name}" for name in ("connect", "statement", "commit", "rollback")),

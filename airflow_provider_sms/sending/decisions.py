@@ -123,7 +123,11 @@ def questions(store: Store, who: Claimant) -> list[Question]:
     """
     query = (
         select(request.c.id, func.count(message.c.message_key), request.c.claimed_at, request.c.reason)
-        .select_from(decision.join(claimant).join(request, request.c.id == decision.c.request_id).outerjoin(message))
+        .select_from(
+            decision.join(claimant)
+            .join(request, request.c.id == decision.c.request_id)
+            .outerjoin(message, message.c.request_id == request.c.id)
+        )
         .where(decision.c.decision.is_(None), of_task(who), request.c.state == UNKNOWN)
         .group_by(request.c.id, request.c.claimed_at, request.c.reason)
         .order_by(request.c.id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from airflow_provider_sms.sending.claims import Chunk
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -28,6 +30,24 @@ class Batch:
     accepted_before: int = 0
     turned_away: int = 0
     due: float = 0.0
+
+    @property
+    def chunk(self) -> Chunk:
+        """Give them as the ledger claims them."""
+        messages = self.messages
+        return Chunk([m.key for m in messages], [m.destination for m in messages], self.take_over)
+
+    def keep(self, won: Sequence[int]) -> list[Outgoing]:
+        """Keep the messages that were won, and give the others.
+
+        :param won: the positions of those to keep, in order.
+        """
+        every = self.messages
+        if len(won) == len(every):
+            return []
+        self.messages = [every[position] for position in won]
+        kept = {outgoing.key for outgoing in self.messages}
+        return [outgoing for outgoing in every if outgoing.key not in kept]
 
     def turn_away(self, accepted: int) -> None:
         """Note that the service did not take them; where it took others meanwhile, it throttles, and is not away.

@@ -117,7 +117,12 @@ def status(store: Store, name: str) -> CampaignStatus:
     state = state_at(store.clock())
     with store.read() as connection:
         its = request.c.campaign_id == campaign_id(connection, name)
-        held = select(state, func.count()).select_from(request.join(message)).where(its).group_by(state)
+        held = (
+            select(state, func.count())
+            .select_from(request.join(message, message.c.request_id == request.c.id))
+            .where(its)
+            .group_by(state)
+        )
         made = select(state, func.count()).where(its).group_by(state)
         costs = select(request.c.cost, func.count()).where(its, request.c.cost.is_not(None)).group_by(request.c.cost)
         began, first, last, parts = connection.execute(

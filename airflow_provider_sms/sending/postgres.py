@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any, cast
 
@@ -14,6 +15,7 @@ from airflow_provider_sms.sending.store import (
     CLAIM_COLUMNS,
     HolderRow,
     Store,
+    joined,
     ledger_errors,
     numbers,
 )
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.sending.claims import Chunk
 
+# Many rows come as one value: the driver writes arrays element by element, and the server reads them so. Of the keys,
+# one after the other, each row takes its piece.
 _INSERT_REQUESTS = (
     "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, id, submitted) "
     "SELECT %s, %s, %s, %s, %s, %s, nextval(pg_get_serial_sequence('sms_request', 'id')), new.submitted "
@@ -32,13 +36,15 @@ _INSERT_REQUESTS = (
 )
 _INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
-    "SELECT %s, new.key, new.destination, new.request_id "
-    "FROM unnest(%s::bytea[], %s::bigint[], %s::bigint[]) AS new (key, destination, request_id) "
+    "SELECT %s, substring(%s::bytea FROM (16 * new.place - 15)::int FOR 16), new.destination, new.request_id "
+    "FROM unnest(string_to_array(%s, ', ', 'null')::bigint[], string_to_array(%s, ', ')::bigint[]) "
+    "WITH ORDINALITY AS new (destination, request_id, place) "
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
     "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM sms_message m "
-    "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = ANY(%s::bytea[])"
+    "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
+    "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
 
 
@@ -78,14 +84,15 @@ class PostgresStore(Store):
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
         """Insert the messages that are free, and say how many those were."""
-        keys = [key for chunk in chunks for key in chunk.keys]
-        destinations = [number for chunk in chunks for number in numbers(chunk)]
-        owners = [owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys]
-        return connection.exec_driver_sql(_INSERT_MESSAGES, (campaign_id, keys, destinations, owners)).rowcount
+        keys = joined([key for chunk in chunks for key in chunk.keys])
+        destinations = json.dumps([number for chunk in chunks for number in numbers(chunk)])
+        owners = json.dumps([owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys])
+        values = (campaign_id, keys, destinations[1:-1], owners[1:-1])
+        return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Give the requests that hold any of the keys."""
-        rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, list(keys)))
+        rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, joined(keys), len(keys)))
         for key, *rest in cast("Iterable[HolderRow]", rows):
             # psycopg2 gives a memoryview.
             yield cast("HolderRow", (bytes(key), *rest))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError
 from airflow_provider_sms.sending.backlog import Backlog
-from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.sending.flights import Batch, Flight
 from airflow_provider_sms.sending.flush import flush
 from airflow_provider_sms.sending.outcomes import accepted, failed, surely_not_sent
@@ -232,11 +232,10 @@ class Sender:
         if self._ledger_failed or not (self._outcomes or batches):
             self._waiting += batches
             return
-        chunks = [Chunk([m.key for m in b.messages], [m.destination for m in b.messages], b.take_over) for b in batches]
+        seconds = self._post_seconds + MARGIN_SECONDS
         try:
-            claims = self._ledger.commit(
-                outcomes=self._outcomes, chunks=chunks, claim_seconds=self._post_seconds + MARGIN_SECONDS
-            )
+            chunks = [batch.chunk for batch in batches]
+            claims = self._ledger.commit(outcomes=self._outcomes, chunks=chunks, claim_seconds=seconds)
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
             self._fail(error)
             self._ledger_failed = True
@@ -244,16 +243,12 @@ class Sender:
             return
         self._outcomes = []
         for batch, claim in zip(batches, claims, strict=True):
-            won = batch.messages
-            if len(claim.won) < len(batch.messages):
-                won = [batch.messages[position] for position in claim.won]
-                won_keys = {outgoing.key for outgoing in won}
-                self._sort_lost(backlog, [m for m in batch.messages if m.key not in won_keys])
-                batch.messages = won
+            if lost := batch.keep(claim.won):
+                self._sort_lost(backlog, lost)
             if claim.request_id is not None:
                 batch.attempt += 1
                 self._flying += 1
-                self._posted[claim.request_id] = len(won)
+                self._posted[claim.request_id] = len(batch.messages)
                 posters.give(Flight(claim.request_id, batch, claim.deadline))
 
     def _sort_lost(self, backlog: Backlog, lost: list[Outgoing]) -> None:

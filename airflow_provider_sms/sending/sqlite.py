@@ -16,7 +16,7 @@ from sqlalchemy.pool import QueuePool
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import CLAIMED, UNKNOWN
 from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, network_filesystem
-from airflow_provider_sms.sending.store import BUSY_SECONDS, CLAIM_COLUMNS, HolderRow, Store, numbers
+from airflow_provider_sms.sending.store import BUSY_SECONDS, CLAIM_COLUMNS, KEY_BYTES, HolderRow, Store, joined, numbers
 from airflow_provider_sms.sending.transitions import RECORDED
 
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.claims import Chunk
 
 _WRITE = "sms_ledger_write"
-_KEY_BYTES = 16
 
 # Many rows come as one JSON array, and many keys as one value of which each row takes its piece: a parameter for each
 # key costs more than the work itself, and after each statement Python's lock is to be had again, for which all the
@@ -113,22 +112,15 @@ class SQLiteStore(Store):
     ) -> int:
         """Insert the messages that are free, and say how many those were."""
         size = max(len(chunk.keys) for chunk in chunks)
-        keys = b"".join(_joined(chunk.keys).ljust(_KEY_BYTES * size) for chunk in chunks)
+        keys = b"".join(joined(chunk.keys).ljust(KEY_BYTES * size) for chunk in chunks)
         destinations = json.dumps([numbers(chunk) for chunk in chunks])
         values = (campaign_id, keys, size, request_ids[0], destinations)
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""
-        rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, _joined(keys)))
+        rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, joined(keys)))
         return cast("Iterable[HolderRow]", rows)
-
-
-def _joined(keys: Sequence[bytes]) -> bytes:
-    joined = b"".join(keys)
-    if len(joined) != _KEY_BYTES * len(keys):
-        raise ValueError(f"a message key is of {_KEY_BYTES} bytes")
-    return joined
 
 
 def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStore:

@@ -31,6 +31,9 @@ CREATION_LOCK = 0x5355_4D53
 CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline")
 """What the requests of one commit have in common, in the order in which statements name it."""
 
+KEY_BYTES = 16
+"""A message key's size."""
+
 HolderRow = tuple[bytes, int, str, float, int]
 """Message key, request id, the request's state and deadline, and the id of its claimant."""
 
@@ -133,6 +136,14 @@ class Store(ABC):
 def numbers(chunk: Chunk) -> list[int | None]:
     """Give a chunk's destinations as the ledger keeps them."""
     return [None if destination is None else int(destination) for destination in chunk.destinations]
+
+
+def joined(keys: Sequence[bytes]) -> bytes:
+    """Give keys as one value, of which a statement takes its pieces."""
+    value = b"".join(keys)
+    if len(value) != KEY_BYTES * len(keys):
+        raise ValueError(f"a message key is of {KEY_BYTES} bytes")
+    return value
 
 
 def campaign_lock(name: str) -> int:

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
-from airflow_provider_sms.sending.claims import Chunk
 from airflow_provider_sms.sending.sqlite import open_sqlite
 
 
@@ -28,11 +27,12 @@ def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
     assert modes == ["wal", 2]
 
 
-def test_no_message_is_held_by_a_request_that_is_not_there(tmp_path):
+def test_no_request_is_of_a_campaign_that_is_not_there(tmp_path):
     """References are checked: SQLite does not unless each connection asks for it."""
     store = open_sqlite(tmp_path / "ledger.db")
+    claim = {"campaign_id": 12345, "claimant_id": 1, "kind": "bulk", "state": "claimed", "claimed_at": 0, "deadline": 1}
     with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
-        store.insert_messages(connection, 1, [12345], [Chunk([b"k" * 16], ["27820000000"])])
+        store.insert_requests(connection, claim, [100])
     store.close()
 
 

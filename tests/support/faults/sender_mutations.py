@@ -8,14 +8,14 @@ SENDER_MUTATIONS = (
     Mutation(
         "the claim is made after the POST",
         "sending/sender.py",
-        "        try:\n            claims = self._ledger.commit(\n",
+        "        try:\n            chunks = [batch.chunk for batch in batches]\n",
         "        self.early = {}\n"
         "        for batch in batches:\n"
         "            try:\n"
         "                self.early[id(batch)] = self._post(batch.messages)\n"
         "            except BaseException as error:\n"
         "                self.early[id(batch)] = error\n"
-        "        try:\n            claims = self._ledger.commit(\n",
+        "        try:\n            chunks = [batch.chunk for batch in batches]\n",
         also=(
             "            result = self._post(flight.batch.messages)\n",
             (
@@ -49,9 +49,10 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "all of a batch is posted, not what was won",
-        "sending/sender.py",
-        "                batch.messages = won\n",
-        "                pass\n",
+        "sending/flights.py",
+        "        self.messages = [every[position] for position in won]\n"
+        "        kept = {outgoing.key for outgoing in self.messages}\n",
+        "        kept = {every[position].key for position in won}\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(
@@ -180,8 +181,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "what somebody else claimed first is forgotten",
         "sending/sender.py",
-        "                self._sort_lost(backlog, [m for m in batch.messages if m.key not in won_keys])\n",
-        "",
+        "                self._sort_lost(backlog, lost)\n",
+        "                pass\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(

@@ -10,8 +10,6 @@ CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
-READS_FORM_FROM_METADATA = AIRFLOW >= (3, 2)
-"""The form of a connection is what the provider's metadata says; before, what methods of the hook give."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)
 """A task that has asked is in a state of its own; before, a trigger waits for the answer."""
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)

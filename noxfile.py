@@ -31,9 +31,12 @@ def airflow(session: nox.Session, version: str) -> None:
     """Run the tests on an Airflow version, with the other packages that are pinned for it."""
     # Given as a folder, the package is built into a wheel, and installed anew each time.
     session.install("--no-compile", "--constraint", str(pins(version)), f"apache-airflow=={version}", ".[test]")
-    ignored = [f"--ignore={path}" for path in NOT_ON_EACH]
+    options = [f"--ignore={path}" for path in NOT_ON_EACH]
+    if version != NEWEST:
+        # An older Airflow and packages of its time warn of each other; what our own modules cause stays an error.
+        options.append("--override-ini=filterwarnings=ignore\nerror:::airflow_provider_sms")
     # Nothing may find the package in the current folder.
-    session.run("pytest", *ignored, *session.posargs, env={"PYTHONSAFEPATH": "1"})
+    session.run("pytest", *options, *session.posargs, env={"PYTHONSAFEPATH": "1"})
 
 
 def pins(version: str) -> Path:

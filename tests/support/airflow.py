@@ -110,7 +110,8 @@ def stored_xcoms(**where):
     model = xcom.XCom if AIRFLOW < (3, 0) else xcom.XComModel
     with create_session() as session:
         rows = session.scalars(select(model).filter_by(**where).order_by(model.map_index)).all()
-        return [(row, model.deserialize_value(row)) for row in rows]
+        # Rows of Airflow 2 are read with their value.
+        return [(row, row.value if AIRFLOW < (3, 0) else model.deserialize_value(row)) for row in rows]
 
 
 def _register(dag):
@@ -118,9 +119,11 @@ def _register(dag):
     from airflow import settings
 
     bag = load_dags(settings.DAGS_FOLDER)
-    if AIRFLOW < (3, 1):
+    if AIRFLOW < (3, 0):
         bag.dags[dag.dag_id] = dag
     else:
+        if AIRFLOW < (3, 1):
+            dag.relative_fileloc = "none.py"  # else it is there only where a file was read
         bag.bag_dag(dag)
     sync_dags(bag)
 

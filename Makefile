@@ -1,10 +1,11 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test bench bench-quick faults faults-quick clean
+.PHONY: help env demo test matrix bench bench-quick faults faults-quick clean
 
 help:
 	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test    run everything that CI runs"
+	@echo "make matrix  run the tests on every Airflow version; nox -s 'airflow(2.11.2)' for one"
 	@echo "make bench   measure what sending costs against its goals; BENCH='--only rate,ledger --rows 1000000' for a part"
 	@echo "make bench-quick    all of that with small sizes, without judging times"
 	@echo "make faults  break every step of a send on purpose, the package itself, and others who send, and say what came of it"
@@ -25,6 +26,9 @@ demo: env
 
 test: env
 	@./.ci/test
+
+matrix: env
+	@.venv/bin/nox -s airflow
 
 bench: env
 	@.venv/bin/python -m benchmarks $(BENCH)
@@ -48,5 +52,5 @@ faults-quick: env
 	@$(FAULTS) --quick --only steps,tasks,kills,network,schedules,sigkills,pairs
 
 clean:
-	rm -rf .venv .demo benchmarks/results build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf .venv .nox .demo benchmarks/results build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -7,6 +7,7 @@ import sys
 from importlib.metadata import entry_points, version
 
 import pytest
+from support.versions import AIRFLOW
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -53,6 +54,33 @@ def test_airflow_knows_the_connection_type(airflow_home):
     )
     (connection_type,) = get_provider_info()["connection-types"]
     assert set(connection_type["conn-fields"]) == {"balance_url", "timeout", "connect_timeout", "verify", "billing"}
+
+
+FORM = """
+import json
+from airflow.api_fastapi.core_api.services.ui.connections import HookMetaService
+
+(hook,) = [hook for hook in HookMetaService.hook_meta_data() if hook.connection_type == "sms"]
+print(json.dumps([sorted(hook.extra_fields), hook.standard_fields.host.title, hook.standard_fields.url_schema.hidden]))
+"""
+FORM_OF_AIRFLOW_2 = """
+import json
+from airflow.providers_manager import ProvidersManager
+
+manager = ProvidersManager()
+names = [widget.field_name for name, widget in manager.connection_form_widgets.items() if "__sms__" in name]
+said = manager.field_behaviours["sms"]
+print(json.dumps([sorted(names), said["relabeling"]["host"], "schema" in said["hidden_fields"]]))
+"""
+
+
+def test_the_form_of_a_connection_has_its_fields(airflow_home):
+    """Each Airflow's own form has the fields of the extra, our names, and not what is of no use."""
+    code = FORM_OF_AIRFLOW_2 if AIRFLOW < (3, 0) else FORM
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    fields, host, hides_schema = json.loads(done.stdout.strip().splitlines()[-1])
+    assert fields == ["balance_url", "billing", "connect_timeout", "timeout", "verify"]
+    assert (host, hides_schema) == ("Base URL", True)
 
 
 def test_the_configuration_section_is_documented(airflow_home):

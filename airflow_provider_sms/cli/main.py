@@ -1,4 +1,4 @@
-"""``airflow-sms``: the same commands where Airflow itself does not offer those of providers."""
+"""``airflow-sms``: the commands, also where Airflow itself does not offer those of providers."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ def show_status(args: Namespace) -> None:
         show([fields], args.output)
     if unknown := found.requests.get(UNKNOWN, 0):
         note(
-            f"What became of {counted(unknown, 'request')} is unknown. Look at them: airflow sms ledger unknown "
-            "--campaign NAME. Close them: airflow sms ledger resolve REQUEST --as accepted, or --as not-sent"
+            f"What became of {counted(unknown, 'request')} is unknown. Look at them: airflow-sms ledger unknown "
+            "--campaign NAME. Close them: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"
         )
 
 

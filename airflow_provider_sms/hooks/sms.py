@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 
 if TYPE_CHECKING:
@@ -40,6 +41,22 @@ class SmsHook(BaseHook):
         super().__init__(**kwargs)
         self.sms_conn_id = sms_conn_id
         self._client: SmsClient | None = None
+
+    @staticmethod
+    def get_connection_form_widgets() -> dict[str, Any]:
+        """Give the extra's fields to the form of an Airflow before 3.2; newer ones read the provider's metadata."""
+        from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
+        from wtforms import StringField
+
+        return {
+            name: StringField(field["label"], description=field["description"], widget=BS3TextFieldWidget())
+            for name, field in _form()["conn-fields"].items()
+        }
+
+    @staticmethod
+    def get_ui_field_behaviour() -> dict[str, Any]:
+        """Give the names and hints of the other fields to the form of an Airflow before 3.2."""
+        return {name.replace("-", "_"): said for name, said in _form()["ui-field-behaviour"].items()}
 
     def get_settings(self) -> ClientSettings:
         """Read the connection.
@@ -119,6 +136,11 @@ class SmsHook(BaseHook):
         if balance.post_paid:
             return True, "Connected: a post-paid account"
         return True, f"Connected: the balance is {balance.amount}"
+
+
+def _form() -> dict[str, Any]:
+    (form,) = get_provider_info()["connection-types"]
+    return dict(form)
 
 
 async def _extra(connection: Connection) -> dict[str, Any]:

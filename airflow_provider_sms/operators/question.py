@@ -109,7 +109,7 @@ def _body(campaign: str, unknown: int, asked: Sequence[Question]) -> str:
         why = (question.reason or "").replace("|", "\\|")
         lines.append(f"| {question.request_id} | {question.messages} | {when:%Y-%m-%d %H:%M:%S} | {why} |")
     if len(asked) > MAX_LISTED:
-        lines += ["", f"… and {len(asked) - MAX_LISTED} more requests: see `airflow sms ledger unknown`."]
+        lines += ["", f"… and {len(asked) - MAX_LISTED} more requests: see `airflow-sms ledger unknown`."]
     lines += [
         "",
         "- **Resend**: they are texted again. Whoever got the first text gets a second one.",

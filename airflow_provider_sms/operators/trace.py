@@ -36,7 +36,7 @@ def refuse_without_trace(context: Context, store: Store, who: Claimant) -> None:
         "Nothing was sent, since people could be texted twice. Was the ledger lost or moved, does this machine not "
         "share it, or is another one configured now? Bring it back and clear the task. Where no earlier try texted "
         "anybody, or a second text is acceptable: "
-        f"airflow sms ledger adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}"
+        f"airflow-sms ledger adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}"
     )
 
 

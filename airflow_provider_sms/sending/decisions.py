@@ -107,7 +107,7 @@ def ask(
         if shown and not shown.issuperset(request_ids):
             raise InputError(
                 "A person was asked about other requests before, and Airflow would show that question again. "
-                "Close these with airflow sms ledger resolve, then clear the task"
+                "Close these with airflow-sms ledger resolve, then clear the task"
             )
         connection.execute(delete(decision).where(decision.c.decision.is_(None), its))
         connection.execute(

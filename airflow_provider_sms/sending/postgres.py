@@ -120,6 +120,7 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
             # An error must not quote its parameters: they are people's numbers.
             hide_parameters=True,
             pool_pre_ping=True,
+            future=True,
         )
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error

@@ -153,6 +153,8 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
         poolclass=QueuePool,
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
+        # SQLAlchemy 1.4 would else begin no transaction to read in, and a look would be at several states.
+        future=True,
     )
 
     @event.listens_for(engine, "connect")

@@ -69,15 +69,13 @@ class Airflow:
     def summary(self):
         """Read the last run's summary with Airflow's own means."""
         code = (
-            "import json; from airflow.models.xcom import XComModel; from airflow.utils.session import create_session\n"
-            "from sqlalchemy import select\n"
-            "with create_session() as session:\n"
-            "    rows = session.scalars(select(XComModel).filter_by(dag_id='campaign', key='return_value')).all()\n"
-            "    value = max(rows, key=lambda row: row.timestamp).value\n"
-            "print(value if isinstance(value, str) else json.dumps(value))"
+            "import json; from support.airflow import stored_xcoms\n"
+            "pushed = stored_xcoms(dag_id='campaign', key='return_value')\n"
+            "print(json.dumps(max(pushed, key=lambda pair: pair[0].timestamp)[1]))"
         )
         command = [sys.executable, "-c", code]
-        done = subprocess.run(command, env=self.environment, capture_output=True, text=True, check=True)
+        environment = {**self.environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         return json.loads(done.stdout.strip().splitlines()[-1])
 
 

@@ -2,20 +2,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from support.sending import claimant, people
+from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.ledger import CampaignLedger
 
+ROOT = Path(__file__).parents[2]
 EVENT = 9_007_199_254_740_993
 
 
@@ -77,6 +81,29 @@ def airflow(airflow_home):
         return Said(done.returncode, done.stdout, done.stderr)
 
     return airflow
+
+
+@pytest.fixture
+def console_script():
+    """Give the command that the console script is: what the metadata names, called without arguments."""
+    (module, function) = re.search(
+        r'^airflow-sms = "([\w.]+):(\w+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
+    ).groups()
+    return [sys.executable, "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
+
+
+@pytest.fixture
+def ledger_command(airflow, console_script):
+    """Run a command of the ledger as Airflow's own, or by the console script where Airflow has none of providers."""
+    if HAS_COMMANDS_OF_PROVIDERS:
+        return lambda *arguments: airflow("sms", "ledger", *arguments)
+
+    def ledger_command(*arguments):
+        command = [*console_script, "ledger", *arguments]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        return Said(done.returncode, done.stdout, done.stderr)
+
+    return ledger_command
 
 
 def send(store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_number=1, **changes):

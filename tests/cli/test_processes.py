@@ -3,28 +3,16 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from support.sending import people
+from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 from airflow_provider_sms.cli.definitions import get_cli_commands
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.sending.claims import UNKNOWN
-
-ROOT = Path(__file__).parents[2]
-
-
-@pytest.fixture
-def console_script():
-    """Give the command that the console script is: what the metadata names, called without arguments."""
-    (module, function) = re.search(
-        r'^airflow-sms = "([\w.]+):(\w+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
-    ).groups()
-    return [sys.executable, "-c", f"import sys; from {module} import {function}; sys.exit({function}())"]
 
 
 def found_in(folder, words):
@@ -32,20 +20,29 @@ def found_in(folder, words):
     return [path for path in folder.rglob("*") if path.is_file() and words.encode() in path.read_bytes()]
 
 
-def test_airflow_has_the_commands(airflow, sent_to_file):
-    """``airflow sms ledger`` is there, and its JSON is all that is on stdout."""
+@pytest.mark.skipif(HAS_COMMANDS_OF_PROVIDERS, reason="this Airflow has them, as the other tests hold")
+def test_an_airflow_without_commands_of_providers_knows_none(airflow):
+    """Before 3.2 there is no ``airflow sms``, and Airflow says so."""
+    said = airflow("sms", "ledger", "status", "spring")
+    assert (said.status, said.out, "invalid choice: 'sms'" in said.err) == (2, "", True)
+
+
+def test_data_is_all_that_is_on_stdout(ledger_command, sent_to_file):
+    """JSON can be read by a program; the hint for a person is on stderr."""
     sent_to_file(people(3))
     sent_to_file(people(2, 10), UNKNOWN)
-    said = airflow("sms", "ledger", "status", "spring", "-o", "json")
+    said = ledger_command("status", "spring", "-o", "json")
     assert (said.status, said.data[0]["messages_accepted"]) == (0, "3")
     assert "1 request is unknown" in said.err
 
 
-def test_a_number_that_is_asked_about_stays_out_of_airflows_database(airflow, airflow_home, sent_to_file):
+def test_a_number_that_is_asked_about_stays_out_of_airflows_database(
+    ledger_command, airflow, airflow_home, sent_to_file
+):
     """Airflow keeps the command lines of its own commands; that of ``who`` it must not get."""
     (somebody,) = people(1, 9_876_543)
     sent_to_file([somebody])
-    said = airflow("sms", "ledger", "who", somebody.destination, "-o", "json")
+    said = ledger_command("who", somebody.destination, "-o", "json")
     assert (said.status, len(said.data)) == (0, 1)
     # A command of Airflow's own shows that such words would be found.
     assert airflow("connections", "delete", "nobody-4711").status != 0
@@ -53,9 +50,9 @@ def test_a_number_that_is_asked_about_stays_out_of_airflows_database(airflow, ai
     assert found_in(airflow_home, somebody.destination) == []
 
 
-def test_what_is_not_done_has_its_status_in_airflow_too(airflow, file_store):
+def test_what_is_not_done_has_its_status_in_airflow_too(ledger_command, file_store):
     """Status 1, one line on stderr, no traceback."""
-    said = airflow("sms", "ledger", "status", "sprign")
+    said = ledger_command("status", "sprign")
     assert (said.status, said.out, said.err.strip()) == (1, "", "The ledger has no campaign 'sprign'")
 
 

@@ -47,11 +47,11 @@ def test_the_parts_for_the_documentation_are_marked(path):
     assert len(set(names)) == len(names)
 
 
-def test_the_campaign_texts_each_person_once(run_dag, sandbox):
+def test_the_campaign_texts_each_person_once(run_example, sandbox):
     """Of 1,050 untidy rows all that can be texted are, each once, in requests of 100; the staff comes last."""
     import pendulum
 
-    ran = run_dag("example_sms_campaign", pendulum.datetime(2026, 1, 5))
+    ran = run_example("example_sms_campaign", pendulum.datetime(2026, 1, 5))
     summary = ran.xcoms["text_customers"]["return_value"]
     counts = ("rows", "accepted", "invalid", "duplicate", "unknown", "not_sent", "already_sent", "requests")
     assert ran.state == "success"
@@ -65,50 +65,50 @@ def test_the_campaign_texts_each_person_once(run_dag, sandbox):
     assert max(Counter(message.destination for message in sandbox.state.accepted).values()) == 1
 
 
-def test_the_campaign_of_a_day_texts_nobody_twice(run_dag, sandbox):
+def test_the_campaign_of_a_day_texts_nobody_twice(run_example, sandbox):
     """A second run on the same day posts nothing; that of the next day is a campaign of its own."""
     import pendulum
 
     morning, evening = pendulum.datetime(2026, 1, 6, 8), pendulum.datetime(2026, 1, 6, 18)
-    run_dag("example_sms_campaign", morning)
+    run_example("example_sms_campaign", morning)
     assert len(sandbox.state.accepted) == 1023
-    again = run_dag("example_sms_campaign", evening)
+    again = run_example("example_sms_campaign", evening)
     summary = again.xcoms["text_customers"]["return_value"]
     assert (again.state, summary["accepted"], summary["already_sent"]) == ("success", 0, 1030)
     assert len(sandbox.state.accepted) == 1023
-    run_dag("example_sms_campaign", evening.add(days=1))
+    run_example("example_sms_campaign", evening.add(days=1))
     assert len(sandbox.state.accepted) == 2 * 1023
 
 
-def test_a_run_without_logical_date_is_of_the_day_it_is_due(run_dag):
+def test_a_run_without_logical_date_is_of_the_day_it_is_due(run_example):
     """Runs that are triggered by hand may have no logical date: the campaign is named all the same."""
-    ran = run_dag("example_sms_campaign", None)
+    ran = run_example("example_sms_campaign", None)
     assert ran.state == "success"
     campaign = ran.xcoms["text_customers"]["return_value"]["campaign"]
     assert re.fullmatch(r"example_sms_campaign\.\d{4}-\d\d-\d\d", campaign)
 
 
-def test_the_dataframe_example_reminds_once_of_each_invoice(run_dag, sandbox):
+def test_the_dataframe_example_reminds_once_of_each_invoice(run_example, sandbox):
     """Rows that a task returns are texted with formatted values, and never again, whatever the day."""
     import pendulum
 
-    ran = run_dag("example_sms_from_dataframe", pendulum.datetime(2026, 1, 13))
+    ran = run_example("example_sms_from_dataframe", pendulum.datetime(2026, 1, 13))
     assert (ran.state, ran.xcoms["remind"]["return_value"]["accepted"]) == ("success", 3)
     assert {
         ("27820000001", "Thandeka, invoice INV-1041 of R1,250.50 was due on 05 January. Paid already? Thank you."),
         ("27830000002", "Pieter, invoice INV-1042 of R89.90 was due on 09 January. Paid already? Thank you."),
         ("27840000003", "Naledi, invoice INV-1057 of R12,400.00 was due on 12 January. Paid already? Thank you."),
     } == set(sandbox.state.accepted_messages)
-    again = run_dag("example_sms_from_dataframe", pendulum.datetime(2026, 1, 14))
+    again = run_example("example_sms_from_dataframe", pendulum.datetime(2026, 1, 14))
     assert (again.state, again.xcoms["remind"]["return_value"]["already_sent"]) == ("success", 3)
     assert len(sandbox.state.accepted) == 3
 
 
-def test_the_dataframe_example_logs_no_number(run_dag, capfd, caplog):
+def test_the_dataframe_example_logs_no_number(run_example, capfd, caplog):
     """Airflow logs what a task returns unless it is told not to: the numbers must not get there."""
     import pendulum
 
-    run_dag("example_sms_from_dataframe", pendulum.datetime(2026, 1, 15))
+    run_example("example_sms_from_dataframe", pendulum.datetime(2026, 1, 15))
     captured = capfd.readouterr()
     said = captured.out + captured.err + caplog.text
     assert "INFO" in said.upper()

@@ -16,7 +16,7 @@ DAG_ID, TASK_ID = "example_sms_partitions", "text_partition"
 
 
 @pytest.fixture
-def run_partitions(run_dag, postgres_url, monkeypatch):
+def run_partitions(run_example, postgres_url, monkeypatch):
     """Run the example, with a ledger of this test's own on a server."""
     connection = {
         "conn_type": "postgres",
@@ -25,7 +25,7 @@ def run_partitions(run_dag, postgres_url, monkeypatch):
         "schema": postgres_url.database,
     }
     monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(connection))
-    return lambda **params: run_dag(DAG_ID, pendulum.now("UTC"), **params)
+    return lambda **params: run_example(DAG_ID, pendulum.now("UTC"), **params)
 
 
 def write(path, numbers, city="Durban"):
@@ -107,7 +107,7 @@ def test_the_table_of_the_examples_is_a_partition(run_partitions, sandbox):
 
 def test_the_campaign_must_be_named(run_partitions, sandbox):
     """A run that names no campaign does not begin."""
-    from airflow.sdk.exceptions import ParamValidationError
+    from airflow.providers.common.compat.sdk import ParamValidationError
 
     with pytest.raises(ParamValidationError):
         run_partitions()

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.airflow import run_task
+from support.airflow import run_task, stored_xcoms
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.sending import table
@@ -451,19 +451,14 @@ def test_mapped_tasks_share_a_campaign_and_keep_their_answers_apart(
     sms_default, sandbox, ledger_path, people, witnessed
 ):
     """Overlapping partitions text nobody twice, and each task's XComs are its own."""
-    from airflow.models.xcom import XComModel
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
     sources = [people(150), people(250)]
 
     def make():
         return BulkSmsOperator.partial(task_id="send", message="Hi {first_name}").expand(source=sources)
 
     run = run_task(make, only=None)
-    with create_session() as session:
-        rows = session.scalars(select(XComModel).filter_by(run_id=run.run_id, key="responses")).all()
-        answers = {row.map_index: len(row.value) for row in rows}
+    pushed = stored_xcoms(dag_id=run.dag_id, run_id=run.run_id, key="responses")
+    answers = {row.map_index: len(value) for row, value in pushed}
     assert (run.state, set(witnessed().values()), len(witnessed())) == ("success", {1}, 250)
     # Whichever ran first sent all of its own; the other one what was left.
     assert answers in ({0: 2, 1: 1}, {0: 0, 1: 3})
@@ -537,14 +532,15 @@ def test_sigterm_records_what_was_in_flight(send, people, sandbox, witnessed):
 def test_a_table_in_memory_is_not_copied_into_the_dag(airflow_home):
     """The serialised DAG, which Airflow stores and shows, holds no number."""
     from airflow.providers.common.compat.sdk import DAG
-    from airflow.serialization.serialized_objects import DagSerialization
+    from airflow.serialization import serialized_objects
 
+    serializing = getattr(serialized_objects, "DagSerialization", serialized_objects.SerializedDAG)
     table = pa.table({"destination": ["27820000001"]})
     with DAG("d", schedule=None) as dag:
         BulkSmsOperator(task_id="a", source=table, message="Hi")
         BulkSmsOperator(task_id="b", source=table.to_pandas(), message="Hi")
         BulkSmsOperator(task_id="c", source=table.to_pylist(), message="Hi")
-    assert "27820000001" not in json.dumps(DagSerialization.serialize_dag(dag), default=str)
+    assert "27820000001" not in json.dumps(serializing.serialize_dag(dag), default=str)
 
 
 @pytest.fixture

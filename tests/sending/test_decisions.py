@@ -231,7 +231,7 @@ def test_a_question_about_other_requests_is_refused(asking, unknown, enter):
     """Airflow goes on showing the first question of a task: nobody must decide about requests that it does not name."""
     other = claim(enter(), people(2, 50)).request_id
     asking(unknown)
-    with pytest.raises(InputError, match="airflow sms ledger resolve"):
+    with pytest.raises(InputError, match="airflow-sms ledger resolve"):
         asking(unknown, other)
     assert [question.request_id for question in asking(unknown)] == [unknown]
 
@@ -242,7 +242,7 @@ def test_what_was_shown_is_remembered_after_the_answer(store, asking, unknown, e
     asking(unknown)
     answer(store, claimant(), said, "ann")
     other = claim(enter(), people(2, 50)).request_id
-    with pytest.raises(InputError, match="airflow sms ledger resolve"):
+    with pytest.raises(InputError, match="airflow-sms ledger resolve"):
         asking(other)
 
 

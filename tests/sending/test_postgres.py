@@ -5,6 +5,7 @@ import time
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
+from support.postgres import DRIVER
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
@@ -81,7 +82,7 @@ def test_deadlines_are_by_the_servers_clock(postgres_url):
 
 def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path):
     """The error names neither user nor password."""
-    url = make_url(f"postgresql+psycopg://user:pass-word-1@/x?host={tmp_path}")
+    url = make_url(f"{DRIVER}://user:pass-word-1@/x?host={tmp_path}")
     with pytest.raises(LedgerError) as caught:
         open_postgres(url)
     assert "pass-word-1" not in str(caught.value)

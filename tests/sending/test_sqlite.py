@@ -27,6 +27,17 @@ def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
     assert modes == ["wal", 2]
 
 
+def test_one_look_is_at_one_state(tmp_path):
+    """What another process commits between two statements of a look is not seen by the second: counts add up."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    with store.read() as connection:
+        count = "SELECT count(*) FROM sms_campaign"
+        before = connection.exec_driver_sql(count).scalar()
+        sql(tmp_path / "ledger.db", "INSERT INTO sms_campaign (name, created_at) VALUES ('spring', 0)")
+        assert connection.exec_driver_sql(count).scalar() == before == 0
+    store.close()
+
+
 def test_no_request_is_of_a_campaign_that_is_not_there(tmp_path):
     """References are checked: SQLite does not unless each connection asks for it."""
     store = open_sqlite(tmp_path / "ledger.db")

@@ -1,4 +1,4 @@
-"""Running a task in a real Airflow, in this process."""
+"""Running a task in a real Airflow of any version, in this process."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import itertools
 import logging
 from dataclasses import dataclass
 from typing import Any
+
+from support.versions import AIRFLOW
 
 _numbers = itertools.count()
 
@@ -46,42 +48,99 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True):
     logging.getLogger().addHandler(handler)
     try:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            run = dag.test(logical_date=pendulum.now("UTC"))
+            run = run_dag(dag, pendulum.now("UTC"))
     finally:
         logging.getLogger().removeHandler(handler)
     return run if only is None else _result(run, task.task_id, output.getvalue())
 
 
-def _register(dag):
-    """Let Airflow's database know a DAG that stands in no file."""
+def run_dag(dag, logical_date, conf=None):
+    """Run a DAG in this process, and give its run."""
+    date = {"execution_date" if AIRFLOW < (3, 0) else "logical_date": logical_date}
+    return dag.test(**date, run_conf=conf)
+
+
+def load_dags(folder, path=None):
+    """Load DAGs as Airflow does, and give its bag of them.
+
+    :param folder: what Airflow takes for the bundle.
+    :param path: the one file to load; None for all of the folder.
+    """
+    if AIRFLOW >= (3, 2):
+        from airflow.dag_processing.dagbag import BundleDagBag
+    elif AIRFLOW >= (3, 1):
+        from airflow.models.dagbag import BundleDagBag
+    else:
+        from airflow.models.dagbag import DagBag
+
+        bundle = {} if AIRFLOW < (3, 0) else {"bundle_path": folder}
+        return DagBag(path or folder, include_examples=False, **bundle)
+    return BundleDagBag(path or folder, bundle_path=folder)
+
+
+def sync_dags(bag):
+    """Let Airflow's database know the DAGs of a bag."""
+    if AIRFLOW < (3, 0):
+        bag.sync_to_db()
+        return
     from airflow.dag_processing.bundles.manager import DagBundlesManager
-    from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
 
     manager = DagBundlesManager()
     manager.sync_bundles_to_db()
     (bundle,) = manager.get_all_dag_bundles()
-    bag = BundleDagBag(bundle.path, bundle_path=bundle.path, bundle_name=bundle.name)
-    bag.bag_dag(dag)
+    if AIRFLOW < (3, 1):
+        bag.sync_to_db(bundle.name, None)
+        return
+    if AIRFLOW < (3, 2):
+        from airflow.models.dagbag import sync_bag_to_db
+    else:
+        from airflow.dag_processing.dagbag import sync_bag_to_db
     sync_bag_to_db(bag, bundle.name, None)
 
 
-def _result(run, task_id, log):
-    import json
+def stored_xcoms(**where):
+    """Give what tasks pushed, as Airflow keeps it, by map index: pairs of the row and its value.
 
+    :param where: columns and their values.
+    """
+    from airflow.models import xcom
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    model = xcom.XCom if AIRFLOW < (3, 0) else xcom.XComModel
+    with create_session() as session:
+        rows = session.scalars(select(model).filter_by(**where).order_by(model.map_index)).all()
+        # Rows of Airflow 2 are read with their value.
+        return [(row, row.value if AIRFLOW < (3, 0) else model.deserialize_value(row)) for row in rows]
+
+
+def _register(dag):
+    """Let Airflow's database know a DAG that stands in no file."""
+    from airflow import settings
+
+    bag = load_dags(settings.DAGS_FOLDER)
+    if AIRFLOW < (3, 0):
+        bag.dags[dag.dag_id] = dag
+    else:
+        if AIRFLOW < (3, 1):
+            dag.relative_fileloc = "none.py"  # else it is there only where a file was read
+        bag.bag_dag(dag)
+    sync_dags(bag)
+
+
+def _result(run, task_id, log):
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
-    from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
     (instance,) = (ti for ti in run.get_task_instances() if ti.task_id == task_id)
+    where = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": task_id}
     with create_session() as session:
-        where = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": task_id}
-        xcoms = session.scalars(select(XComModel).filter_by(**where)).all()
         rendered = session.scalars(select(RenderedTaskInstanceFields).filter_by(**where)).first()
         return Ran(
             state=str(instance.state),
             tries=instance.try_number,
-            xcoms={x.key: json.loads(x.value) if isinstance(x.value, str) else x.value for x in xcoms},
+            xcoms={row.key: value for row, value in stored_xcoms(**where)},
             rendered=dict(rendered.rendered_fields) if rendered else {},
             log=log,
             run_id=run.run_id,

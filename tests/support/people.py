@@ -6,6 +6,8 @@ import threading
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
+from support.versions import PARKS_WHO_ASKS
+
 
 @contextmanager
 def somebody_answers(*options, name="ann"):
@@ -19,7 +21,7 @@ def somebody_answers(*options, name="ann"):
             while not ended.wait(0.1):
                 _look(left, name, questions)
         except BaseException:
-            _change_waiting("failed")
+            _give_up()
             raise
 
     thread = threading.Thread(target=answer, daemon=True)
@@ -33,36 +35,47 @@ def somebody_answers(*options, name="ann"):
 
 def _look(left, name, questions):
     """Answer a task that waits; one that nobody has an answer for fails, so that no run waits for ever."""
-    from airflow.models.hitl import HITLDetail
-    from airflow.models.taskinstance import TaskInstance
-    from airflow.models.trigger import handle_event_submit
-    from airflow.triggers.base import TriggerEvent
     from airflow.utils.session import create_session
-    from sqlalchemy import select
 
     with create_session() as session:
-        waiting = select(HITLDetail, TaskInstance).join(TaskInstance, TaskInstance.id == HITLDetail.ti_id)
-        found = session.execute(waiting.where(TaskInstance.state == "awaiting_input")).first()
+        found = session.execute(_waiting()).first()
         if found is None:
             return
         detail, instance = found
-        if detail.responded_at is None and not left:
-            instance.state = "failed"
-            return
         if detail.responded_at is None:
             questions.append({"subject": detail.subject, "body": detail.body, "options": detail.options})
             detail.responded_by = {"id": "7", "name": name}
             detail.responded_at = datetime.now(timezone.utc)
-            detail.chosen_options = [left.pop(0)]
+            detail.chosen_options = [left.pop(0) if left else "Fail"]
             detail.params_input = {}
-        # Again where it was answered already: a run by dag.test() writes the state once more after it has parked.
-        handle_event_submit(TriggerEvent(detail.as_resume_event_payload()), task_instance=instance, session=session)
+        if PARKS_WHO_ASKS:
+            _wake(detail, instance, session)
 
 
-def _change_waiting(state):
+def _waiting():
+    """Select who waits for an answer."""
+    from airflow.models.hitl import HITLDetail
     from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import select
+
+    asked = select(HITLDetail, TaskInstance).join(TaskInstance, TaskInstance.id == HITLDetail.ti_id)
+    if PARKS_WHO_ASKS:
+        # Also where it was answered: a run by dag.test() writes the state once more after it has parked.
+        return asked.where(TaskInstance.state == "awaiting_input")
+    return asked.where(HITLDetail.responded_at.is_(None))
+
+
+def _wake(detail, instance, session):
+    from airflow.models.trigger import handle_event_submit
+    from airflow.triggers.base import TriggerEvent
+
+    handle_event_submit(TriggerEvent(detail.as_resume_event_payload()), task_instance=instance, session=session)
+
+
+def _give_up():
+    """Fail who waits: nobody answers any more."""
     from airflow.utils.session import create_session
-    from sqlalchemy import update
 
     with create_session() as session:
-        session.execute(update(TaskInstance).where(TaskInstance.state == "awaiting_input").values(state=state))
+        for _, instance in session.execute(_waiting()).all():
+            instance.state = "failed"

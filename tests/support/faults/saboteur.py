@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from unittest.mock import patch
 
 import urllib3.util.connection
-from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
-from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.engine import make_url
+
+from support.postgres import DRIVER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ and its connection is gone after it."""
 
 MANNERS: tuple[Manner, ...] = ("fails", "gone", "late", "lost")
 
+_DIALECTS = [make_url(f"{driver}://").get_dialect() for driver in ("sqlite", DRIVER)]
 _STATEMENTS = ("do_execute", "do_executemany", "do_execute_no_params")
 
 
@@ -83,7 +85,7 @@ class Saboteur:
 def sabotage(saboteur: Saboteur) -> Iterator[Saboteur]:
     """Break operations of every database and every HTTP connection of this process."""
     with ExitStack() as stack:
-        for dialect in (SQLiteDialect_pysqlite, PGDialect_psycopg):
+        for dialect in _DIALECTS:
             for name in (*_STATEMENTS, "do_commit", "do_rollback", "do_ping", "connect"):
                 method = _connecting if name == "connect" else _working
                 wrapped = method(saboteur, getattr(dialect, name), name)
@@ -99,7 +101,7 @@ def _working(saboteur: Saboteur, original: Callable[..., Any], name: str) -> Cal
 
     def method(dialect: Any, subject: Any, *args: Any, **kwargs: Any) -> Any:
         connection = subject.connection if name in _STATEMENTS else subject
-        error = dialect.loaded_dbapi.OperationalError("broken on purpose")
+        error = dialect.dbapi.OperationalError("broken on purpose")
         # SQLAlchemy lends a connection through a proxy that its pool would take back.
         connection = getattr(connection, "dbapi_connection", connection)
         return saboteur.do(
@@ -128,7 +130,7 @@ def _connecting(saboteur: Saboteur, original: Callable[..., Any], _name: str) ->
             return cursor
 
     def connect(dialect: Any, *args: Any, **kwargs: Any) -> Any:
-        if isinstance(dialect, SQLiteDialect_pysqlite):
+        if dialect.name == "sqlite":
             kwargs["factory"] = PragmaConnection
         made: list[Any] = []
 

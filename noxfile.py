@@ -1,0 +1,44 @@
+"""The tests on every Airflow version that is supported, on the package as it is built.
+
+``nox -s "airflow(2.11.2)"`` runs one version, ``make matrix`` all of them. What follows ``--`` goes to pytest. Python
+is the one that nox runs with; ``--force-python 3.12`` takes another. Environments are kept between runs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nox
+
+NEWEST = "3.3.2"
+VERSIONS = ("2.11.2", "3.0.6", "3.1.8", "3.2.2", NEWEST)
+ROOT = Path(__file__).parent
+
+NOT_ON_EACH = (
+    # They measure; what is slow on an old version is slow because of it.
+    "tests/benchmarks",
+    # They break the package's own code and watch the tests notice, or take other senders as an example.
+    "tests/faults/test_mutants.py",
+    "tests/faults/test_peers.py",
+)
+
+nox.options.reuse_venv = "yes"
+
+
+@nox.session
+@nox.parametrize("version", [nox.param(version, id=version) for version in VERSIONS])
+def airflow(session: nox.Session, version: str) -> None:
+    """Run the tests on an Airflow version, with the other packages that are pinned for it."""
+    # Given as a folder, the package is built into a wheel, and installed anew each time.
+    session.install("--no-compile", "--constraint", str(pins(version)), f"apache-airflow=={version}", ".[test]")
+    options = [f"--ignore={path}" for path in NOT_ON_EACH]
+    if version != NEWEST:
+        # An older Airflow and packages of its time warn of each other; what our own modules cause stays an error.
+        options.append("--override-ini=filterwarnings=ignore\nerror:::airflow_provider_sms")
+    # Nothing may find the package in the current folder.
+    session.run("pytest", *options, *session.posargs, env={"PYTHONSAFEPATH": "1"})
+
+
+def pins(version: str) -> Path:
+    """Give the file of the versions of everything else."""
+    return ROOT / ("constraints.txt" if version == NEWEST else f"constraints/airflow-{version}.txt")

@@ -1,0 +1,16 @@
+"""Which Airflow the tests run on, and what it can do."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
+
+CAN_ASK = AIRFLOW >= (3, 1)
+"""A task can ask a person."""
+HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
+"""``airflow sms`` is there."""
+PARKS_WHO_ASKS = AIRFLOW >= (3, 3)
+"""A task that has asked is in a state of its own; before, a trigger waits for the answer."""
+KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
+"""A task can leave a note that its later tries find."""

@@ -37,25 +37,20 @@ def people(tmp_path, sandbox, monkeypatch):
     return [(row.mobile, f"Hi {row.first_name}, R{row.amount:.2f} is due.") for row in frame.itertuples()]
 
 
-@pytest.mark.parametrize("code", [LOOP, MAPPED_HTTP, AFTER], ids=["loop", "HttpOperator", "after"])
-def test_before_and_after_send_the_same(run_file, sandbox, people, code):
-    """All three DAGs text the same people with the same words."""
+@pytest.mark.filterwarnings("ignore:.*operator_helpers.determine_kwargs")  # the HTTP provider's own import
+@pytest.mark.parametrize(("code", "again"), [(LOOP, 2), (MAPPED_HTTP, 2), (AFTER, 1)], ids=["loop", "http", "after"])
+def test_before_and_after_send_the_same_and_only_ours_remembers(run_file, sandbox, people, code, again):
+    """All three DAGs text the same people with the same words; run again, the old ones text everybody again."""
     assert run_file(code).state == "success"
     assert Counter(people) == Counter(sandbox.state.accepted_messages)
-
-
-@pytest.mark.parametrize(("code", "times"), [(LOOP, 2), (MAPPED_HTTP, 2), (AFTER, 1)])
-def test_only_ours_remembers(run_file, sandbox, people, code, times):
-    """A second run texts everybody again, but for ours."""
-    run_file(code)
-    run_file(code)
-    assert {times} == set(Counter(sandbox.state.accepted_messages).values())
+    assert run_file(code).state == "success"
+    assert Counter(dict.fromkeys(people, again)) == Counter(sandbox.state.accepted_messages)
 
 
 def test_who_was_texted_is_left_out_of_the_source(run_file, sandbox, people):
     """The step that filters leaves those whom the old DAG has not texted."""
     assert run_file(FILTERED).xcoms["send"]["accepted"] == PEOPLE - TEXTED
-    assert people[TEXTED:] == sandbox.state.accepted_messages
+    assert Counter(people[TEXTED:]) == Counter(sandbox.state.accepted_messages)
 
 
 def test_who_was_texted_is_noted_in_the_ledger(run_file, sandbox, people, monkeypatch):
@@ -67,7 +62,7 @@ def test_who_was_texted_is_noted_in_the_ledger(run_file, sandbox, people, monkey
         assert (len(other.state.accepted), len(sandbox.state.accepted)) == (TEXTED, 0)
     summary = run_file(AFTER).xcoms["send"]
     assert (summary["already_sent"], summary["accepted"]) == (TEXTED, PEOPLE - TEXTED)
-    assert people[TEXTED:] == sandbox.state.accepted_messages
+    assert Counter(people[TEXTED:]) == Counter(sandbox.state.accepted_messages)
 
 
 def test_the_report_says_what_is_left_for_the_old_dag(run_file, sandbox, people, tmp_path):

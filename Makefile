@@ -1,11 +1,12 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test matrix bench bench-quick faults faults-quick clean
+.PHONY: help env demo test matrix docs bench bench-quick faults faults-quick clean
 
 help:
 	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test    run everything that CI runs"
 	@echo "make matrix  run the tests on every Airflow version; nox -s 'airflow(2.11.2)' for one"
+	@echo "make docs    build the documentation as a site, docs/_build/html/docs/index.html; a broken link is an error"
 	@echo "make bench   measure what sending costs against its goals; BENCH='--only rate,ledger --rows 1000000' for a part"
 	@echo "make bench-quick    all of that with small sizes, without judging times"
 	@echo "make faults  break every step of a send on purpose, the package itself, and others who send, and say what came of it"
@@ -30,6 +31,10 @@ test: env
 matrix: env
 	@.venv/bin/nox -s airflow
 
+# The whole repository is the source, so that pages link to each other as they do in its web view: see docs/conf.py.
+docs: env
+	@.venv/bin/python -m sphinx --conf-dir docs --fail-on-warning --keep-going --quiet . docs/_build/html
+
 bench: env
 	@.venv/bin/python -m benchmarks $(BENCH)
 
@@ -52,5 +57,5 @@ faults-quick: env
 	@$(FAULTS) --quick --only steps,tasks,kills,network,schedules,sigkills,pairs
 
 clean:
-	rm -rf .venv .nox .demo benchmarks/results build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
+	rm -rf .venv .nox .demo benchmarks/results build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*
 	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -14,12 +14,14 @@ def get_provider_info() -> dict[str, Any]:
     return {
         "package-name": "airflow-provider-sms",
         "name": _NAME,
-        "description": "Texts a table of people, each exactly as often as intended.",
+        "description": "Texts a table of people by SMS, each exactly as often as intended: ``BulkSmsOperator`` and the "
+        "ledger that it keeps of who was texted.",
         "versions": [__version__],
         "integrations": [
             {
                 "integration-name": _NAME,
-                "external-doc-url": "https://pypi.org/project/airflow-provider-sms/",
+                "how-to-guide": ["/docs/quickstart.md", "/docs/operators.md"],
+                "logo": "/docs/integration-logos/sms.svg",
                 "tags": ["service"],
             }
         ],

@@ -5,12 +5,15 @@ import json
 import subprocess
 import sys
 from importlib.metadata import entry_points, version
+from pathlib import Path
 
 import pytest
 from support.versions import AIRFLOW
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.get_provider_info import get_provider_info
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_airflow_finds_the_provider():
@@ -27,6 +30,24 @@ def test_the_metadata_fits_airflows_schema():
 
     schema = json.loads(files("airflow").joinpath("provider_info.schema.json").read_text())
     jsonschema.validate(get_provider_info(), schema)
+
+
+def test_what_the_integration_refers_to_exists():
+    """Logo and guides are files of this project; no address stands there that nobody answers at."""
+    (integration,) = get_provider_info()["integrations"]
+    named = [integration["logo"], *integration["how-to-guide"]]
+    assert [path for path in named if not (ROOT / path.removeprefix("/")).is_file()] == []
+    assert "external-doc-url" not in integration
+
+
+def test_airflow_shows_the_provider(airflow_home):
+    """``airflow providers get`` says what the package is for, in plain text, with its version."""
+    command = [sys.executable, "-m", "airflow", "providers", "get", "airflow-provider-sms", "--full", "-o", "json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    (shown,) = json.loads(done.stdout)
+    assert shown["description"].startswith("Texts a table of people by SMS")
+    assert not set("`_<>") & set(shown["description"])
+    assert __version__ in shown["versions"]
 
 
 def test_the_version_stands_in_one_place():

@@ -9,12 +9,14 @@ from airflow_provider_sms.messages.masking import mask_number
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Message:
-    """One text to one person. Its repr shows neither: it may end up in a log or a traceback."""
+    """One text to one person. Its repr shows neither: it may end up in a log or a traceback.
+
+    :param content: the text, as the person will read it.
+    :param destination: the number: digits with country code, no separators, no plus.
+    """
 
     content: str
-    """The text, as the person will read it."""
     destination: str
-    """The number: digits with country code, no separators, no plus."""
 
     def __repr__(self) -> str:
         masked = mask_number(self.destination)

@@ -1,0 +1,60 @@
+"""The documentation's pages, and the code that stands in them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import dedent
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+_BLOCK = re.compile(
+    r"^(?:<!-- (?P<file>\S+\.py): (?P<mark>\w+) -->\n)?"
+    r"(?P<indent> *)```(?P<language>\w+)\n(?P<code>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code on a page.
+
+    :param where: page and line.
+    :param example: the example that it is a part of, and the part's name; None where it is none.
+    """
+
+    where: str
+    language: str
+    code: str
+    example: tuple[str, str] | None
+
+    @property
+    def is_dag(self) -> bool:
+        """Whether it is a whole DAG file."""
+        return (
+            self.language == "python"
+            and "airflow.sdk import" in self.code
+            and bool(re.search(r"DAG\(|@dag", self.code))
+        )
+
+
+def blocks(page, language=None):
+    """Give the blocks of code on a page, in their order."""
+    text = page.read_text()
+    return [
+        Block(
+            f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, found.start('code'))}",
+            found["language"],
+            dedent(found["code"]),
+            (found["file"], found["mark"]) if found["file"] else None,
+        )
+        for found in _BLOCK.finditer(text)
+        if language in (None, found["language"])
+    ]
+
+
+def dags(page):
+    """Give the code of the DAG files on a page, in their order."""
+    return [block.code for block in blocks(page) if block.is_dag]

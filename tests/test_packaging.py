@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+
+from airflow_provider_sms import __version__
+
+ROOT = Path(__file__).parents[1]
+INFO = f"airflow_provider_sms-{__version__}.dist-info"
+TOP = f"airflow_provider_sms-{__version__}"
+
+
+def build(*what, source, into):
+    """Build distributions of a source tree, by what this environment has installed."""
+    command = [sys.executable, "-m", "build", "--no-isolation", *what, "--outdir", str(into), str(source)]
+    subprocess.run(command, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Where the source distribution is, and the wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    build("--sdist", "--wheel", source=ROOT, into=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    """The files in the wheel, by name."""
+    return contents(built)
+
+
+def contents(folder):
+    (path,) = folder.glob("*.whl")
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_the_wheel_has_the_package_and_nothing_else(wheel):
+    """One package: no tests, and nothing in the name space ``airflow``, which other distributions fill."""
+    assert {name.partition("/")[0] for name in wheel} == {"airflow_provider_sms", INFO}
+
+
+def test_the_wheel_has_every_file_of_the_package(wheel):
+    """Each module is in it, and the mark that says that its types may be used."""
+    package = ROOT / "airflow_provider_sms"
+    files = {str(path.relative_to(ROOT)) for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert files == {name for name in wheel if name.startswith("airflow_provider_sms/")}
+    assert "airflow_provider_sms/py.typed" in files
+
+
+def test_the_wheel_has_the_licence(wheel):
+    """The licence goes with the files, whole."""
+    assert wheel[f"{INFO}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
+
+
+def test_the_metadata_say_what_it_is(wheel):
+    """Name, version, licence and description are there; no address is named that does not exist."""
+    metadata = message_from_bytes(wheel[f"{INFO}/METADATA"])
+    assert (metadata["Name"], metadata["Version"]) == ("airflow-provider-sms", __version__)
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata.get_payload().startswith("# airflow-provider-sms")
+    assert metadata.get_all("Project-URL") is None
+
+
+def test_the_version_is_a_number_in_one_place():
+    """No other file that makes the distribution has the version in it."""
+    assert [
+        path.name
+        for path in [ROOT / "pyproject.toml", *(ROOT / "airflow_provider_sms").rglob("*.py")]
+        if f'version = "{__version__}"' in path.read_text() or f'__version__ = "{__version__}"' in path.read_text()
+    ] == ["__init__.py"]
+
+
+def test_the_source_distribution_makes_the_same_wheel(built, wheel, tmp_path):
+    """Whoever builds from source gets what is given out built."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        archive.extractall(tmp_path, filter="data")
+    build("--wheel", source=tmp_path / TOP, into=tmp_path / "again")
+    assert wheel == contents(tmp_path / "again")
+
+
+def test_the_source_distribution_has_what_ci_runs(built):
+    """Tests, documentation, examples and their commands are in it."""
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.removeprefix(f"{TOP}/") for name in archive.getnames()}
+    wanted = {"tests/conftest.py", "docs/conf.py", "dags/example_sms_campaign.py", ".ci/test", "Makefile", "LICENSE"}
+    assert wanted | {"README.md", "CHANGELOG.md", "RELEASING.md", "CONTRIBUTING.md", "constraints.txt"} <= names
+    assert not any(name.startswith((".venv", "build/", "docs/_build")) for name in names)

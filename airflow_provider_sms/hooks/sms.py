@@ -10,6 +10,7 @@ from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
+from airflow_provider_sms.hooks.form import form_behaviour, form_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +41,16 @@ class SmsHook(BaseHook):
         super().__init__(**kwargs)
         self.sms_conn_id = sms_conn_id
         self._client: SmsClient | None = None
+
+    @classmethod
+    def get_connection_form_widgets(cls) -> dict[str, Any]:
+        """Give the form's own fields to Airflow before 3.2; later ones read them in the provider's metadata."""
+        return form_fields()
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Say what becomes of the form's usual fields to Airflow before 3.2."""
+        return form_behaviour()
 
     def get_settings(self) -> ClientSettings:
         """Read the connection.

@@ -67,7 +67,7 @@ def wait_for(sms_conn_id):
 
 
 def looking_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("balance-of-")]
+    return [thread for thread in threading.enumerate() if thread.name == "balance-of-sms_silent"]
 
 
 async def cancel(tasks):

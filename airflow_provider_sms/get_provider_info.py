@@ -41,7 +41,7 @@ def get_provider_info() -> dict[str, Any]:
                     "relabeling": {
                         "host": "Base URL",
                         "login": "Client id (optional)",
-                        "password": "Token, or API secret with a client id",
+                        "password": "Token or API secret",
                     },
                     "placeholders": {"host": "https://rest.example.com/v1"},
                 },

@@ -9,8 +9,8 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
+from airflow_provider_sms.hooks.form import form_behaviour, form_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,21 +42,15 @@ class SmsHook(BaseHook):
         self.sms_conn_id = sms_conn_id
         self._client: SmsClient | None = None
 
-    @staticmethod
-    def get_connection_form_widgets() -> dict[str, Any]:
-        """Give the extra's fields to the form of an Airflow before 3.2; newer ones read the provider's metadata."""
-        from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
-        from wtforms import StringField
+    @classmethod
+    def get_connection_form_widgets(cls) -> dict[str, Any]:
+        """Give the form's own fields to Airflow before 3.2; later ones read them in the provider's metadata."""
+        return form_fields()
 
-        return {
-            name: StringField(field["label"], description=field["description"], widget=BS3TextFieldWidget())
-            for name, field in _form()["conn-fields"].items()
-        }
-
-    @staticmethod
-    def get_ui_field_behaviour() -> dict[str, Any]:
-        """Give the names and hints of the other fields to the form of an Airflow before 3.2."""
-        return {name.replace("-", "_"): said for name, said in _form()["ui-field-behaviour"].items()}
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """Say what becomes of the form's usual fields to Airflow before 3.2."""
+        return form_behaviour()
 
     def get_settings(self) -> ClientSettings:
         """Read the connection.
@@ -136,11 +130,6 @@ class SmsHook(BaseHook):
         if balance.post_paid:
             return True, "Connected: a post-paid account"
         return True, f"Connected: the balance is {balance.amount}"
-
-
-def _form() -> dict[str, Any]:
-    (form,) = get_provider_info()["connection-types"]
-    return dict(form)
 
 
 async def _extra(connection: Connection) -> dict[str, Any]:

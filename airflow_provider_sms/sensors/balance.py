@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import (
     AirflowException,
     AirflowFailException,
+    AirflowSensorTimeout,
+    AirflowSkipException,
     BaseSensorOperator,
     PokeReturnValue,
     conf,
@@ -32,7 +34,8 @@ class BalanceSensor(BaseSensorOperator):
 
     Returns ``{"balance": 1500.0, "post_paid": false}``. Transient errors (no connection, 5xx, 429) are ridden out, up
     to a number in a row; 401 and 403 fail at once, without retries. Each poke of the mode ``reschedule`` is a process
-    of its own that remembers nothing: there, a poke tries as often itself, waiting 1, 2, 4 … seconds.
+    of its own that remembers nothing: there, a poke tries as often itself, waiting 1, 2, 4 … seconds. What the base
+    knows, ``exponential_backoff``, ``max_wait``, ``timeout``, ``soft_fail`` and the like, means the same when deferred.
 
     :param min_balance: the least that suffices: a number, or text of one. (templated)
     :param sms_conn_id: the connection. (templated)
@@ -62,6 +65,18 @@ class BalanceSensor(BaseSensorOperator):
         self.max_failures = max_failures
         self._sleep = sleep
         self._failures = 0
+        self._started_at = 0.0
+
+    def execute(self, context: Context) -> Any:
+        """Poke until it suffices, or defer.
+
+        :raises AirflowSensorTimeout: ``timeout`` has passed.
+        :raises AirflowFailException: for a wrong argument, connection or token.
+        :raises AirflowException: when there were too many transient errors in a row.
+        """
+        self._failures = 0
+        self._started_at = time.time()
+        return super().execute(context)
 
     def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  # the base's signature
         """Look at the balance once; defer when it does not suffice and the sensor is deferrable.
@@ -87,16 +102,25 @@ class BalanceSensor(BaseSensorOperator):
         if self.deferrable:
             # Raised from within the base's execute, so that soft_fail and never_fail stay the base's.
             self.defer(
-                trigger=BalanceTrigger(
-                    sms_conn_id=self.sms_conn_id,
-                    min_balance=str(wanted),
-                    poke_interval=self.poke_interval,
-                    max_failures=self.max_failures,
-                ),
+                trigger=self._trigger(wanted),
                 method_name="execute_complete",
-                timeout=timedelta(seconds=self.timeout),
+                timeout=timedelta(seconds=max(self._started_at + self.timeout - time.time(), 0.0)),
             )
         return PokeReturnValue(is_done=False)
+
+    def _trigger(self, wanted: Decimal) -> BalanceTrigger:
+        return BalanceTrigger(
+            sms_conn_id=self.sms_conn_id,
+            min_balance=str(wanted),
+            poke_interval=self.poke_interval,
+            max_failures=None if self.silent_fail else self.max_failures,
+            failures=self._failures,
+            started_at=self._started_at,
+            timeout=self.timeout,
+            exponential_backoff=bool(self.exponential_backoff),
+            max_wait=self.max_wait.total_seconds() if self.max_wait else None,
+            seed=f"{self.dag_id}#{self.task_id}#{self._started_at}",
+        )
 
     def _balance(self) -> Balance | None:
         """Read the balance; None after a transient error that is to be ridden out."""
@@ -119,12 +143,22 @@ class BalanceSensor(BaseSensorOperator):
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
         """Take what the trigger saw.
 
+        :raises AirflowSensorTimeout: ``timeout`` has passed.
         :raises AirflowFailException: for a wrong connection or token.
-        :raises AirflowException: when there were too many transient errors in a row.
+        :raises ServiceError: when there were too many transient errors in a row.
+        :raises AirflowSkipException: in place of the last two with ``never_fail``.
         """
-        if event["status"] != "success":
-            raise (AirflowFailException if event["permanent"] else AirflowException)(event["message"])
-        return {"balance": event["balance"], "post_paid": event["post_paid"]}
+        if event["status"] == "success":
+            return {"balance": event["balance"], "post_paid": event["post_paid"]}
+        if event["status"] == "timeout":
+            raise AirflowSensorTimeout(event["message"])
+        if self.never_fail:
+            # Airflow before 3.3 thinks of it only while it pokes.
+            raise AirflowSkipException(event["message"])
+        if event["permanent"]:
+            raise AirflowFailException(event["message"])
+        # None of Airflow's errors: with soft_fail each of them is a skip here, where a poke that raises it fails.
+        raise ServiceError(event["message"])
 
 
 def _amount(value: object) -> Decimal:

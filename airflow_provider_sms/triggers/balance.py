@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
-from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.triggers.intervals import backed_off
+from airflow_provider_sms.triggers.looks import balance_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -19,22 +21,52 @@ class BalanceTrigger(BaseTrigger):
     """Fires once the balance is at least an amount, or the account is post-paid, or waiting for it has failed.
 
     It only reads: a trigger may run twice. Its event is
-    ``{"status": "success", "balance": 1500.0, "post_paid": false}`` or
-    ``{"status": "error", "message": …, "permanent": …}``. Its arguments are stored unencrypted; the connection's id is
-    all that they say of the account.
+    ``{"status": "success", "balance": 1500.0, "post_paid": false}``,
+    ``{"status": "error", "message": …, "permanent": …}`` or ``{"status": "timeout", "message": …}``. Its arguments are
+    stored unencrypted; the connection's id is all that they say of the account. What the first four do not say has
+    defaults, so that triggers stored by an older version go on.
+
+    A triggerer that is started anew begins with a look; neither ``timeout`` nor the backoff begins anew.
 
     :param sms_conn_id: the connection.
     :param min_balance: a decimal number as text.
     :param poke_interval: seconds between two looks.
-    :param max_failures: transient errors in a row that are ridden out.
+    :param max_failures: transient errors in a row that are ridden out. None: any number.
+    :param failures: how many of these there were already.
+    :param started_at: when the sensor took its first look, in seconds since 1970. None: now, and the trigger begins
+        with a look of its own.
+    :param timeout: seconds after ``started_at`` at which the last look is taken. None: never.
+    :param exponential_backoff: whether the intervals grow, see
+        :func:`~airflow_provider_sms.triggers.intervals.backed_off`.
+    :param max_wait: seconds that such an interval is at most. None: no bound.
+    :param seed: what the jitter of such intervals is drawn from.
     """
 
-    def __init__(self, sms_conn_id: str, min_balance: str, poke_interval: float, max_failures: int) -> None:
+    def __init__(
+        self,
+        sms_conn_id: str,
+        min_balance: str,
+        poke_interval: float,
+        max_failures: int | None,
+        *,
+        failures: int = 0,
+        started_at: float | None = None,
+        timeout: float | None = None,
+        exponential_backoff: bool = False,
+        max_wait: float | None = None,
+        seed: str = "",
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's is untyped
         self.sms_conn_id = sms_conn_id
         self.min_balance = min_balance
         self.poke_interval = poke_interval
         self.max_failures = max_failures
+        self.failures = failures
+        self.started_at = started_at
+        self.timeout = timeout
+        self.exponential_backoff = exponential_backoff
+        self.max_wait = max_wait
+        self.seed = seed
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
         """Give the class's path and its arguments."""
@@ -45,6 +77,12 @@ class BalanceTrigger(BaseTrigger):
                 "min_balance": self.min_balance,
                 "poke_interval": self.poke_interval,
                 "max_failures": self.max_failures,
+                "failures": self.failures,
+                "started_at": self.started_at,
+                "timeout": self.timeout,
+                "exponential_backoff": self.exponential_backoff,
+                "max_wait": self.max_wait,
+                "seed": self.seed,
             },
         )
 
@@ -53,32 +91,45 @@ class BalanceTrigger(BaseTrigger):
         try:
             event = await self._wait()
         except SmsError as error:
-            event = {"status": "error", "message": str(error), "permanent": not _transient(error)}
+            event = {"status": "error", "message": str(error), "permanent": True}
         yield TriggerEvent(event)  # type: ignore[no-untyped-call]  # Airflow's is untyped
 
     async def _wait(self) -> dict[str, Any]:
-        settings = await SmsHook(self.sms_conn_id).aget_settings()
-        failures = 0
-        with settings.client() as client:
-            while True:
-                try:
-                    balance = await asyncio.to_thread(client.get_balance)
-                except ServiceError as error:
-                    failures += 1
-                    if not error.transient or failures > self.max_failures:
-                        raise
-                    self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
-                else:
-                    failures = 0
-                    if balance.post_paid or balance.amount >= Decimal(self.min_balance):
-                        return {
-                            "status": "success",
-                            "balance": float(balance.amount),
-                            "post_paid": balance.post_paid,
-                        }
-                    self.log.info("The balance is %s, waiting for %s", balance.amount, self.min_balance)
-                await asyncio.sleep(self.poke_interval)
+        failures = self.failures
+        started_at = time.time() if self.started_at is None else self.started_at
+        if self.started_at is not None:
+            # The sensor itself has just looked; unless this is a later triggerer, whose look is overdue.
+            await asyncio.sleep(self._interval(0.0) - _since(started_at))
+        while True:
+            try:
+                balance = await balance_of(self.sms_conn_id)
+            except ServiceError as error:
+                if not error.transient:
+                    raise
+                failures += 1
+                if self.max_failures is not None and failures > self.max_failures:
+                    words = f"The balance could not be read {failures} times in a row: {error}"
+                    return {"status": "error", "message": words, "permanent": False}
+                self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
+            else:
+                failures = 0
+                if balance.post_paid or balance.amount >= Decimal(self.min_balance):
+                    return {"status": "success", "balance": float(balance.amount), "post_paid": balance.post_paid}
+                self.log.info("The balance is %s, waiting for %s", balance.amount, self.min_balance)
+            elapsed = _since(started_at)
+            if self.timeout is not None and elapsed >= self.timeout:
+                return {"status": "timeout", "message": f"No credit within {self.timeout} seconds"}
+            await asyncio.sleep(self._interval(elapsed))
+
+    def _interval(self, elapsed: float) -> float:
+        wait = self.poke_interval
+        if self.exponential_backoff:
+            wait = backed_off(wait, elapsed=elapsed, seed=self.seed)
+            if self.max_wait is not None:
+                wait = min(wait, self.max_wait)
+        return wait if self.timeout is None else min(wait, self.timeout - elapsed)
 
 
-def _transient(error: SmsError) -> bool:
-    return isinstance(error, ServiceError) and error.transient
+def _since(moment: float) -> float:
+    # Never negative: another machine's clock may be behind the one that said the moment.
+    return max(time.time() - moment, 0.0)

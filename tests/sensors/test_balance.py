@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import threading
+import time
+from datetime import timedelta
 
 import pytest
+from airflow.providers.common.compat.sdk import DAG, TaskDeferred
 from support.airflow import run_task
 
 from airflow_provider_sms.sensors.balance import BalanceSensor
@@ -74,12 +77,24 @@ def test_transient_errors_are_ridden_out(wait, sandbox):
 
 
 def test_too_many_transient_errors_fail(wait, sandbox):
-    """A service that stays broken fails the sensor, in a bounded number of looks."""
+    """A service that stays broken fails the sensor, in the same bounded number of looks, said in the same words."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
     ran = wait(1, max_failures=2, **fast_poke())
-    assert ran.state == "failed"
-    # A deferred sensor looks once in the worker before the trigger counts its own.
-    assert len(balance_requests(sandbox)) in (3, 4)
+    assert (ran.state, "The balance could not be read 3 times in a row" in ran.log) == ("failed", True)
+    assert len(balance_requests(sandbox)) == 3
+
+
+@pytest.mark.parametrize(("option", "state"), [("soft_fail", "failed"), ("never_fail", "skipped")])
+def test_a_service_that_stays_broken_is_what_never_fail_is_for(wait, sandbox, option, state):
+    """Transient errors are no failure that ``soft_fail`` skips: the task's retries are for them."""
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
+    assert wait(1, max_failures=1, **{option: True}, **fast_poke()).state == state
+
+
+def test_silent_fail_rides_out_any_number(wait, sandbox):
+    """With ``silent_fail`` only what is permanent ends the wait."""
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 6}])
+    assert wait(1, max_failures=1, silent_fail=True, **fast_poke()).state == "success"
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -90,10 +105,15 @@ def test_a_refusal_fails_at_once(wait, sandbox, status):
     assert (ran.state, ran.tries, len(balance_requests(sandbox))) == ("failed", 1, 1)
 
 
-def test_a_refusal_is_soft_where_asked_for(wait, sandbox):
-    """``soft_fail`` skips, as it does for every sensor."""
-    sandbox.state.set_faults([{"kind": "status", "status": 401, "on": "balance", "persistent": True}])
-    assert wait(1, soft_fail=True).state == "skipped"
+@pytest.mark.parametrize("option", ["soft_fail", "never_fail"])
+@pytest.mark.parametrize("looks_before", [0, 2])
+def test_a_refusal_is_soft_where_asked_for(wait, sandbox, option, looks_before):
+    """``soft_fail`` and ``never_fail`` skip, as they do for every sensor, at the first look and while it waits."""
+    sandbox.state.set_balance(1)
+    refused = {"kind": "status", "status": 401, "on": "balance", "persistent": True}
+    harmless = {"kind": "none", "on": "balance", "times": looks_before}
+    sandbox.state.set_faults([harmless, refused] if looks_before else [refused])
+    assert wait(100, **{option: True}).state == "skipped"
 
 
 def test_a_refusal_while_waiting_fails(wait, sandbox):
@@ -128,11 +148,50 @@ def test_no_token_is_shown(wait, sandbox):
     assert "sandbox-token-0123" not in f"{ran.log}{ran.xcoms}{ran.rendered}"
 
 
-def test_waiting_too_long_fails(sms_default, sandbox):
-    """The base's ``timeout`` ends the wait."""
+@pytest.mark.parametrize(("soft_fail", "state"), [(False, "failed"), (True, "skipped")])
+def test_waiting_too_long_fails(wait, sandbox, soft_fail, state):
+    """The base's ``timeout`` ends the wait; with ``soft_fail`` the task is skipped."""
     sandbox.state.set_balance(1)
-    ran = run_task(lambda: BalanceSensor(task_id="wait", min_balance=9, poke_interval=0.05, timeout=0.2))
-    assert ran.state == "failed"
+    assert wait(9, timeout=0.2, soft_fail=soft_fail).state == state
+
+
+def deferred(**arguments):
+    """Let a sensor defer, and give what it defers with."""
+    with DAG("dag", schedule=None):
+        sensor = BalanceSensor(task_id="wait", min_balance="9", deferrable=True, **arguments)
+    with pytest.raises(TaskDeferred) as caught:
+        sensor.execute({})
+    return caught.value
+
+
+def test_what_it_defers_with(sms_default, sandbox):
+    """The trigger is told all that the base's options say, and what has happened so far."""
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance"}])
+    before = time.time()
+    given = deferred(
+        poke_interval=30, timeout=3600, max_failures=3, exponential_backoff=True, max_wait=timedelta(minutes=10)
+    )
+    arguments = given.trigger.serialize()[1]
+    started_at = arguments.pop("started_at")
+    assert before <= started_at <= time.time()
+    assert arguments == {
+        "sms_conn_id": "sms_default",
+        "min_balance": "9",
+        "poke_interval": 30.0,
+        "max_failures": 3,
+        "failures": 1,
+        "timeout": 3600.0,
+        "exponential_backoff": True,
+        "max_wait": 600.0,
+        "seed": f"dag#wait#{started_at}",
+    }
+
+
+def test_the_first_look_is_of_the_timeout(sms_default, sandbox):
+    """The time that the sensor's own look took is not granted again to the deferral."""
+    sandbox.state.set_balance(1)
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.05, "on": "balance"}])
+    assert timedelta(seconds=3590) < deferred(timeout=3600).timeout <= timedelta(seconds=3599.95)
 
 
 def fast_poke():

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import pkgutil
+import time
 
 import pytest
 
@@ -17,21 +18,38 @@ def fire(**changes):
     return asyncio.run(first()).payload
 
 
+EVERYTHING = {
+    "sms_conn_id": "sms_default",
+    "min_balance": "100",
+    "poke_interval": 60.0,
+    "max_failures": 5,
+    "failures": 1,
+    "started_at": 1_790_000_000.25,
+    "timeout": 3600.0,
+    "exponential_backoff": True,
+    "max_wait": 200.0,
+    "seed": "dag#wait#1790000000.25",
+}
+
+
 def test_it_survives_serialising():
-    """A triggerer makes the same trigger from what was stored."""
-    trigger = BalanceTrigger("sms_default", "100", 60.0, 5)
-    path, arguments = trigger.serialize()
+    """A triggerer makes the same trigger from what was stored; that names the connection, and nothing in it."""
+    path, arguments = BalanceTrigger(**EVERYTHING).serialize()
     assert pkgutil.resolve_name(path) is BalanceTrigger
-    assert BalanceTrigger(**arguments).serialize() == (path, arguments)
+    assert arguments == EVERYTHING
 
 
-def test_its_arguments_hold_no_secret():
-    """Trigger arguments are stored unencrypted: they name the connection, and nothing in it."""
-    assert BalanceTrigger("sms_default", "100", 60.0, 5).serialize()[1].keys() == {
-        "sms_conn_id",
-        "min_balance",
-        "poke_interval",
-        "max_failures",
+def test_what_an_older_version_stored_still_loads():
+    """The first four arguments are enough: it looks at once, at steady intervals, and without an end of its own."""
+    arguments = BalanceTrigger("sms_default", "100", 60.0, 5).serialize()[1]
+    assert {name: arguments[name] for name in arguments.keys() - {"sms_conn_id", "min_balance", "poke_interval"}} == {
+        "max_failures": 5,
+        "failures": 0,
+        "started_at": None,
+        "timeout": None,
+        "exponential_backoff": False,
+        "max_wait": None,
+        "seed": "",
     }
 
 
@@ -62,18 +80,60 @@ def test_what_waiting_cannot_mend_fires_at_once(sms_default, fields):
     assert (event["status"], event["permanent"], "wrong-token" in event["message"]) == ("error", True, False)
 
 
-def test_many_waits_do_not_block_each_other(sms_default, sandbox):
-    """The balance is read in threads: a slow answer does not stop the event loop."""
-    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.3, "on": "balance", "persistent": True}])
-    arguments = ("sms_default", "1", 0.01, 2)
+def test_the_failures_of_the_sensor_count(sms_default, sandbox):
+    """Those that it saw before it deferred are of the same row; the words say how many they were."""
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
+    event = fire(failures=1)
+    assert (event["permanent"], "could not be read 3 times in a row" in event["message"]) == (False, True)
+    assert len(sandbox.state.requests) == 2
 
-    async def longest_pause():
-        loop = asyncio.get_running_loop()
-        waits = [asyncio.create_task(anext(BalanceTrigger(*arguments).run())) for _ in range(3)]
-        longest, last = 0.0, loop.time()
-        while not all(wait.done() for wait in waits):
-            await asyncio.sleep(0.005)
-            longest, last = max(longest, loop.time() - last), loop.time()
-        return longest
 
-    assert asyncio.run(longest_pause()) < 0.25
+def test_without_a_bound_any_number_is_ridden_out(sms_default, sandbox):
+    """``max_failures=None`` is that of a sensor with ``silent_fail``."""
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 9}])
+    assert fire(max_failures=None)["status"] == "success"
+    assert len(sandbox.state.requests) == 10
+
+
+def test_it_waits_before_it_looks(sms_default, sandbox):
+    """The sensor has just looked: the trigger's first look is an interval later."""
+
+    async def looks():
+        trigger = BalanceTrigger("sms_default", "1", 3600.0, 2, started_at=time.time())
+        waiting = asyncio.create_task(anext(trigger.run()))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        looks = asyncio.all_tasks() - {asyncio.current_task(), waiting}
+        waiting.cancel()
+        return looks
+
+    assert asyncio.run(looks()) == set()
+
+
+def test_a_later_triggerer_looks_at_once(sms_default):
+    """After a restart the look that is overdue is not put off by another interval."""
+    assert fire(poke_interval=3600.0, started_at=time.time() - 3601)["status"] == "success"
+
+
+@pytest.mark.parametrize(("balance", "status"), [(99, "timeout"), (100, "success")])
+def test_the_last_look_is_at_the_timeout(sms_default, sandbox, balance, status):
+    """The timeout counts from the sensor's first look, whoever looks by then; credit that came by it counts."""
+    sandbox.state.set_balance(balance)
+    event = fire(poke_interval=3600.0, started_at=time.time() - 59.95, timeout=60.0)
+    assert (event["status"], len(sandbox.state.requests)) == (status, 1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "waits"),
+    [
+        ({"exponential_backoff": False}, [60.0, 60.0, 10.0]),
+        ({"max_wait": None, "timeout": None}, [33, 284, 3221]),
+        ({"max_wait": None}, [33, 284, 10.0]),
+        ({}, [33, 200.0, 10.0]),
+    ],
+    ids=str,
+)
+def test_the_intervals_are_the_sensors(changes, waits):
+    """They grow where it asks for that, up to ``max_wait``, and none goes beyond the timeout."""
+    trigger = BalanceTrigger(**{**EVERYTHING, **changes})
+    assert [trigger._interval(elapsed) for elapsed in (0.0, 500.0, 3590.0)] == waits

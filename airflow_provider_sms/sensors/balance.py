@@ -16,6 +16,8 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.hooks.metrics import gauge_balance
+from airflow_provider_sms.hooks.outlets import describe_on_assets
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -63,7 +65,7 @@ class BalanceSensor(BaseSensorOperator):
         self._sleep = sleep
         self._failures = 0
 
-    def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  # the base's signature
+    def poke(self, context: Context) -> PokeReturnValue:
         """Look at the balance once; defer when it does not suffice and the sensor is deferrable.
 
         :raises AirflowFailException: for a wrong argument, connection or token.
@@ -79,9 +81,9 @@ class BalanceSensor(BaseSensorOperator):
                 raise AirflowFailException(str(error)) from error
             raise AirflowException(f"The balance could not be read {self._failures} times in a row: {error}") from error
         if balance is not None and (balance.post_paid or balance.amount >= wanted):
-            return PokeReturnValue(
-                is_done=True, xcom_value={"balance": float(balance.amount), "post_paid": balance.post_paid}
-            )
+            seen = {"balance": float(balance.amount), "post_paid": balance.post_paid}
+            describe_on_assets(context, seen)
+            return PokeReturnValue(is_done=True, xcom_value=seen)
         if balance is not None:
             self.log.info("The balance is %s, waiting for %s", balance.amount, wanted)
         if self.deferrable:
@@ -114,9 +116,10 @@ class BalanceSensor(BaseSensorOperator):
                 self._sleep(2.0 ** (self._failures - 1))
             else:
                 self._failures = 0
+                gauge_balance(self.sms_conn_id, balance)
                 return balance
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Take what the trigger saw.
 
         :raises AirflowFailException: for a wrong connection or token.
@@ -124,7 +127,9 @@ class BalanceSensor(BaseSensorOperator):
         """
         if event["status"] != "success":
             raise (AirflowFailException if event["permanent"] else AirflowException)(event["message"])
-        return {"balance": event["balance"], "post_paid": event["post_paid"]}
+        seen = {"balance": event["balance"], "post_paid": event["post_paid"]}
+        describe_on_assets(context, seen)
+        return seen
 
 
 def _amount(value: object) -> Decimal:

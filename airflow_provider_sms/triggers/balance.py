@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
+from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
 
 if TYPE_CHECKING:
@@ -70,6 +71,7 @@ class BalanceTrigger(BaseTrigger):
                     self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
                 else:
                     failures = 0
+                    gauge_balance(self.sms_conn_id, balance, in_triggerer=True)
                     if balance.post_paid or balance.amount >= Decimal(self.min_balance):
                         return {
                             "status": "success",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import json
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -66,8 +67,6 @@ def _register(dag):
 
 
 def _result(run, task_id, log):
-    import json
-
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
@@ -81,8 +80,16 @@ def _result(run, task_id, log):
         return Ran(
             state=str(instance.state),
             tries=instance.try_number,
-            xcoms={x.key: json.loads(x.value) if isinstance(x.value, str) else x.value for x in xcoms},
+            xcoms={x.key: _plain(x.value) for x in xcoms},
             rendered=dict(rendered.rendered_fields) if rendered else {},
             log=log,
             run_id=run.run_id,
         )
+
+
+def _plain(value):
+    """Read an XCom: Airflow stores those of links as they are, and all others as JSON."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value

@@ -13,7 +13,10 @@ TEXTED = Asset("x-sms://texted")
 
 def facts_of(ran):
     """Give the facts on the event that a run emitted for the asset."""
-    from airflow.models.asset import AssetEvent
+    try:
+        from airflow.models.asset import AssetEvent
+    except ImportError:  # before Airflow 3
+        from airflow.models.dataset import DatasetEvent as AssetEvent
     from airflow.utils.session import create_session
     from sqlalchemy import select
 

@@ -157,11 +157,15 @@ def test_the_balance_is_told_when_it_changes(metrics):
 
 def test_progress_stands_in_airflows_task_state_store(sms_default, ledger_path, people):
     """Counts only, under a key of its own; the last note is of the end."""
-    from airflow.models.task_state_store import TaskStateStoreModel
+    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=people(30), message="Hi", campaign="spring"))
+    assert (ran.state, ran.summary["accepted"]) == ("success", 30)
+    try:
+        from airflow.models.task_state_store import TaskStateStoreModel
+    except ImportError:
+        return  # before 3.3 there is no store, and a send does not miss it
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
-    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=people(30), message="Hi", campaign="spring"))
     with create_session() as session:
         rows = session.scalars(select(TaskStateStoreModel).filter_by(run_id=ran.run_id, key="sms_progress")).all()
         (note,) = [json.loads(row.value) for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -10,6 +11,8 @@ from airflow.providers.common.compat.sdk import BaseOperatorLink, conf
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, TaskInstanceKey
+
+log = logging.getLogger(__name__)
 
 
 class _PushedLink(BaseOperatorLink):
@@ -22,10 +25,14 @@ class _PushedLink(BaseOperatorLink):
     xcom_key = ""
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's
-        """Give what the task pushed; empty, which shows no button, where it pushed nothing."""
+        """Give what the task pushed; empty, which shows no button, where it pushed nothing. Never raises."""
         from airflow.providers.common.compat.sdk import XCom
 
-        link: Any = XCom.get_value(ti_key=ti_key, key=self.xcom_key)
+        try:
+            link: Any = XCom.get_value(ti_key=ti_key, key=self.xcom_key)
+        except Exception as error:  # noqa: BLE001  # Airflow 3.0 lets it end the worker, though the task has succeeded
+            log.warning("The link %s cannot be read: %s", self.name, type(error).__name__)
+            return ""
         return link if isinstance(link, str) else ""
 
 

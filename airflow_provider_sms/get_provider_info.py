@@ -29,6 +29,10 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.operators.sms"]}],
         "sensors": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.sensors.balance"]}],
         "triggers": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}],
+        "extra-links": [
+            "airflow_provider_sms.operators.links.SmsReportLink",
+            "airflow_provider_sms.operators.links.SmsSandboxLink",
+        ],
         "cli": ["airflow_provider_sms.cli.definitions.get_cli_commands"],
         "connection-types": [
             {
@@ -73,6 +77,15 @@ def get_provider_info() -> dict[str, Any]:
                         "version_added": "0.1.0",
                         "type": "string",
                         "example": "/var/lib/airflow/sms_ledger.db",
+                        "default": "",
+                    },
+                    "report_url": {
+                        "description": "Address at which people open a report by row, for the link beside the task: "
+                        "``{path}`` stands for the report's absolute path, or for what follows ``://`` in its URI. "
+                        "Empty: no link.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "https://files.example.com{path}",
                         "default": "",
                     },
                 },

@@ -84,3 +84,24 @@ def postgres_url(postgres_server):
     from support.postgres import new_database
 
     return new_database(postgres_server)
+
+
+@pytest.fixture
+def use_metrics(monkeypatch):
+    """Make a recorder the backend of Airflow's metrics, for this test."""
+    from support.metrics import Recorder, install
+
+    def use(recorder):
+        install(recorder, monkeypatch)
+        return recorder
+
+    yield use
+    install(Recorder(), monkeypatch)
+
+
+@pytest.fixture
+def metrics(use_metrics):
+    """What this test tells Airflow's metrics."""
+    from support.metrics import Recorder
+
+    return use_metrics(Recorder())

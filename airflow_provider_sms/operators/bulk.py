@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.campaign import CampaignOperator
+from airflow_provider_sms.operators.links import SmsReportLink
 from airflow_provider_sms.operators.rows import shielded_source
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class BulkSmsOperator(CampaignOperator):
         "ledger_conn_id",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
+    operator_extra_links = (*CampaignOperator.operator_extra_links, SmsReportLink())
     ui_color = "#e3f2ee"
 
     def __init__(
@@ -146,3 +148,13 @@ class BulkSmsOperator(CampaignOperator):
         from airflow_provider_sms.operators.bulk_try import BulkTry
 
         return BulkTry(self, context, event).run()
+
+    def get_openlineage_facets_on_start(self) -> Any:
+        """Give what the task reads and writes; asked for by OpenLineage's provider, where that is installed."""
+        from airflow_provider_sms.operators.lineage import lineage_of
+
+        return lineage_of(self)
+
+    def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  # OpenLineage's signature
+        """Give what the task read and wrote."""
+        return self.get_openlineage_facets_on_start()

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import AirflowException
 
 from airflow_provider_sms.exceptions import LedgerError, SmsError
+from airflow_provider_sms.hooks.outlets import describe_on_assets
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
-from airflow_provider_sms.operators.campaign import responses_of
+from airflow_provider_sms.operators.answers import responses_of
 from airflow_provider_sms.operators.entry import entered
 from airflow_provider_sms.operators.failures import describe
+from airflow_provider_sms.operators.links import SmsReportLink, report_url
 from airflow_provider_sms.operators.report_path import refuse_report_in_source, report_path
 from airflow_provider_sms.operators.rows import located
+from airflow_provider_sms.operators.spans import span
+from airflow_provider_sms.operators.watch import Watch
 from airflow_provider_sms.sending.decisions import to_resend
 from airflow_provider_sms.sending.earlier import TableKeys
 from airflow_provider_sms.sending.options import SendingOptions
-from airflow_provider_sms.sending.report import continued, one_line, summarise
+from airflow_provider_sms.sending.report import continued, facts, one_line, summarise
 from airflow_provider_sms.sending.row_report import whole_file, write_row_report
 from airflow_provider_sms.sending.table import CheckedTable, check_table, outgoing_blocks, require_sendable
 from airflow_provider_sms.sending.tally import Tally
@@ -52,6 +56,13 @@ class BulkTry:
         self._before = None if event is None else self._summary_so_far()
         self._table = CheckedTable()
         self._tally = Tally()
+        self._watch = Watch(
+            context,
+            task.sms_conn_id,
+            task.campaign_name(context),
+            counted=self._before,
+            resumed=event is not None,
+        )
         self._keys: TableKeys | None = None
         self._source: Source | None = None
         self._preparation: Preparation | None = None
@@ -73,12 +84,16 @@ class BulkTry:
         except Exception:
             task.push(self._context, "return_value", self._summary())
             raise
+        finally:
+            self._watch.ended(self._summary())
         if self._report_error is not None:
             raise AirflowException(
                 f"The report could not be written to {task.report}: {describe(self._report_error)}. All else is done: "
                 "the next try texts nobody twice, and writes it"
             )
-        return self._summary()
+        summary = self._summary()
+        describe_on_assets(self._context, facts(summary))
+        return summary
 
     def _read_arguments(self) -> None:
         task = self._task
@@ -127,7 +142,10 @@ class BulkTry:
             # A later try compares the table with what was claimed: so it is not read once more for that.
             self._keys = TableKeys()
         task.log.info("Checking every row of %s", self._source.describe())
-        check_table(self._source, self._preparation, self._table, task.stop_signal, self._keys)
+        self._watch.note("checking", {})
+        with span("sms.check") as figures:
+            check_table(self._source, self._preparation, self._table, task.stop_signal, self._keys)
+            figures.update(rows=self._table.rows, invalid=self._table.invalid)
         try:
             require_sendable(self._table, skip_invalid=task.on_invalid == "skip")
         except SmsError:
@@ -160,6 +178,7 @@ class BulkTry:
             ),
             kind="bulk",
             tally=self._tally,
+            watch=self._watch,
             finish=self._finish,
             keys=self._keys,
         )
@@ -227,6 +246,8 @@ class BulkTry:
         else:
             self._report = str(self._report_path)
             task.log.info("Wrote what became of each row to %s", self._report)
+            if link := report_url(self._report):
+                task.push(self._context, SmsReportLink.xcom_key, link)
 
     def _summary(self) -> dict[str, Any]:
         campaign = self._task.campaign_name(self._context)

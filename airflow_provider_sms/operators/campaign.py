@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from abc import abstractmethod
@@ -13,15 +12,17 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.failures import describe, failure, is_permanent
+from airflow_provider_sms.operators.links import SmsSandboxLink, sandbox_url
 from airflow_provider_sms.sending.stop import StopSignal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-    from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.common.compat.sdk import BaseOperatorLink, Context
 
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.operators.entry import Entry
+    from airflow_provider_sms.operators.watch import Watch
     from airflow_provider_sms.sending.blocks import Block, Outgoing
     from airflow_provider_sms.sending.earlier import TableKeys
     from airflow_provider_sms.sending.ledger import CampaignLedger
@@ -42,6 +43,8 @@ class CampaignOperator(BaseOperator):
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
         else a file of this machine. (templated)
     """
+
+    operator_extra_links: Collection[BaseOperatorLink] = (SmsSandboxLink(),)
 
     def __init__(
         self,
@@ -133,6 +136,7 @@ class CampaignOperator(BaseOperator):
         options: SendingOptions,
         kind: str,
         tally: Tally,
+        watch: Watch,
         finish: Callable[[CampaignLedger, Exception | None], None],
         keys: TableKeys | None = None,
     ) -> None:
@@ -144,12 +148,14 @@ class CampaignOperator(BaseOperator):
         :param total: messages in all.
         :param kind: ``bulk`` or ``group``.
         :param tally: counts what becomes of them.
+        :param watch: tells others how it goes.
         :param finish: called with the ledger, and what ended the sending early, when it has ended, however it did,
             before anything is raised.
         :param keys: of all messages, where they are known already.
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
+        from airflow_provider_sms.operators.spans import span
         from airflow_provider_sms.sending.earlier import refuse_changed_texts
         from airflow_provider_sms.sending.progress import Progress
         from airflow_provider_sms.sending.sender import Sender
@@ -160,18 +166,23 @@ class CampaignOperator(BaseOperator):
         ledger.lapse()
         self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
         progress = Progress(total, time.monotonic)
+        watch.note_sending(tally, total)
+        if link := sandbox_url(settings.base_url):
+            self.push(context, SmsSandboxLink.xcom_key, link)
 
         def guard() -> None:
             refuse_changed_texts(blocks, ledger.earlier(), stop, keys)
 
         def heartbeat() -> None:
+            watch.beat(tally)
             if line := progress.line(tally.settled):
                 self.log.info("%s", line)
+                watch.note_sending(tally, total)
 
-        with settings.client(pool_size=options.concurrency) as client:
+        with settings.client(pool_size=options.concurrency) as client, span("sms.send") as figures:
             sender = Sender(
                 ledger,
-                lambda messages: post(client, messages),
+                watch.timed(lambda messages: post(client, messages)),
                 post_seconds=client.longest_call,
                 options=options,
                 stop=stop,
@@ -187,6 +198,9 @@ class CampaignOperator(BaseOperator):
                 # Whatever ended the wait, a sender that still runs must not go on claiming.
                 stop.set()
                 raise
+            finally:
+                figures.update(messages=total, requests=tally.requests, accepted=tally.accepted, unknown=tally.unknown)
+                figures.update({"error": type(sender.error).__name__} if sender.error else {})
         self.log_unforeseen(sender.error)
         finish(ledger, sender.error)
         if shielded.interruption is not None:
@@ -249,17 +263,3 @@ class CampaignOperator(BaseOperator):
         """Push an XCom, unless the task pushes none."""
         if self.do_xcom_push:
             context["ti"].xcom_push(key=key, value=value)
-
-
-def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, Any]:
-    """Give the raw answers to this task's requests, of all its tries; above the limit only how many there are."""
-    count = ledger.count_responses()
-    if count > limit:
-        return {"truncated": True, "requests": count}
-    return [for_xcom(body) for body in ledger.responses(limit)]
-
-
-def for_xcom(body: str) -> Any:
-    """Give an answer as an XCom can hold it: half an emoji, which no database takes, becomes a question mark."""
-    whole = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
-    return json.loads(whole)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.campaign import CampaignOperator, for_xcom
+from airflow_provider_sms.operators.answers import for_xcom
+from airflow_provider_sms.operators.campaign import CampaignOperator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,15 +60,20 @@ class GroupSmsOperator(CampaignOperator):
 
         :param event: what a person answered, where this try asked one; None where not.
         """
+        from airflow_provider_sms.hooks.outlets import describe_on_assets
         from airflow_provider_sms.messages.groups import group_key
         from airflow_provider_sms.operators.entry import entered
+        from airflow_provider_sms.operators.watch import Watch
         from airflow_provider_sms.sending.blocks import Block, Outgoing
         from airflow_provider_sms.sending.decisions import to_resend
         from airflow_provider_sms.sending.options import SendingOptions
+        from airflow_provider_sms.sending.report import facts, summarise
         from airflow_provider_sms.sending.tally import Tally
 
         answers: list[dict[str, Any]] = []
         tally = Tally()
+        campaign = self.campaign_name(context)
+        watch = Watch(context, self.sms_conn_id, campaign, resumed=event is not None)
 
         def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
             return client.send_group(self.message, groups, send_options=self.send_options)
@@ -78,30 +84,35 @@ class GroupSmsOperator(CampaignOperator):
                 answers.append(for_xcom(body))
                 self.push(context, "responses", answers)
 
-        with entered(context, self.ledger_conn_id, resumed=event is not None) as entry:
-            self.check_arguments()
-            groups = self._group_names()
-            key = group_key(self.message, groups)
-            settings = self.get_settings()
-            if event is not None:
-                self.take_answer(entry, event)
-            self.deliver(
-                context,
-                entry,
-                settings,
-                lambda: [Block.of([Outgoing(key, None, self.message)])],
-                post,
-                total=1,
-                options=SendingOptions(
-                    chunk_size=1,
-                    concurrency=1,
-                    resend_unknown=self.on_unknown == "resend",
-                    resend_requests=to_resend(entry.store, self.campaign_name(context), entry.who),
-                ),
-                kind="group",
-                tally=tally,
-                finish=finish,
-            )
+        try:
+            with entered(context, self.ledger_conn_id, resumed=event is not None) as entry:
+                self.check_arguments()
+                groups = self._group_names()
+                key = group_key(self.message, groups)
+                settings = self.get_settings()
+                if event is not None:
+                    self.take_answer(entry, event)
+                self.deliver(
+                    context,
+                    entry,
+                    settings,
+                    lambda: [Block.of([Outgoing(key, None, self.message)])],
+                    post,
+                    total=1,
+                    options=SendingOptions(
+                        chunk_size=1,
+                        concurrency=1,
+                        resend_unknown=self.on_unknown == "resend",
+                        resend_requests=to_resend(entry.store, campaign, entry.who),
+                    ),
+                    kind="group",
+                    tally=tally,
+                    watch=watch,
+                    finish=finish,
+                )
+        finally:
+            watch.ended(summarise(campaign, 1, 0, tally))
+        describe_on_assets(context, facts(summarise(campaign, 1, 0, tally)))
         if tally.already_sent:
             self.log.info("The campaign had sent this text to these groups already; it was not sent again")
         return answers[0] if answers else None

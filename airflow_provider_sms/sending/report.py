@@ -92,6 +92,12 @@ def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def facts(summary: dict[str, Any]) -> dict[str, Any]:
+    """Give of a summary what is of use to those who did not send: counts, cost, balance; nothing by request."""
+    names = ("campaign", "rows", *COUNTS, "requests", "parts", "cost", "remaining_balance")
+    return {name: summary[name] for name in names}
+
+
 def one_line(summary: dict[str, Any]) -> str:
     """Give the summary as a line for the log."""
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))

@@ -18,6 +18,8 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.hooks.metrics import gauge_balance
+from airflow_provider_sms.hooks.outlets import describe_on_assets
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -78,7 +80,7 @@ class BalanceSensor(BaseSensorOperator):
         self._started_at = time.time()
         return super().execute(context)
 
-    def poke(self, context: Context) -> PokeReturnValue:  # noqa: ARG002  # the base's signature
+    def poke(self, context: Context) -> PokeReturnValue:
         """Look at the balance once; defer when it does not suffice and the sensor is deferrable.
 
         :raises AirflowFailException: for a wrong argument, connection or token.
@@ -94,9 +96,9 @@ class BalanceSensor(BaseSensorOperator):
                 raise AirflowFailException(str(error)) from error
             raise AirflowException(f"The balance could not be read {self._failures} times in a row: {error}") from error
         if balance is not None and (balance.post_paid or balance.amount >= wanted):
-            return PokeReturnValue(
-                is_done=True, xcom_value={"balance": float(balance.amount), "post_paid": balance.post_paid}
-            )
+            seen = {"balance": float(balance.amount), "post_paid": balance.post_paid}
+            describe_on_assets(context, seen)
+            return PokeReturnValue(is_done=True, xcom_value=seen)
         if balance is not None:
             self.log.info("The balance is %s, waiting for %s", balance.amount, wanted)
         if self.deferrable:
@@ -138,9 +140,10 @@ class BalanceSensor(BaseSensorOperator):
                 self._sleep(2.0 ** (self._failures - 1))
             else:
                 self._failures = 0
+                gauge_balance(self.sms_conn_id, balance)
                 return balance
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Take what the trigger saw.
 
         :raises AirflowSensorTimeout: ``timeout`` has passed.
@@ -149,7 +152,9 @@ class BalanceSensor(BaseSensorOperator):
         :raises AirflowSkipException: in place of the last two with ``never_fail``.
         """
         if event["status"] == "success":
-            return {"balance": event["balance"], "post_paid": event["post_paid"]}
+            seen = {"balance": event["balance"], "post_paid": event["post_paid"]}
+            describe_on_assets(context, seen)
+            return seen
         if event["status"] == "timeout":
             raise AirflowSensorTimeout(event["message"])
         if self.never_fail:

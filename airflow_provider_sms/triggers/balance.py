@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
+from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.triggers.intervals import backed_off
 from airflow_provider_sms.triggers.looks import balance_of
 
@@ -113,6 +114,7 @@ class BalanceTrigger(BaseTrigger):
                 self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
             else:
                 failures = 0
+                gauge_balance(self.sms_conn_id, balance, in_triggerer=True)
                 if balance.post_paid or balance.amount >= Decimal(self.min_balance):
                     return {"status": "success", "balance": float(balance.amount), "post_paid": balance.post_paid}
                 self.log.info("The balance is %s, waiting for %s", balance.amount, self.min_balance)

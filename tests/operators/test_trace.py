@@ -85,7 +85,7 @@ def test_each_try_notes_its_ledger_in_airflow(sms_default, ledger_path, people):
 
     ran = run_task(lambda: BulkSmsOperator(task_id="send", source=people(3), message="Hi"))
     with create_session() as session:
-        rows = session.scalars(select(TaskStateStoreModel).filter_by(run_id=ran.run_id)).all()
+        rows = session.scalars(select(TaskStateStoreModel).filter_by(run_id=ran.run_id, key="sms_ledger")).all()
         assert [(row.key, str(ledger_path) in row.value) for row in rows] == [("sms_ledger", True)]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import json
 import logging
 from dataclasses import dataclass
 from typing import Any
@@ -110,8 +111,12 @@ def stored_xcoms(**where):
     model = xcom.XCom if AIRFLOW < (3, 0) else xcom.XComModel
     with create_session() as session:
         rows = session.scalars(select(model).filter_by(**where).order_by(model.map_index)).all()
-        # Rows of Airflow 2 are read with their value.
-        return [(row, row.value if AIRFLOW < (3, 0) else model.deserialize_value(row)) for row in rows]
+        return [(row, row.value if _as_it_is(row) else model.deserialize_value(row)) for row in rows]
+
+
+def _as_it_is(row):
+    # Rows of Airflow 2 are read with their value, and links are stored as text, not as JSON.
+    return AIRFLOW < (3, 0) or row.key.startswith("_link_")
 
 
 def _register(dag):

@@ -1,0 +1,60 @@
+"""What a task reads and writes, for OpenLineage."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.operators.bulk import BulkSmsOperator
+
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
+"""Other names of a store, and the one that OpenLineage's naming has for it."""
+
+
+def lineage_of(task: BulkSmsOperator) -> Any:
+    """Give the datasets of a task, as OpenLineage's provider for Airflow asks for them.
+
+    Inputs are the files of the source, and no rows in memory; the output is the report. Assets that the task declares
+    are added, since the provider looks at those only where it is given nothing.
+
+    :param task: whose arguments are rendered, as far as they can be by now.
+    """
+    from airflow.providers.common.compat.openlineage.facet import Dataset
+    from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset
+    from airflow.providers.common.compat.sdk import Asset
+    from airflow.providers.openlineage.extractors import OperatorLineage
+
+    def all_of(named: list[tuple[str, str]], declared: Any) -> list[Any]:
+        assets = [translate_airflow_asset(each, None) for each in declared if isinstance(each, Asset)]
+        found = {(each.namespace, each.name): each for each in assets if each is not None}
+        return list({**{name: Dataset(*name) for name in named}, **found}.values())
+
+    return OperatorLineage(
+        inputs=all_of(datasets(task.source), task.inlets), outputs=all_of(datasets(task.report), task.outlets)
+    )
+
+
+def datasets(place: Any) -> list[tuple[str, str]]:
+    """Give the namespace and the name of each dataset that a path, a URI, or a list of them stands for.
+
+    As in OpenLineage's naming of datasets: ``file`` and the absolute path, or ``s3://bucket`` and the key. A directory
+    or a glob is one dataset. What is no path gives none.
+    """
+    if isinstance(place, (list, tuple)):
+        return [name for each in place for name in datasets(each)]
+    if hasattr(place, "uri"):
+        place = place.uri
+    if not (isinstance(place, (str, os.PathLike)) or hasattr(place, "fs")):
+        return []
+    scheme, is_uri, rest = str(place).partition("://")
+    if not is_uri:
+        return [("file", str(Path(scheme).absolute()))]
+    if scheme in ("http", "https"):
+        rest = rest.partition("?")[0]  # it may hold a signature
+    host, _, path = rest.partition("/")
+    if scheme == "file":
+        return [("file", f"/{path}")]
+    # What stands before the @ names an Airflow connection.
+    return [(f"{_SCHEMES.get(scheme, scheme)}://{host.rpartition('@')[2]}", path or "/")]

@@ -1,0 +1,133 @@
+"""What others see of a try while it runs and after: metrics, and a note of its progress."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sms.hooks.metrics import Metrics
+from airflow_provider_sms.sending.report import COUNTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.sending.blocks import Outgoing
+    from airflow_provider_sms.sending.tally import Tally
+    from airflow_provider_sms.service.responses import SendResponse
+
+log = logging.getLogger(__name__)
+
+PROGRESS = "sms_progress"
+"""Key in Airflow's task state store of how far a task is."""
+LIVE = ("accepted", "unknown", "duplicate", "already_sent")
+"""Counts that only grow while a try sends; the others are known when it ends."""
+
+
+class Watch:
+    """Tells Airflow's metrics, and its task state store where there is one, how a try goes. It never raises.
+
+    All but what :meth:`timed` wraps belongs in the main thread, which alone may talk to Airflow.
+
+    :param context: of the task.
+    :param conn_id: the connection, for the tags.
+    :param campaign: its name, for the note.
+    :param counted: counts that an earlier part of this try has given to the metrics; None where this is the first.
+    :param resumed: whether the try goes on after an answer: it meets again what it has sent, so its counts are known
+        only when it ends.
+    :param clock: seconds, from any start.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        conn_id: str,
+        campaign: str,
+        *,
+        counted: Mapping[str, Any] | None = None,
+        resumed: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        ti = context["ti"]
+        self._metrics = Metrics({"dag_id": ti.dag_id, "task_id": ti.task_id, "conn_id": conn_id})
+        self._account = Metrics({"conn_id": conn_id})
+        self._state: Any = context.get("task_state_store")
+        self._about = {"campaign": campaign, "try_number": ti.try_number}
+        self._counted = dict.fromkeys(COUNTS, 0) if counted is None else {name: counted[name] for name in COUNTS}
+        self._resumed = resumed
+        self._clock = clock
+        self._durations: deque[float] = deque()
+        self._balance: float | None = None
+
+    def timed(self, post: Callable[[Sequence[Outgoing]], SendResponse]) -> Callable[[Sequence[Outgoing]], SendResponse]:
+        """Give a post that takes its time, however it ends; it may be called in any thread."""
+
+        def timed_post(messages: Sequence[Outgoing]) -> SendResponse:
+            began = self._clock()
+            try:
+                return post(messages)
+            finally:
+                self._durations.append(self._clock() - began)
+
+        return timed_post
+
+    def beat(self, tally: Tally) -> None:
+        """Give the metrics what has been added since the last time."""
+        self._tell_durations()
+        balance = tally.remaining_balance
+        self._tell_balance(None if balance is None else float(balance))
+        if not self._resumed:
+            self._tell_counts({name: getattr(tally, name) for name in LIVE})
+
+    def ended(self, summary: Mapping[str, Any]) -> None:
+        """Give the metrics the rest, and note how the try ended.
+
+        :param summary: as the task returns it.
+        """
+        self._tell_durations()
+        self._tell_balance(summary["remaining_balance"])
+        self._tell_counts(summary)
+        self.note("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
+
+    def note_sending(self, tally: Tally, total: int) -> None:
+        """Note how far sending is.
+
+        :param total: messages in all.
+        """
+        counts = {name: getattr(tally, name) for name in LIVE}
+        self.note("sending", {"messages": total, "done": tally.settled, **counts, "requests": tally.requests})
+
+    def note(self, state: str, figures: Mapping[str, int]) -> None:
+        """Leave a note where Airflow shows it while the task runs: from Airflow 3.3 on, in the task state store.
+
+        :param state: ``checking``, ``sending`` or ``ended``.
+        """
+        if self._state is None:
+            return
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        try:
+            self._state.set(PROGRESS, {"state": state, **self._about, **figures, "updated_at": now})
+        except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
+            self._state = None
+            log.warning("Airflow does not take notes of the progress, so none follow: %s", type(error).__name__)
+
+    def _tell_durations(self) -> None:
+        while self._durations:
+            self._metrics.time("request_duration", self._durations.popleft())
+
+    def _tell_balance(self, balance: float | None) -> None:
+        from airflow_provider_sms.service.responses import POST_PAID_BALANCE
+
+        if balance is not None and balance not in (self._balance, POST_PAID_BALANCE):
+            self._balance = balance
+            self._account.gauge("balance", balance)
+
+    def _tell_counts(self, counts: Mapping[str, Any]) -> None:
+        for name, already in self._counted.items():
+            if name in counts and (more := counts[name] - already) > 0:
+                self._metrics.count(name, more)
+                self._counted[name] = counts[name]

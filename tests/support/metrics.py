@@ -1,0 +1,85 @@
+"""A backend of Airflow's metrics that remembers."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+
+class Told(NamedTuple):
+    kind: str
+    name: str
+    value: float
+    tags: dict[str, str] | None
+
+
+class Recorder:
+    """Remembers what begins with ``sms.``.
+
+    :param error: raised by each call for such a name; None for none.
+    """
+
+    def __init__(self, error=None):
+        self.told: list[Told] = []
+        self._error = error
+
+    def incr(self, stat, count=1, rate=1, *, tags=None):
+        self._tell("count", stat, count, tags)
+
+    def gauge(self, stat, value, rate=1, delta=False, *, tags=None):  # noqa: FBT002  # Airflow's signature
+        self._tell("gauge", stat, value, tags)
+
+    def timing(self, stat, dt, *, tags=None):
+        self._tell("time", stat, dt, tags)
+
+    def decr(self, *_: Any, **__: Any):
+        pass
+
+    @contextmanager
+    def timer(self, *_: Any, **__: Any):
+        yield SimpleNamespace(duration=0.0)
+
+    def _tell(self, kind, name, value, tags):
+        if name.startswith("sms."):
+            self.told.append(Told(kind, name, value, tags))
+            if self._error is not None:
+                raise self._error
+
+    def counts(self):
+        """Give the counters, added up."""
+        counts: dict[str, float] = {}
+        for told in self.told:
+            if told.kind == "count":
+                counts[told.name] = counts.get(told.name, 0) + told.value
+        return counts
+
+    def values(self, name):
+        """Give what was told of one name."""
+        return [told.value for told in self.told if told.name == name]
+
+
+def install(recorder, monkeypatch):
+    """Make it the backend of this process, in every place where Airflow keeps one."""
+    from airflow.providers.common.compat.sdk import Stats
+
+    if not hasattr(Stats, "initialize"):  # before 3.2
+        monkeypatch.setattr(Stats, "instance", recorder, raising=False)
+        monkeypatch.setattr(Stats, "_instance_pid", os.getpid(), raising=False)
+        return
+    places = [Stats]
+    try:
+        from airflow.observability.stats import Stats as OfServers
+    except ImportError:
+        pass
+    else:
+        places.append(OfServers)
+    for place in places:
+        more = (
+            {"export_legacy_names": False}
+            if "export_legacy_names" in inspect.signature(place.initialize).parameters
+            else {}
+        )
+        place.initialize(factory=lambda: recorder, **more)

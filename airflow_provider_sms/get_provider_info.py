@@ -27,6 +27,7 @@ def get_provider_info() -> dict[str, Any]:
         "operators": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.operators.sms"]}],
         "sensors": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.sensors.balance"]}],
         "triggers": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}],
+        "notifications": ["airflow_provider_sms.notifications.sms.SmsNotifier"],
         "cli": ["airflow_provider_sms.cli.definitions.get_cli_commands"],
         "connection-types": [
             {

@@ -20,6 +20,9 @@ class _Variables:
     def __getattr__(self, key: str) -> Any:
         return Variable.get(key)
 
+    def get(self, key: str, default: Any = None) -> Any:
+        return Variable.get(key, default)
+
 
 def rendered(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
     """Render each template field, and leave the notifier as it is.
@@ -34,7 +37,9 @@ def rendered(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
     :raises TemplateError: names the field and the reason, not the template.
     """
     values: Any = context if "var" in context else {**context, "var": {"value": _Variables()}}
-    environment = notifier.get_template_env(dag=context.get("dag"))
+    # The DAG of a DAG's callback within ``dag.test()`` is a copy that has no environment.
+    dag = context.get("dag")
+    environment = notifier.get_template_env(dag=dag if hasattr(dag, "get_template_env") else None)
     fields = {}
     for field in notifier.template_fields:
         try:

@@ -7,6 +7,8 @@ import time
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
+from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import BaseNotifier, conf
@@ -119,7 +121,19 @@ class SmsNotifier(BaseNotifier):
         try:
             yield
         except Exception as error:  # noqa: BLE001 - an alert that fails must not fail what it is about
-            self.log.error(_words(error))  # noqa: TRY400 - a traceback may quote the text and the numbers
+            self.log.error(self._words(error))  # noqa: TRY400 - a traceback may quote the text and the numbers
+
+    def _words(self, error: Exception) -> str:
+        """Say what went wrong, and what to do."""
+        if not isinstance(error, SmsError):
+            # Not its own words: they may quote anything.
+            place = extract_tb(error.__traceback__)[-1]
+            return f"The alert was not sent: {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+        if error.may_have_been_sent:
+            return f"The alert may have been sent, and is not sent again: {error}"
+        if isinstance(error, AuthenticationError):
+            return f"The alert was not sent: {error}. Put valid ones into connection {self.sms_conn_id!r}"
+        return f"The alert was not sent: {error}"
 
     def _alert(self, context: Context) -> _Alert:
         fields = rendered(self, context)
@@ -180,14 +194,3 @@ class SmsNotifier(BaseNotifier):
 
 
 send_sms_notification = SmsNotifier
-
-
-def _words(error: Exception) -> str:
-    """Say what went wrong and what to do; of an error that is not ours only its kind, since its words may quote all."""
-    if not isinstance(error, SmsError):
-        return f"The alert was not sent: {type(error).__name__}, most likely from reading the connection"
-    if error.may_have_been_sent:
-        return f"The alert may have been sent, and is not sent again: {error}"
-    if isinstance(error, AuthenticationError):
-        return f"The alert was not sent: {error}. Put valid ones into the connection"
-    return f"The alert was not sent: {error}"

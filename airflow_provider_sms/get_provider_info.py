@@ -33,6 +33,7 @@ def get_provider_info() -> dict[str, Any]:
             "airflow_provider_sms.operators.links.SmsReportLink",
             "airflow_provider_sms.operators.links.SmsSandboxLink",
         ],
+        "notifications": ["airflow_provider_sms.notifications.sms.SmsNotifier"],
         "cli": ["airflow_provider_sms.cli.definitions.get_cli_commands"],
         "connection-types": [
             {

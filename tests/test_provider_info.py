@@ -62,6 +62,9 @@ def test_every_module_named_exists():
         for entry in info[kind]:
             for module in entry["python-modules"]:
                 importlib.import_module(module)
+    for name in info["notifications"]:
+        module, _, notifier = name.rpartition(".")
+        assert callable(getattr(importlib.import_module(module), notifier))
 
 
 def test_airflow_knows_the_connection_type(airflow_home):
@@ -121,6 +124,7 @@ def test_the_configuration_section_is_documented(airflow_home):
         "airflow_provider_sms.operators.sms",
         "airflow_provider_sms.sensors.balance",
         "airflow_provider_sms.hooks.sms",
+        "airflow_provider_sms.notifications.sms",
         "airflow_provider_sms.triggers.balance",
     ],
 )

@@ -114,3 +114,16 @@ def test_the_dataframe_example_logs_no_number(run_example, capfd, caplog):
     assert "INFO" in said.upper()
     for number in ("082 000 0001", "+27 83 000 0002", "27840000003", "27820000001", "27830000002"):
         assert number not in said
+
+
+def test_the_alert_example_texts_who_is_on_call(run_dag, sandbox, monkeypatch):
+    """A run that fails texts everybody in the variable, once, which task it was; a run that does not texts nobody."""
+    import pendulum
+
+    monkeypatch.setenv("AIRFLOW_VAR_SMS_ON_CALL", "082 000 0001, +27830000002")
+    assert run_dag("example_sms_alert", pendulum.datetime(2026, 1, 16), invoices=1000).state == "success"
+    assert sandbox.state.accepted_messages == []
+    assert run_dag("example_sms_alert", pendulum.datetime(2026, 1, 17)).state == "failed"
+    (first, second) = sandbox.state.accepted_messages
+    assert [first[0], second[0]] == ["27820000001", "27830000002"]
+    assert first[1].startswith("Airflow: example_sms_alert.count_invoices failed, try 1, run ")

@@ -31,17 +31,19 @@ class Ran:
         return self.xcoms["return_value"]
 
 
-def run_task(make_task, *, dag_id=None, retries=0, only=True):
+def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
     """Run a task in a DAG of its own, and say what became of it.
 
     :param make_task: makes the task; called within the DAG.
     :param only: None gives the run itself, for a task that is mapped.
+    :param dag_arguments: more of the DAG's own.
     """
     import pendulum
     from airflow.providers.common.compat.sdk import DAG
 
     dag_id = dag_id or f"dag_{next(_numbers)}"
-    with DAG(dag_id, schedule=None, default_args={"retries": retries, "retry_delay": 0}) as dag:
+    default_args = {"retries": retries, "retry_delay": 0}
+    with DAG(dag_id, schedule=None, default_args=default_args, **dag_arguments) as dag:
         task = make_task()
     _register(dag)
     output = io.StringIO()

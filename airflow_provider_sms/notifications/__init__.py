@@ -1,0 +1,1 @@
+"""Texts that Airflow sends when something happens to a task or a DAG."""

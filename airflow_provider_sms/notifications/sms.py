@@ -1,0 +1,196 @@
+"""The notifier: a text to a few people when something happens to a task or a DAG."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from traceback import extract_tb
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import BaseNotifier, conf
+from asgiref.sync import sync_to_async
+
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    InputError,
+    NotSentError,
+    SmsError,
+    ThrottledError,
+)
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.messages.masking import mask_number
+from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.messages.shortening import shortened
+from airflow_provider_sms.notifications.default_text import default_text
+from airflow_provider_sms.notifications.recipients import recipients
+from airflow_provider_sms.notifications.rendering import rendered
+from airflow_provider_sms.sending.backoff import Backoff
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import SendResponse
+
+MAX_PEOPLE = 100
+"""One request takes so many. More people are a table, and the business of a task."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Alert:
+    """What is to be sent, rendered and checked."""
+
+    messages: list[Message]
+    send_options: Mapping[str, Any] | None
+    sms_conn_id: str
+
+
+class SmsNotifier(BaseNotifier):
+    """Text a few people when something happens: as the callback of a task, of a DAG, or of a deadline.
+
+    Everybody gets the same text, in one request. A failure to text never becomes a failure of the task: it is logged,
+    with what to do about it. A request that was surely not processed is made up to three times; one that may have been
+    sent is never repeated. There is no ledger: a callback that runs twice texts twice.
+
+    :param message: the text. None: what has happened to which task or DAG, in which run, and a link to it. (templated)
+    :param to: one number or several, at most 100, also as text with commas between them. Whoever is in it twice is
+        texted once; a number that cannot be read is logged and left out. (templated)
+    :param sms_conn_id: the connection. (templated)
+    :param send_options: the service's Send Options, passed through; None for none. (templated)
+    :param max_parts: SMS that the text may take, at least 1; a longer one is cut and ends with three full stops.
+    :param default_region: ISO 3166 alpha-2 of the country of the numbers that are written without country code, for
+        example ``"ZA"``. None: every number carries its country code.
+    :param sleep: waits for that many seconds; for tests.
+    """
+
+    template_fields: Sequence[str] = ("message", "to", "sms_conn_id", "send_options")
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        to: str | int | Sequence[str | int],
+        sms_conn_id: str = SmsHook.default_conn_name,
+        send_options: Mapping[str, Any] | None = None,
+        max_parts: int = 2,
+        default_region: str | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)  # the context, which Airflow 3.1 and newer may give here
+        self.message = message
+        self.to = to
+        self.sms_conn_id = sms_conn_id
+        self.send_options = send_options
+        self.max_parts = max_parts
+        self.default_region = default_region
+        self._sleep = sleep
+
+    def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
+        """Leave the fields as they are: each call renders its own."""
+
+    def notify(self, context: Context) -> None:
+        """Text, and wait for the answer; never raises.
+
+        :param context: as Airflow hands it to a callback.
+        """
+        with self._logging_failures():
+            alert = self._alert(context)
+            self._send(alert, SmsHook(alert.sms_conn_id).get_settings())
+
+    async def async_notify(self, context: Context) -> None:
+        """Text from within an event loop, as the triggerer needs it; never raises.
+
+        :param context: as Airflow hands it to a callback.
+        """
+        with self._logging_failures():
+            # Not asyncio.to_thread: a template that asks for a variable must find its way back to this event loop.
+            alert = await sync_to_async(self._alert, thread_sensitive=False)(context)
+            settings = await SmsHook(alert.sms_conn_id).aget_settings()
+            await asyncio.to_thread(self._send, alert, settings)
+
+    @contextmanager
+    def _logging_failures(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - an alert that fails must not fail what it is about
+            self.log.error(self._words(error))  # noqa: TRY400 - a traceback may quote the text and the numbers
+
+    def _words(self, error: Exception) -> str:
+        """Say what went wrong, and what to do."""
+        if not isinstance(error, SmsError):
+            # Not its own words: they may quote anything.
+            place = extract_tb(error.__traceback__)[-1]
+            return f"The alert was not sent: {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
+        if error.may_have_been_sent:
+            return f"The alert may have been sent, and is not sent again: {error}"
+        if isinstance(error, AuthenticationError):
+            return f"The alert was not sent: {error}. Put valid ones into connection {self.sms_conn_id!r}"
+        return f"The alert was not sent: {error}"
+
+    def _alert(self, context: Context) -> _Alert:
+        fields = rendered(self, context)
+        text = self._text(fields["message"], context)
+        numbers, refused = recipients(fields["to"], self.default_region)
+        for number, reason in refused:
+            self.log.error("A number that the alert should go to is left out: %s: %s", mask_number(number), reason)
+        if not numbers:
+            raise InputError("to holds no number that can be texted")
+        if len(numbers) > MAX_PEOPLE:
+            raise InputError(
+                f"to holds {len(numbers)} numbers, and an alert goes to at most {MAX_PEOPLE}: for more people use a "
+                "BulkSmsOperator"
+            )
+        return _Alert([Message(text, number) for number in numbers], fields["send_options"], fields["sms_conn_id"])
+
+    def _text(self, message: Any, context: Context) -> str:
+        if not isinstance(self.max_parts, int) or self.max_parts < 1:
+            raise InputError(f"max_parts must be a whole number, at least 1, not {self.max_parts!r}")
+        if message is None:
+            message = default_text(context, conf.get("api", "base_url", fallback=None), self.max_parts)
+        text = str(message).strip()
+        if not text:
+            raise InputError("message is empty")
+        return shortened(text, self.max_parts)
+
+    def _send(self, alert: _Alert, settings: ClientSettings) -> None:
+        with settings.client() as client:
+            response = self._post(client, alert)
+        self.log.info(
+            "The alert was sent to %s: event %d, parts %d, cost %s",
+            ", ".join(mask_number(message.destination) for message in alert.messages),
+            response.event_id,
+            response.parts,
+            response.cost,
+        )
+        if response.messages < len(alert.messages):
+            report = response.error_report
+            self.log.error(
+                "The service took %d of %d messages of the alert: %d without a network, %d opted out, %d faulty",
+                response.messages,
+                len(alert.messages),
+                report.no_network,
+                report.opted_outs,
+                len(report.faults),
+            )
+
+    def _post(self, client: SmsClient, alert: _Alert) -> SendResponse:
+        backoff, attempts = Backoff(attempts=3, longest_retry_after=10.0), count(1)
+        while True:
+            try:
+                return client.send_bulk(alert.messages, send_options=alert.send_options)
+            except (NotSentError, ThrottledError) as error:
+                if (wait := backoff.wait(next(attempts), error.retry_after)) is None:
+                    raise
+                self.log.warning("The alert is tried again: %s", error)
+                self._sleep(wait)
+
+
+send_sms_notification = SmsNotifier

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from airflow.exceptions import AirflowException
+from support.airflow import run_task
+
+
+@pytest.fixture
+def fail(sms_default):
+    """Run a task that fails in a real Airflow, with a notifier where the test wants it."""
+
+    def fail(*, retries=0, in_dag=None, **in_task):
+        from airflow.providers.standard.operators.python import PythonOperator
+
+        def raises():
+            raise AirflowException("the load of this night failed")
+
+        return run_task(
+            lambda: PythonOperator(task_id="load", python_callable=raises, **in_task), retries=retries, **in_dag or {}
+        )
+
+    return fail
+
+
+@pytest.fixture
+def texts(sandbox):
+    """Give what arrived: who got which text, in order."""
+    return lambda: sandbox.state.accepted_messages
+
+
+@pytest.fixture
+def said(capfd, caplog):
+    """Give all that was logged since the start of the test, wherever Airflow's version logs to."""
+    heard = []
+
+    def said():
+        heard.extend(capfd.readouterr())
+        return "".join([*heard, caplog.text])
+
+    return said

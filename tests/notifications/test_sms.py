@@ -1,0 +1,319 @@
+from __future__ import annotations
+
+import asyncio
+import json
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+
+from airflow_provider_sms.notifications.sms import SmsNotifier, send_sms_notification
+
+TOKEN = "sandbox-token-0123"
+FIRST, SECOND = "27821234567", "27831234567"
+DEADLINE = {
+    "dag_run": {"dag_id": "nightly", "dag_run_id": "manual__1", "state": "running"},
+    "deadline": {"id": "0a", "deadline_time": "2026-01-05T06:30:00Z"},
+}
+MISSED = "Airflow: DAG nightly missed its deadline of 2026-01-05 06:30 UTC, run manual__1"
+
+
+def context():
+    return {"dag": None, "run_id": "manual__1", "ti": SimpleNamespace(dag_id="nightly", task_id="load", try_number=1)}
+
+
+def called(notifier):
+    """Call a notifier as Airflow calls a callback."""
+    notifier(context())
+
+
+def awaited(notifier):
+    """Await a notifier as Airflow's triggerer does."""
+
+    async def wait():
+        notifier.context = context()
+        await notifier
+
+    asyncio.run(wait())
+
+
+WAYS = pytest.mark.parametrize("run", [called, awaited])
+
+
+def test_a_failed_task_texts_who_is_on_call(fail, texts):
+    """Each number gets the text once, whoever is given twice; the task fails as it would have."""
+    ran = fail(on_failure_callback=SmsNotifier(to=[FIRST, f"+{SECOND}, {FIRST}"]))
+    assert (ran.state, "the load of this night failed" in ran.log) == ("failed", True)
+    (first, second) = texts()
+    expected = f".load failed, try 1, run {ran.run_id}"
+    assert [(number, text.endswith(expected)) for number, text in (first, second)] == [(FIRST, True), (SECOND, True)]
+
+
+def test_each_try_says_which_it_is(fail, texts):
+    """A callback for retries and one for the failure tell the tries apart."""
+    notifier = SmsNotifier(to=FIRST)
+    fail(retries=1, on_retry_callback=notifier, on_failure_callback=notifier)
+    words = [text.partition(", run")[0].partition(".load ")[2] for _, text in texts()]
+    assert words == ["up for retry, try 1", "failed, try 2"]
+
+
+def test_a_failed_dag_texts_who_is_on_call(fail, texts):
+    """As the callback of a DAG it says why the DAG failed."""
+    ran = fail(in_dag={"dag_id": "nightly_dag", "on_failure_callback": SmsNotifier(to=FIRST)})
+    assert texts() == [(FIRST, f"Airflow: DAG nightly_dag: task failure, run {ran.run_id}")]
+
+
+def test_everything_but_numbers_of_parts_is_templated(fail, sandbox, monkeypatch, texts):
+    """Text, people, connection and options come from templates, and numbers need not stand in the code."""
+    monkeypatch.setenv("AIRFLOW_VAR_ON_CALL", f"{FIRST},{SECOND}")
+    notifier = SmsNotifier(
+        "{{ ti.task_id }}: {{ exception }}",
+        to="{{ var.value.on_call }}",
+        sms_conn_id="{{ 'sms' }}_default",
+        send_options={"CampaignName": "{{ ti.task_id }}"},
+    )
+    fail(on_failure_callback=notifier)
+    assert texts() == [(number, "load: the load of this night failed") for number in (FIRST, SECOND)]
+    assert sandbox.state.requests[0].send_options == {"CampaignName": "load"}
+
+
+@WAYS
+def test_numbers_come_from_a_variable_where_airflow_gives_none(sms_default, monkeypatch, texts, run):
+    """``var.value`` is there although the context lacks it, as that of a deadline does."""
+    monkeypatch.setenv("AIRFLOW_VAR_ON_CALL", FIRST)
+    run(SmsNotifier("down", to="{{ var.value.on_call }}"))
+    assert texts() == [(FIRST, "down")]
+
+
+@WAYS
+def test_a_variable_may_have_a_default(sms_default, texts, run):
+    """``var.value.get`` is there, too, as Airflow has it."""
+    run(SmsNotifier("down", to="{{ var.value.get('nobody', '27821234567') }}"))
+    assert texts() == [(FIRST, "down")]
+
+
+def test_each_call_renders_its_own_text(sms_default, texts):
+    """One notifier for many tasks does not repeat the text of the first."""
+    notifier = SmsNotifier("{{ run_id }} failed", to="{{ number }}")
+    for run_id, number in (("one", FIRST), ("two", SECOND)):
+        notifier({"dag": None, "run_id": run_id, "number": number})
+    assert texts() == [(FIRST, "one failed"), (SECOND, "two failed")]
+
+
+def test_a_long_text_is_cut(sms_default, sandbox):
+    """It costs what was meant, whatever an error has to say."""
+    called(SmsNotifier("a" * 5000, to=FIRST))
+    called(SmsNotifier("a" * 5000, to=FIRST, max_parts=1))
+    assert [(message.parts, message.content[-4:]) for message in sandbox.state.accepted] == [(2, "a..."), (1, "a...")]
+
+
+def test_national_numbers_are_completed(sms_default, texts):
+    """``default_region`` is the country of those without a country code."""
+    called(SmsNotifier("down", to="082 123 4567", default_region="ZA"))
+    assert texts() == [(FIRST, "down")]
+
+
+def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
+    """Airflow's own trigger runs it for a missed deadline, with the arguments that Airflow stored."""
+    from airflow.sdk.definitions.callback import AsyncCallback
+    from airflow.triggers.callback import CallbackTrigger
+
+    callback = AsyncCallback(SmsNotifier, kwargs={"to": FIRST})
+    trigger = CallbackTrigger(callback.path, json.loads(json.dumps({**callback.kwargs, "context": DEADLINE})))
+
+    async def events():
+        return [event.payload["state"] async for event in trigger.run()]
+
+    assert asyncio.run(events()) == ["running", "success"]
+    assert texts() == [(FIRST, MISSED)]
+
+
+def test_a_deadline_is_told_from_an_executor(sms_default, texts):
+    """As a synchronous callback of a deadline it texts once, not once when made and once when called."""
+    from airflow.sdk.definitions.callback import SyncCallback
+    from airflow.sdk.execution_time.callback_supervisor import execute_callback
+
+    callback = SyncCallback(SmsNotifier, kwargs={"to": FIRST})
+    arguments = {**callback.kwargs, "context": DEADLINE}
+    log = SimpleNamespace(debug=lambda *_, **__: None, info=lambda *_, **__: None)
+    assert execute_callback(callback.path, arguments, "", None, log) == (True, None)
+    assert texts() == [(FIRST, MISSED)]
+
+
+def test_it_does_not_hold_up_the_triggerer(sms_default, sandbox, texts):
+    """While it waits for the service, everything else in the event loop goes on."""
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.3}])
+
+    async def wait():
+        alert = asyncio.ensure_future(SmsNotifier("down", to=FIRST).async_notify(context()))
+        loop, times = asyncio.get_running_loop(), []
+        while not alert.done():
+            times.append(loop.time())
+            await asyncio.sleep(0.01)
+        return max(after - before for before, after in pairwise(times))
+
+    assert asyncio.run(wait()) < 0.25
+    assert texts() == [(FIRST, "down")]
+
+
+FAILURES = {
+    "no connection": ({"sms_conn_id": "nowhere"}, "Connection 'nowhere' does not exist: make one of type sms"),
+    "no number": ({"to": "on call"}, "to holds no number that can be texted"),
+    "nobody": ({"to": []}, "to holds no number that can be texted"),
+    "too many": (
+        {"to": [27820000000 + n for n in range(101)]},
+        "to holds 101 numbers, and an alert goes to at most 100: for more people use a BulkSmsOperator",
+    ),
+    "no text": ({"message": "{{ none_of_it or '' }}"}, "message is empty"),
+    "no parts": ({"max_parts": 0}, "max_parts must be a whole number, at least 1, not 0"),
+    "no such region": ({"default_region": "XX"}, "default_region must be a country as in ISO 3166 alpha-2"),
+    "wrong template": (
+        {"message": "{% nope %}"},
+        "the template of message cannot be rendered: TemplateSyntaxError: Encountered unknown tag 'nope'.",
+    ),
+    "no such value": (
+        {"message": "{{ nothing.task_id }}"},
+        "the template of message cannot be rendered: UndefinedError: 'nothing' is undefined",
+    ),
+    "no such variable": (
+        {"to": [FIRST, "{{ var.value.nobody }}"]},
+        "the template of to cannot be rendered: AirflowRuntimeError: VARIABLE_NOT_FOUND",
+    ),
+}
+
+
+@WAYS
+@pytest.mark.parametrize(("arguments", "words"), FAILURES.values(), ids=FAILURES)
+def test_what_is_wrong_is_logged_and_nothing_is_sent(sms_default, sandbox, said, run, arguments, words):
+    """Whatever is wrong with its arguments, it says so in words of its own and does not raise."""
+    run(SmsNotifier(**{"message": "the house is on fire", "to": FIRST, **arguments}))
+    assert f"The alert was not sent: {words}" in said()
+    assert (sandbox.state.requests, FIRST in said(), "on fire" in said()) == ([], False, False)
+
+
+@pytest.mark.parametrize(
+    ("fault", "words", "requests"),
+    [
+        (
+            {"kind": "drop_after"},
+            "The alert may have been sent, and is not sent again: bulkmessages: sent, but no whole answer came",
+            1,
+        ),
+        ({"kind": "status", "status": 500}, "The alert may have been sent, and is not sent again", 1),
+        ({"kind": "truncated"}, "The alert may have been sent, and is not sent again", 1),
+        ({"kind": "delay", "seconds": 5.0}, "The alert may have been sent, and is not sent again", 1),
+        ({"kind": "status", "status": 401}, "The alert was not sent: bulkmessages: the service did not accept", 1),
+        ({"kind": "status", "status": 403}, "The alert was not sent: bulkmessages: the service refused", 1),
+        ({"kind": "status", "status": 503}, "The alert was not sent: bulkmessages: the service did not process", 3),
+    ],
+    ids=["drop", "500", "truncated", "late", "401", "403", "503"],
+)
+@WAYS
+def test_a_service_that_fails_is_logged(sms_default, sandbox, said, run, fault, words, requests):
+    """What may have been sent is never sent again, what was surely not is tried three times; none of it raises."""
+    sms_default(extra={"timeout": 0.2})
+    sandbox.state.set_faults([{**fault, "persistent": True}])
+    run(SmsNotifier("the house is on fire", to=[FIRST, SECOND], sleep=lambda _: None))
+    assert words in said()
+    assert len(sandbox.state.requests) == requests
+    assert not [secret for secret in (FIRST, SECOND, "on fire", TOKEN) if secret in said()]
+
+
+def test_a_token_that_is_refused_says_what_to_do(sms_default, said):
+    """The log says where the right one belongs."""
+    sms_default(password="another-token-0123")
+    called(SmsNotifier("down", to=FIRST))
+    assert "the bearer token is missing or wrong. Put valid ones into connection 'sms_default'" in said()
+
+
+def test_what_was_surely_not_sent_is_tried_again(sms_default, sandbox, texts):
+    """A service that is away for moments gets the alert all the same; how long it asks for is waited, within bounds."""
+    sandbox.state.set_faults(
+        [
+            {"kind": "status", "status": 429, "retry_after": "3"},
+            {"kind": "status", "status": 503, "retry_after": "3600"},
+        ]
+    )
+    waits = []
+    called(SmsNotifier("down", to=FIRST, sleep=waits.append))
+    assert (waits, texts()) == ([3.0, 10.0], [(FIRST, "down")])
+
+
+def test_a_service_that_is_not_there_is_tried_three_times(sms_default, said):
+    """A refused connection is known to be unsent, and the waits are short: the task's process ends after them."""
+    sms_default(host="http://127.0.0.1:9/v1")
+    waits = []
+    called(SmsNotifier("down", to=FIRST, sleep=waits.append))
+    assert "The alert was not sent: bulkmessages: not sent: Connection refused" in said()
+    assert [0.0 <= wait <= longest for wait, longest in zip(waits, (1.0, 2.0), strict=True)] == [True, True]
+
+
+def test_a_number_that_cannot_be_read_is_left_out(sms_default, texts, said):
+    """The others are texted; the log masks the number and gives the reason."""
+    called(SmsNotifier("down", to=["0841234567", FIRST]))
+    assert texts() == [(FIRST, "down")]
+    assert "is left out: 0841*****67: no country code" in said()
+    assert "0841234567" not in said()
+
+
+def test_people_whom_the_service_left_out_are_counted(sms_default, sandbox, said):
+    """A request that is taken in part is an error in the log, with the service's counts."""
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(PARTLY)}])
+    called(SmsNotifier("down", to=[FIRST, SECOND]))
+    assert "The service took 1 of 2 messages of the alert: 0 without a network, 1 opted out, 0 faulty" in said()
+
+
+PARTLY = {
+    "Cost": 1,
+    "RemainingBalance": 9,
+    "EventId": 7,
+    "Sample": "down",
+    "Messages": 1,
+    "Parts": 1,
+    "CostBreakDown": [],
+    "ErrorReport": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 1, "Faults": []},
+}
+
+
+@WAYS
+def test_what_was_sent_is_logged_without_anyones_data(sms_default, said, texts, run):
+    """The log says who was texted, masked, and what it cost: no number, text or token."""
+    run(SmsNotifier("the house is on fire", to=[FIRST, SECOND]))
+    assert "The alert was sent to 2782*****67, 2783*****67: event " in said()
+    assert len(texts()) == 2
+    assert not [secret for secret in (FIRST, SECOND, "on fire", TOKEN) if secret in said()]
+
+
+def test_nothing_of_it_is_in_the_log_of_a_failed_task(fail, texts):
+    """Neither Airflow nor the notifier shows a number, the text or the token in the task's log or stored fields."""
+    ran = fail(on_failure_callback=SmsNotifier("the house is on fire", to=[FIRST, "084"]))
+    assert texts() == [(FIRST, "the house is on fire")]
+    everything = f"{ran.log}{ran.xcoms}{ran.rendered}"
+    assert "The alert was sent to 2782*****67" in everything
+    assert not [secret for secret in (FIRST, "on fire", TOKEN) if secret in everything]
+
+
+def test_an_alert_that_fails_leaves_the_failure_of_the_task(fail):
+    """A notifier that cannot text changes neither the task's state nor the error that its log ends with."""
+    ran = fail(on_failure_callback=SmsNotifier(to=FIRST, sms_conn_id="nowhere"))
+    assert ran.state == "failed"
+    assert "the load of this night failed" in ran.log
+    assert "The alert was not sent: Connection 'nowhere' does not exist" in ran.log
+    assert "Failed to run task callback" not in ran.log
+
+
+def test_an_error_that_is_not_ours_is_named_by_its_kind(sms_default, said):
+    """Words of somebody else may quote anything: the log has its kind and its place alone."""
+
+    def raises(_):
+        raise OSError(f"cannot reach {FIRST}")
+
+    sms_default(host="http://127.0.0.1:9/v1")
+    called(SmsNotifier("down", to=FIRST, sleep=raises))
+    assert "The alert was not sent: OSError in test_sms.py, line " in said()
+    assert FIRST not in said()
+
+
+def test_the_name_that_airflows_providers_use():
+    """A notifier has an alias that reads like a function."""
+    assert send_sms_notification is SmsNotifier

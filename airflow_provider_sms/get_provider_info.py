@@ -28,6 +28,9 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.hooks.sms"]}],
         "operators": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.operators.sms"]}],
         "sensors": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.sensors.balance"]}],
+        "task-decorators": [
+            {"name": "bulk_sms", "class-name": "airflow_provider_sms.decorators.bulk_sms.bulk_sms_task"}
+        ],
         "triggers": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}],
         "extra-links": [
             "airflow_provider_sms.operators.links.SmsReportLink",

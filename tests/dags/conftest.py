@@ -37,7 +37,7 @@ def run_example(bag, sms_default, ledger_path):
 
     def run(dag_id, logical_date, **params):
         # Read anew: tasks that run in this process leave the run's params in the DAG.
-        read = load_dags(DAGS, DAGS / f"{dag_id}.py")
+        read = load_dags(DAGS, bag.dags[dag_id].fileloc)
         finished = run_dag(read.dags[dag_id], logical_date, params)
         ran = DagRan(str(finished.state), {}, {})
         for xcom, value in stored_xcoms(dag_id=dag_id, run_id=finished.run_id):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from support.airflow import load_dags, run_dag, stored_xcoms, sync_dags
 
 
 @dataclass
@@ -23,26 +24,16 @@ def run_file(sms_default, ledger_path, tmp_path):
 
     def run(code):
         import pendulum
-        from airflow.dag_processing.bundles.manager import DagBundlesManager
-        from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
-        from airflow.models.xcom import XComModel
-        from airflow.utils.session import create_session
-        from sqlalchemy import select
 
         folder = tmp_path / "dags"
         folder.mkdir(exist_ok=True)
         (folder / "dag.py").write_text(code.replace("/data/", f"{tmp_path}/").replace("retries=3", "retries=0"))
-        manager = DagBundlesManager()
-        manager.sync_bundles_to_db()
-        (bundle,) = manager.get_all_dag_bundles()
-        bag = BundleDagBag(folder, bundle_path=folder, bundle_name=bundle.name)
+        bag = load_dags(folder)
         assert bag.import_errors == {}
-        sync_bag_to_db(bag, bundle.name, None)
+        sync_dags(bag)
         (dag,) = bag.dags.values()
-        finished = dag.test(logical_date=pendulum.now("UTC"))
-        where = {"dag_id": finished.dag_id, "run_id": finished.run_id, "key": "return_value"}
-        with create_session() as session:
-            found = session.scalars(select(XComModel).filter_by(**where)).all()
-            return FileRan(str(finished.state), {each.task_id: XComModel.deserialize_value(each) for each in found})
+        finished = run_dag(dag, pendulum.now("UTC"))
+        found = stored_xcoms(dag_id=finished.dag_id, run_id=finished.run_id, key="return_value")
+        return FileRan(str(finished.state), {each.task_id: value for each, value in found})
 
     return run

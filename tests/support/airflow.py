@@ -40,7 +40,7 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True):
     dag_id = dag_id or f"dag_{next(_numbers)}"
     with DAG(dag_id, schedule=None, default_args={"retries": retries, "retry_delay": 0}) as dag:
         task = make_task()
-    _register(dag)
+    register(dag)
     output = io.StringIO()
     handler = logging.StreamHandler(output)
     logging.getLogger().addHandler(handler)
@@ -52,7 +52,7 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True):
     return run if only is None else _result(run, task.task_id, output.getvalue())
 
 
-def _register(dag):
+def register(dag):
     """Let Airflow's database know a DAG that stands in no file."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db

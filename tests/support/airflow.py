@@ -44,7 +44,7 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
     default_args = {"retries": retries, "retry_delay": 0}
     with DAG(dag_id, schedule=None, default_args=default_args, **dag_arguments) as dag:
         task = make_task()
-    _register(dag)
+    register(dag)
     output = io.StringIO()
     handler = logging.StreamHandler(output)
     logging.getLogger().addHandler(handler)
@@ -120,7 +120,7 @@ def _as_it_is(row):
     return AIRFLOW < (3, 0) or row.key.startswith("_link_")
 
 
-def _register(dag):
+def register(dag):
     """Let Airflow's database know a DAG that stands in no file."""
     from airflow import settings
 

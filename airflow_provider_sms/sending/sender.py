@@ -76,7 +76,8 @@ class Sender:
         self._monotonic = monotonic
         self._sleep = sleep
         self._pacer = Pacer(options.max_requests_per_second)
-        self._landed: queue.SimpleQueue[tuple[Flight, SendResponse | BaseException]] = queue.SimpleQueue()
+        # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
+        self._landed: queue.Queue[tuple[Flight, SendResponse | BaseException]] = queue.Queue()
         self._flying = 0
         self._waiting: list[Batch] = []
         self._outcomes: list[Outcome] = []

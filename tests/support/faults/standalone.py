@@ -156,35 +156,16 @@ class Standalone:
 
     def kill_scheduler(self):
         """Kill the scheduler alone: what it has started goes on."""
-        self.kill(self._first("scheduler").pid)
+        (scheduler,) = (
+            process
+            for process in self.processes()
+            if "scheduler" in process.cmdline() and not (process.parent() and "scheduler" in process.parent().cmdline())
+        )
+        self.kill(scheduler.pid)
 
     def start_scheduler(self):
         """Start another scheduler."""
         self._run("scheduler")
-
-    def triggerer(self):
-        """Give the triggerer's processes: the one that watches, then the one in which triggers run."""
-        first = self._first("triggerer")
-        return [first, *first.children(recursive=True)]
-
-    def kill_triggerer(self):
-        """Kill all of the triggerer at once, as a machine that is switched off does."""
-        family = self.triggerer()
-        for process in family:
-            process.kill()
-        until(lambda: not any(map(self.owns, family)), seconds=PATIENCE, what="the killed triggerer is gone")
-
-    def start_triggerer(self):
-        """Start another triggerer."""
-        self._run("triggerer")
-
-    def _first(self, command):
-        (process,) = (
-            process
-            for process in self.processes()
-            if command in process.cmdline() and not (process.parent() and command in process.parent().cmdline())
-        )
-        return process
 
     def stop(self):
         """Stop everything in order, then kill what is left."""

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from airflow.exceptions import AirflowException
+from airflow.providers.common.compat.sdk import AirflowException
 from support.airflow import run_task
 
 

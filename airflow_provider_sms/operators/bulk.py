@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.assets import with_assets
 from airflow_provider_sms.operators.campaign import CampaignOperator
 from airflow_provider_sms.operators.rows import shielded_source
 
@@ -29,8 +30,8 @@ class BulkSmsOperator(CampaignOperator):
     answers in request order, are pushed when the task fails, too.
 
     :param source: recipients: a file, directory, glob or URI of Parquet or of CSV (``.csv``, ``.tsv``, also with
-        ``.gz``, ``.bz2``, ``.zst``; every column is text), or a list of these; a pandas DataFrame; a ``pyarrow.Table``;
-        a list of dicts; or an upstream task's result. (templated)
+        ``.gz``, ``.bz2``, ``.zst``; every column is text); an asset whose URI names one, which becomes an inlet; a list
+        of these; a pandas DataFrame; a ``pyarrow.Table``; a list of dicts; or an upstream task's result. (templated)
     :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. None: see
         ``content_column``. (templated)
     :param content_column: the column with each row's text, in place of ``message``.
@@ -112,6 +113,11 @@ class BulkSmsOperator(CampaignOperator):
     @source.setter
     def source(self, value: Any) -> None:
         self._source = shielded_source(value)
+        self.inlets = with_assets(self.inlets, value)
+
+    def get_source(self, context: Context) -> Any:  # noqa: ARG002 - a task that computes its source needs it
+        """Give the recipients of a try, as :attr:`source` holds them."""
+        return self.source
 
     def check_arguments(self) -> None:
         """Refuse arguments that cannot be obeyed.

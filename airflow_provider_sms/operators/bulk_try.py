@@ -86,7 +86,6 @@ class BulkTry:
         self._tally.max_event_ids = task.max_xcom_responses
         if task.report is not None:
             self._report_path = report_path(task.report)
-            refuse_report_in_source(self._report_path, task.source)
 
     def _enter_and_send(self) -> None:
         with ExitStack() as stack:
@@ -122,7 +121,10 @@ class BulkTry:
             default_region=task.default_region,
             key_columns=task.key_columns,
         )
-        self._source = open_source(located(task.source))
+        source = task.get_source(self._context)
+        if self._report_path is not None:
+            refuse_report_in_source(self._report_path, source)
+        self._source = open_source(located(source))
         if entry is not None and self._has_claims(entry):
             # A later try compares the table with what was claimed: so it is not read once more for that.
             self._keys = TableKeys()

@@ -6,9 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from airflow.providers.common.compat.sdk import AirflowException, ObjectStoragePath
+from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectStoragePath
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.assets import asset_location, require_location
 
 
 class Rows:
@@ -25,7 +26,8 @@ class Rows:
         self.data = data
 
     def __repr__(self) -> str:
-        count = f" of {len(self.data)} rows" if hasattr(self.data, "__len__") else ""
+        counted = hasattr(self.data, "__len__") and not isinstance(self.data, str)
+        count = f" of {len(self.data)} rows" if counted else ""
         return f"{type(self.data).__name__}{count}"
 
     def serialize(self) -> str:
@@ -34,7 +36,12 @@ class Rows:
 
 
 def shielded_source(value: Any) -> Any:
-    """Give the value as a template field may hold it: paths and references as they are, rows wrapped."""
+    """Give the value as a template field may hold it: paths and references as they are, rows wrapped.
+
+    An asset becomes the place of its files; one that names none stays, for :func:`located` to refuse.
+    """
+    if isinstance(value, Asset):
+        return asset_location(value) or value
     if isinstance(value, str) and _is_written_out(value):
         return Rows(value)
     if value is None or isinstance(value, Rows) or _names_rows(value):
@@ -43,7 +50,7 @@ def shielded_source(value: Any) -> Any:
         # What a mapped task upstream returned comes as a lazy sequence.
         return shielded_source(list(value))
     if isinstance(value, (list, tuple)) and all(_names_rows(item) for item in value) and value:
-        return value
+        return [shielded_source(item) for item in value] if any(isinstance(item, Asset) for item in value) else value
     return Rows(value)
 
 
@@ -51,6 +58,7 @@ def located(source: Any, argument: str = "source") -> Any:
     """Give what :func:`open_source` takes: URIs as paths that know their Airflow connection.
 
     :param argument: which one it is of, for an error.
+    :raises InputError: it is text of rows, an asset that names no place, or a URI without a file system.
     """
     if isinstance(source, Rows):
         if isinstance(source.data, str):
@@ -59,6 +67,8 @@ def located(source: Any, argument: str = "source") -> Any:
                 "itself (source=task.output), or set render_template_as_native_obj=True on the DAG"
             )
         return source.data
+    if isinstance(source, Asset):
+        source = require_location(source)
     if isinstance(source, str) and "://" in source:
         scheme = source.partition("://")[0]
         try:
@@ -77,7 +87,7 @@ def located(source: Any, argument: str = "source") -> Any:
 
 def _names_rows(value: Any) -> bool:
     """Whether a value says where rows are: a path, or a reference to another task's result."""
-    return isinstance(value, (str, os.PathLike)) or hasattr(value, "fs") or _is_reference(value)
+    return isinstance(value, (str, os.PathLike)) or hasattr(value, "fs") or is_reference(value)
 
 
 def _is_written_out(text: str) -> bool:
@@ -85,6 +95,6 @@ def _is_written_out(text: str) -> bool:
     return text.startswith(("[", "{")) and not text.startswith(("{{", "{%", "{#"))
 
 
-def _is_reference(value: Any) -> bool:
-    # XComArg in every Airflow version; a mapped argument is one of its kind.
+def is_reference(value: Any) -> bool:
+    """Whether a value stands for another task's result; a mapped argument is one of that kind."""
     return hasattr(value, "resolve") and hasattr(value, "iter_references")

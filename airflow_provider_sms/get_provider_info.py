@@ -26,6 +26,9 @@ def get_provider_info() -> dict[str, Any]:
         "hooks": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.hooks.sms"]}],
         "operators": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.operators.sms"]}],
         "sensors": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.sensors.balance"]}],
+        "task-decorators": [
+            {"name": "bulk_sms", "class-name": "airflow_provider_sms.decorators.bulk_sms.bulk_sms_task"}
+        ],
         "triggers": [{"integration-name": _NAME, "python-modules": ["airflow_provider_sms.triggers.balance"]}],
         "cli": ["airflow_provider_sms.cli.definitions.get_cli_commands"],
         "connection-types": [

@@ -73,6 +73,7 @@ def test_the_configuration_section_is_documented(airflow_home):
         "airflow_provider_sms.sensors.balance",
         "airflow_provider_sms.hooks.sms",
         "airflow_provider_sms.triggers.balance",
+        "airflow_provider_sms.decorators.bulk_sms",
     ],
 )
 def test_parsing_a_dag_imports_nothing_heavy(module):

@@ -1,0 +1,140 @@
+"""``@task.bulk_sms``: a function gives the recipients, and a task texts them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, overload
+
+from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
+
+from airflow_provider_sms.decorators.received import plain, shielded
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.paths import is_path
+from airflow_provider_sms.operators.bulk import BulkSmsOperator
+from airflow_provider_sms.operators.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+    from airflow.sdk.bases.decorator import Task
+    from typing_extensions import Unpack
+
+    from airflow_provider_sms.decorators.arguments import BulkSmsArguments
+
+_Parameters = ParamSpec("_Parameters")
+_Returned = TypeVar("_Returned")
+
+
+class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
+    """Call a function and text the people that it returns.
+
+    It is called once in each try, when the try is in its ledger, and again after an answer to ``on_unknown="ask"``.
+
+    :param python_callable: the function.
+    :param op_args: its positional arguments. (templated)
+    :param op_kwargs: its arguments by name. (templated)
+    :param kwargs: of :class:`BulkSmsOperator`, but ``source``.
+    """
+
+    custom_operator_name = "@task.bulk_sms"
+    template_fields: Sequence[str] = (
+        *DecoratedOperator.template_fields,
+        *(field for field in BulkSmsOperator.template_fields if field != "source"),
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **DecoratedOperator.template_fields_renderers,
+        **BulkSmsOperator.template_fields_renderers,
+    }
+    _is_made = False
+
+    def __init__(
+        self,
+        *,
+        python_callable: Callable[..., Any],
+        op_args: Collection[Any] | None = None,
+        op_kwargs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, source=None, **kwargs)
+        # From here on the arguments are assigned by Airflow alone, once they are rendered.
+        self._is_made = True
+
+    @property
+    def op_args(self) -> Any:
+        """The positional arguments; wrapped, so that Airflow cannot show them."""
+        return self._op_args
+
+    @op_args.setter
+    def op_args(self, values: Collection[Any]) -> None:
+        self._op_args = [shielded(value, rendered=self._is_made) for value in values]
+
+    @property
+    def op_kwargs(self) -> Any:
+        """The arguments by name; wrapped, so that Airflow cannot show them."""
+        return self._op_kwargs
+
+    @op_kwargs.setter
+    def op_kwargs(self, values: Mapping[str, Any]) -> None:
+        self._op_kwargs = {name: shielded(value, rendered=self._is_made) for name, value in values.items()}
+
+    def get_source(self, context: Context) -> Any:
+        """Call the function for the recipients.
+
+        :raises InputError: it returned something else.
+        """
+        arguments = [plain(value) for value in self.op_args]
+        named = {name: plain(value) for name, value in self.op_kwargs.items()}
+        # Not merged into the context, which callbacks get, too.
+        wanted = determine_kwargs(self.python_callable, arguments, context)
+        returned = self.python_callable(*arguments, **{**wanted, **named})
+        self.source = returned
+        if not _are_recipients(self.source):
+            what = "nothing" if returned is None else type(returned).__name__
+            raise InputError(
+                f"{self.python_callable.__name__}() returned {what}; it must return the recipients: a path or a URI of "
+                "Parquet or CSV files, an asset, a list of these, a list of dicts, a pandas DataFrame, or a "
+                "pyarrow.Table"
+            )
+        return self.source
+
+
+@overload
+def bulk_sms_task(python_callable: Callable[_Parameters, _Returned]) -> Task[_Parameters, _Returned]: ...
+
+
+@overload
+def bulk_sms_task(
+    python_callable: None = None, **kwargs: Unpack[BulkSmsArguments]
+) -> Callable[[Callable[_Parameters, _Returned]], Task[_Parameters, _Returned]]: ...
+
+
+def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
+    """Make a task of a function that returns recipients: the task texts them, and returns the summary.
+
+    The same as ``@task.bulk_sms``, with names and types of the arguments that editors and type checkers know.
+
+    :param python_callable: the function, where the decorator is used without arguments. It returns what
+        :class:`BulkSmsOperator` takes as ``source``.
+    :param kwargs: the arguments of :class:`BulkSmsOperator`, but ``source``.
+    :raises TypeError: ``source`` or ``multiple_outputs`` is given.
+    """
+    if "source" in kwargs:
+        raise TypeError("@task.bulk_sms takes no source: the function returns it")
+    if "multiple_outputs" in kwargs:
+        raise TypeError("@task.bulk_sms takes no multiple_outputs: the task returns one summary")
+    return task_decorator_factory(
+        python_callable=python_callable,
+        multiple_outputs=False,  # else Airflow infers it from what the function returns
+        decorated_operator_class=BulkSmsDecoratedOperator,
+        **kwargs,
+    )
+
+
+def _are_recipients(source: Any) -> bool:
+    """Whether something may be recipients by its kind; of what is in it, whoever reads it judges."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if isinstance(source, Rows):
+        return isinstance(source.data, (list, tuple, pd.DataFrame, pa.Table, pa.RecordBatch))
+    return is_path(source) or isinstance(source, (list, tuple))

@@ -1,0 +1,310 @@
+from __future__ import annotations
+
+import inspect
+import sqlite3
+from contextlib import closing
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.airflow import run_task
+from support.people import somebody_answers
+
+from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
+from airflow_provider_sms.sending.report import COUNTS
+
+ANN, BEN = {"destination": "27820000001", "first_name": "Annabel"}, {"destination": "27820000002", "first_name": "Ben"}
+
+
+def counts(ran):
+    summary = ran.summary
+    assert summary["rows"] == sum(summary[name] for name in COUNTS)
+    return {name: summary[name] for name in COUNTS if summary[name]}
+
+
+def returning(value):
+    return lambda: value
+
+
+def test_airflow_knows_the_decorator(airflow_home):
+    """``@task.bulk_sms`` is the provider's own factory."""
+    from airflow.providers.common.compat.sdk import task
+
+    assert task.bulk_sms is bulk_sms_task
+
+
+def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
+    """A path, a URI, an asset, a list of paths, a table, a frame and a list of dicts are one campaign."""
+    from airflow.providers.common.compat.sdk import Asset
+
+    path = tmp_path / "people.parquet"
+    table = pa.Table.from_pylist([ANN, BEN])
+    pq.write_table(table, path)
+    sources = [str(path), path, path.as_uri(), Asset(uri=path.as_uri()), [str(path)]]
+    sources += [table, table.to_batches()[0], table.to_pandas(), table.to_pylist(), tuple(table.to_pylist())]
+    results = [counts(text(returning(source), campaign="one")) for source in sources]
+    assert results == [{"accepted": 2}] + [{"already_sent": 2}] * (len(sources) - 1)
+    assert witnessed() == {("27820000001", "Hi Annabel"): 1, ("27820000002", "Hi Ben"): 1}
+
+
+def test_the_task_returns_the_summary(text):
+    """One XCom with the operator's summary, and the raw answers beside it, also where a dict is said to be returned."""
+
+    def recipients() -> dict:
+        return [ANN]
+
+    ran = text(recipients)
+    dag_id = ran.summary["campaign"].partition(".")[0]
+    assert set(ran.xcoms) == {"return_value", "responses"}
+    assert (counts(ran), ran.summary["campaign"]) == ({"accepted": 1}, f"{dag_id}.send.{ran.run_id}")
+
+
+def test_a_function_receives_what_upstream_tasks_return_and_airflow_shows_none_of_it(text, witnessed):
+    """A DataFrame, dicts and a text arrive as they are; in rendered fields and the log is their kind alone."""
+
+    def recipients(frame, rows, number, *, ds=None, ti):
+        assert (type(frame), type(rows), type(number)) == (pd.DataFrame, list, str)
+        assert ti.task_id == "send"
+        return [*frame.to_dict("records"), *rows, {"destination": number, "first_name": "Cy{{ ds }}"}]
+
+    ran = text(recipients, returning(pd.DataFrame([ANN])), returning([BEN]), returning("27820000003"))
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 3})
+    assert ran.rendered["op_args"] == ["DataFrame of 1 rows", "list of 1 rows", "str"]
+    assert ("27820000003", "Hi Cy{{ ds }}") in witnessed()
+    shown = f"{ran.log}{ran.rendered}{ran.summary}"
+    assert [word for word in ("2782000000", "Annabel", "Ben") if word in shown] == []
+
+
+def test_templates_among_the_arguments_are_rendered(text):
+    """Texts, and what is nested in literals beside other tasks' results, reach the function rendered."""
+    from airflow.providers.common.compat.sdk import task
+
+    seen = []
+
+    def recipients(task_id, nested, *, number=5):
+        seen.append((task_id, nested, number))
+        return [ANN]
+
+    def make():
+        rows = task(task_id="rows", show_return_value_in_logs=False)(returning([ANN]))()
+        arguments = ("{{ task.task_id }}", {"of": ["{{ 1 + 1 }}", rows], "is": None})
+        return bulk_sms_task(task_id="send", message="Hi")(recipients)(*arguments).operator
+
+    ran = run_task(make)
+    assert seen == [("send", {"of": ["2", [ANN]], "is": None}, 5)]
+    assert ran.rendered["op_args"] == ["str", "dict of 2 rows"]
+
+
+def test_mapped_copies_are_shielded_each(sms_default, ledger_path, witnessed):
+    """Mapped over other tasks' results, each copy gets its own, as it is, and Airflow's database shows none of them."""
+    from airflow.models.renderedtifields import RenderedTaskInstanceFields
+    from airflow.providers.common.compat.sdk import task
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    def make():
+        def result(task_id, value):
+            return task(task_id=task_id, show_return_value_in_logs=False)(returning(value))()
+
+        row = result("rows", [ANN, {**BEN, "first_name": "Ben{{ ds }}"}])
+        number = result("numbers", ["27820000003", "27820000004"])
+        everybody = result("everybody", [{"destination": "27820000005", "first_name": "Di"}])
+
+        @task.bulk_sms(message="Hi {first_name}")
+        def send(row, number, word, rows):
+            assert word == "send"
+            return [row, *rows, {"destination": number, "first_name": "Cy"}]
+
+        return send.partial(word="{{ task.task_id }}", rows=everybody).expand(row=row, number=number).operator
+
+    run = run_task(make, only=None)
+    with create_session() as session:
+        where = select(RenderedTaskInstanceFields).filter_by(run_id=run.run_id, task_id="send")
+        rendered = [row.rendered_fields for row in session.scalars(where)]
+    assert (str(run.state), sorted(witnessed().values())) == ("success", [1] * 5)
+    assert ("27820000002", "Hi Ben{{ ds }}") in witnessed()
+    hidden = {"row": "dict of 2 rows", "number": "str", "word": "str", "rows": "list of 1 rows"}
+    assert [fields["op_kwargs"] for fields in rendered] == [hidden] * 4
+
+
+def test_rows_among_the_arguments_are_not_copied_into_the_dag(airflow_home):
+    """The serialised DAG, which Airflow stores and shows, holds no number, and the tasks depend on each other."""
+    import json
+
+    from airflow.providers.common.compat.sdk import DAG, task
+    from airflow.serialization.serialized_objects import DagSerialization
+
+    with DAG("d", schedule=None) as dag:
+        upstream = task(task_id="first")(lambda: 1)()
+        send = bulk_sms_task(task_id="send", message="Hi")(lambda *given, **named: [*given, named])
+        send([ANN], pd.DataFrame([ANN]), "27820000001", upstream, row=ANN, more=[upstream])
+    assert "2782" not in json.dumps(DagSerialization.serialize_dag(dag), default=str)
+    assert dag.get_task("send").upstream_task_ids == {"first"}
+
+
+def test_arguments_are_overridden_for_one_use(text, witnessed):
+    """``override`` makes another task of the same function, with its own arguments; the decorator needs none."""
+    from airflow.providers.common.compat.sdk import task
+
+    def make():
+        @task.bulk_sms
+        def recipients():
+            return [ANN]
+
+        dry = recipients.override(message="Hi {first_name}", dry_run=True)
+        dry()
+        return dry.override(task_id="send", message="Bye {first_name}", dry_run=False)().operator
+
+    ran = run_task(make)
+    assert (ran.state, witnessed()) == ("success", {("27820000001", "Bye Annabel"): 1})
+
+
+def test_a_dry_run_calls_the_function_and_sends_nothing(text, sandbox):
+    """The rows that it returns are checked."""
+    ran = text(lambda: [ANN, BEN], dry_run=True)
+    assert (ran.state, counts(ran), sandbox.state.accepted) == ("success", {"not_sent": 2}, [])
+
+
+def test_a_retry_calls_the_function_again_and_sends_the_rest(text, sandbox, witnessed):
+    """Each try asks the function anew; who was texted by an earlier one is not texted again."""
+    sandbox.state.set_balance(200)
+    calls = []
+
+    def recipients():
+        calls.append(1)
+        return [{"destination": str(27_820_000_000 + n), "first_name": "Ann"} for n in range(500)]
+
+    ran = text(
+        recipients, retries=2, concurrency=1, on_retry_callback=lambda context: sandbox.state.set_balance(10_000)
+    )
+    assert (ran.state, ran.tries, len(calls)) == ("success", 2, 2)
+    assert counts(ran) == {"already_sent": 200, "accepted": 300}
+    assert set(witnessed().values()) == {1}
+
+
+def test_a_function_that_fails_is_retried(text, ledger_path):
+    """A try is in the ledger before the function can fail: else the next one would be taken for one without a trace."""
+    seen, number = [], "27820000009"
+
+    def recipients():
+        with closing(sqlite3.connect(ledger_path)) as ledger:
+            seen.append([row[0] for row in ledger.execute("SELECT try_number FROM sms_claimant ORDER BY id")])
+        if len(seen) == 1:
+            raise ValueError(f"{number} is not in the book")
+        return [ANN]
+
+    ran = text(recipients, retries=1)
+    assert (ran.state, ran.tries, counts(ran), seen) == ("success", 2, {"accepted": 1}, [[1], [1, 2]])
+    # Its words may quote a row: the log has its kind, and the line.
+    assert ("ValueError" in ran.log, "recipients" in ran.log, number in ran.log) == (True, True, False)
+
+
+def test_a_function_may_skip_the_task(text, sandbox):
+    """Airflow's own exceptions go through as they are."""
+    from airflow.providers.common.compat.sdk import AirflowSkipException
+
+    def recipients():
+        raise AirflowSkipException("nobody to text")
+
+    ran = text(recipients)
+    assert (ran.state, counts(ran), sandbox.state.accepted) == ("skipped", {}, [])
+
+
+def test_after_an_answer_the_function_gives_the_source_again(text, sandbox, witnessed):
+    """A person decides, and the rest of the try finds the same people."""
+    sandbox.state.set_faults([{"kind": "drop_before"}])
+    calls = []
+
+    def recipients(rows):
+        calls.append(1)
+        return rows
+
+    with somebody_answers("Resend"):
+        ran = text(recipients, returning([ANN, BEN]), on_unknown="ask")
+    assert (ran.state, ran.tries, counts(ran), len(calls)) == ("success", 1, {"accepted": 2}, 2)
+    assert set(witnessed().values()) == {1}
+    assert ran.rendered["op_args"] == ["list of 2 rows"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "what"),
+    [
+        (None, "nothing"),
+        (ANN, "dict"),
+        (27820000001, "int"),
+        ("[{'destination': '27820000001'}]", "str"),
+        ({"27820000001"}, "set"),
+    ],
+    ids=str,
+)
+def test_a_function_that_returns_something_else_is_named(text, sandbox, returned, what):
+    """It fails at once, in words that say what to return, shows nothing of what it was, and sends nothing."""
+
+    def find_people():
+        return returned
+
+    ran = text(find_people, retries=2)
+    assert (ran.state, ran.tries, counts(ran), sandbox.state.requests) == ("failed", 1, {}, [])
+    assert f"find_people() returned {what}; it must return the recipients: a path or a URI" in ran.log
+    assert "27820000001" not in ran.log
+
+
+def test_the_report_is_not_written_over_what_the_function_returns(text, tmp_path, sandbox):
+    """Where the source is known only when the function has run, the report is still kept away from it."""
+    path = tmp_path / "people.parquet"
+    pq.write_table(pa.Table.from_pylist([ANN]), path)
+    before = path.read_bytes()
+    ran = text(lambda: str(path), report=str(path))
+    assert (ran.state, "would be written over the source" in ran.log) == ("failed", True)
+    assert (path.read_bytes(), sandbox.state.requests) == (before, [])
+
+
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [("source", "the function returns it"), ("multiple_outputs", "the task returns one summary")],
+)
+def test_arguments_that_cannot_be_are_refused_at_once(argument, says):
+    """The DAG does not load, in words that say why."""
+    with pytest.raises(TypeError, match=says):
+        bulk_sms_task(message="Hi", **{argument: True})
+
+
+def test_the_types_know_every_argument():
+    """What editors and type checkers are told is what the operator and Airflow take, by name."""
+    from airflow.providers.common.compat.sdk import BaseOperator
+
+    from airflow_provider_sms.decorators.arguments import BulkSmsArguments, TaskArguments
+    from airflow_provider_sms.operators.campaign import CampaignOperator
+    from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+    def names(operator):
+        return set(inspect.signature(operator.__init__).parameters) - {"self", "kwargs"}
+
+    assert names(BaseOperator) - {"multiple_outputs"} <= set(TaskArguments.__annotations__)
+    ours = set(BulkSmsArguments.__annotations__) - set(TaskArguments.__annotations__)
+    assert ours == (names(BulkSmsOperator) | names(CampaignOperator)) - {"source"}
+
+
+WRONG = ("mesage='Hi'", "source='a'", "multiple_outputs=True", "chunk_size='100'", "retries='x'")
+
+
+def test_wrong_arguments_are_refused_by_a_type_checker(tmp_path):
+    """A name that is not there is refused, or a value of another type, and nothing else."""
+    from mypy import api
+
+    right = ["message='Hi', on_invalid='skip', retries=2, report=None, pool='sms'"]
+    lines = [
+        "from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task",
+        "def find(day: str) -> str: return day",
+    ]
+    lines += [f"bulk_sms_task({arguments})(find)" for arguments in (*WRONG, *right)]
+    lines += ["bulk_sms_task(find)"]
+    file, config = tmp_path / "dag.py", tmp_path / "mypy.ini"
+    file.write_text("\n".join(lines))
+    # Nothing is read but the decorator: Airflow and pandas take a minute.
+    ours = "[mypy-airflow_provider_sms.decorators.*]\nfollow_imports = silent\n"
+    config.write_text(f"[mypy]\nstrict = True\nfollow_imports = skip\n{ours}")
+    found, failed, _ = api.run([str(file), f"--config-file={config}", f"--cache-dir={tmp_path / 'cache'}"])
+    refused = {int(line.split(":")[1]) for line in found.splitlines() if ": error:" in line}
+    assert (failed, refused) == ("", set(range(3, 3 + len(WRONG)))), found

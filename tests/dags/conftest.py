@@ -46,7 +46,7 @@ def run_dag(bag, sms_default, ledger_path):
         from airflow.utils.session import create_session
 
         # Read anew: tasks that run in this process leave the run's params in the DAG.
-        read = BundleDagBag(DAGS / f"{dag_id}.py", bundle_path=DAGS, bundle_name=bag.bundle_name)
+        read = BundleDagBag(bag.dags[dag_id].fileloc, bundle_path=DAGS, bundle_name=bag.bundle_name)
         finished = read.dags[dag_id].test(logical_date=logical_date, run_conf=params)
         ran = DagRan(str(finished.state), {}, {})
         with create_session() as session:

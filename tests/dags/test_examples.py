@@ -6,6 +6,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 DAGS = Path(__file__).parents[2] / "dags"
@@ -13,17 +14,18 @@ EXAMPLES = sorted(DAGS.glob("*.py"))
 
 
 def test_every_example_loads(bag):
-    """Airflow loads each example without an error, by the name of its file."""
+    """Airflow loads each example without an error, by the name of its file; further DAGs of it add to that name."""
     assert bag.import_errors == {}
-    assert {path.stem for path in EXAMPLES} == set(bag.dags)
+    assert {path.stem for path in EXAMPLES} <= set(bag.dags)
+    assert all(dag_id.startswith(Path(dag.fileloc).stem) for dag_id, dag in bag.dags.items())
 
 
 def test_every_example_explains_itself_and_waits_to_be_triggered(bag):
-    """An example has words for the web page and tags, and never starts by itself."""
+    """An example has words for the web page and tags, and never starts by itself, but for another example."""
     for dag in bag.dags.values():
         assert dag.doc_md
         assert {"example", "sms"} == set(dag.tags)
-        assert not dag.timetable.can_be_scheduled
+        assert dag.schedule is None or isinstance(dag.schedule, list)
 
 
 def test_loading_an_example_imports_nothing_heavy():
@@ -114,3 +116,46 @@ def test_the_dataframe_example_logs_no_number(run_dag, capfd, caplog):
     assert "INFO" in said.upper()
     for number in ("082 000 0001", "+27 83 000 0002", "27840000003", "27820000001", "27830000002"):
         assert number not in said
+
+
+def test_the_decorator_example_invites_once_to_each_event(run_dag, sandbox):
+    """The people of two cities are texted by a task each, and another run texts only whoever hears of another event."""
+    import pendulum
+
+    table = pq.read_table(DAGS / "data" / "recipients.parquet").to_pylist()
+    there = [row for row in table if row["city"] in ("Durban", "Kimberley") and (row["amount"] or 0) >= 100]
+    ran = run_dag("example_sms_decorator", pendulum.datetime(2026, 2, 2))
+    summaries = ran.mapped["invite"]["return_value"]
+    assert (ran.state, sum(summary["rows"] for summary in summaries)) == ("success", len(there))
+    assert {summary["campaign"] for summary in summaries} == {"example_sms_decorator.open-day"}
+    texts = [text for _, text in sandbox.state.accepted_messages]
+    assert len(texts) == sum(summary["accepted"] for summary in summaries) > 150
+    assert all(re.fullmatch(r"Hi .+, our (Durban|Kimberley) branch opens .+", text) for text in texts)
+    again = run_dag("example_sms_decorator", pendulum.datetime(2026, 2, 3))
+    assert [summary["accepted"] for summary in again.mapped["invite"]["return_value"]] == [0, 0]
+    run_dag("example_sms_decorator", pendulum.datetime(2026, 2, 4), event="harvest")
+    assert len(sandbox.state.accepted) == 2 * len(texts)
+
+
+def test_the_update_example_welcomes_who_is_new(bag, run_dag, sandbox):
+    """Writing the table queues the DAG that is scheduled by it, which texts each member once, however often it runs."""
+    import pendulum
+    from airflow.models.asset import AssetEvent, AssetModel, DagScheduleAssetReference
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    wrote = run_dag("example_sms_on_update_write", pendulum.datetime(2026, 2, 2))
+    with create_session() as session:
+        asset = select(AssetModel).join(AssetEvent, AssetEvent.asset_id == AssetModel.id)
+        (written,) = session.scalars(asset.where(AssetEvent.source_dag_id == "example_sms_on_update_write")).all()
+        scheduled = session.scalars(select(DagScheduleAssetReference.dag_id).filter_by(asset_id=written.id)).all()
+    assert (wrote.state, scheduled) == ("success", ["example_sms_on_update"])
+    first, second = (run_dag("example_sms_on_update", pendulum.datetime(2026, 2, day)) for day in (2, 3))
+    assert (first.state, first.xcoms["welcome"]["return_value"]["accepted"]) == ("success", 3)
+    assert (second.state, second.xcoms["welcome"]["return_value"]["already_sent"]) == ("success", 3)
+    assert {
+        ("27820000001", "Welcome, Thandeka. Reply STOP to opt out."),
+        ("27830000002", "Welcome, Pieter. Reply STOP to opt out."),
+        ("27840000003", "Welcome, Naledi. Reply STOP to opt out."),
+    } == set(sandbox.state.accepted_messages)
+    assert len(sandbox.state.accepted) == 3

@@ -1,0 +1,55 @@
+"""Text the people whom a function finds, a task for each city.
+
+`invite` is the function. It returns the people of one city, and `@task.bulk_sms` texts them. It is mapped over what
+`cities` returns: each copy is checked, sent and retried by itself.
+
+Everybody is invited once for each event, however often this runs.
+
+It needs the connection `sms_default`.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from airflow.providers.common.compat.sdk import DAG, Param, task
+
+from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RECIPIENTS = Path(__file__).parent / "data" / "recipients.parquet"
+
+with DAG(
+    "example_sms_decorator",
+    schedule=None,
+    params={"event": Param("open-day", type="string", minLength=1, description="Everybody is invited to it once")},
+    default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
+    tags=["example", "sms"],
+    doc_md=__doc__,
+):
+    # [START howto_decorator_bulk_sms]
+    @task
+    def cities() -> list[str]:
+        """Name the cities whose people are invited."""
+        return ["Durban", "Kimberley"]
+
+    # The same as @task.bulk_sms(…), with arguments that editors know.
+    @bulk_sms_task(
+        message="Hi {first_name}, our {city} branch opens its doors on Saturday. Reply STOP to opt out.",
+        default_region="ZA",
+        on_invalid="skip",
+        campaign="{{ dag.dag_id }}.{{ params.event }}",
+    )
+    def invite(least: float, city: str) -> pd.DataFrame:
+        """Find the people of a city whose last statement was of at least so much."""
+        import pandas as pd
+
+        people = pd.read_parquet(RECIPIENTS)
+        return people[(people["city"] == city) & (people["amount"] >= least)]
+
+    invite.partial(least=100.0).expand(city=cities())
+    # [END howto_decorator_bulk_sms]

@@ -93,7 +93,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
             raise InputError(
                 f"{self.python_callable.__name__}() returned {what}; it must return the recipients: a path or a URI of "
                 "Parquet or CSV files, an asset, a list of these, a list of dicts, a pandas DataFrame, or a "
-                "pyarrow.Table. Nothing was sent"
+                "pyarrow.Table"
             )
         return self.source
 

@@ -19,6 +19,12 @@ DAGS = Path(__file__).parents[2] / "dags"
 TOKEN = "a-token-that-nobody-may-see"
 OWN_CODE = ("dag_code", "serialized_dag")
 """Tables with the code of DAGs, which Airflow stores and shows: rows that are written in it are there."""
+PATIENT = {
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
+}
+"""Nothing is killed here, and a busy machine is not to be taken for a dead scheduler."""
 OWN_DATA = {
     ("example_sms_from_dataframe", "overdue_invoices", "return_value"),  # rows that a task of the user's returns
     ("example_sms_campaign", "text_staff", "return_value"),  # a group's raw answer, with a sample of its text
@@ -50,7 +56,7 @@ def ran(tmp_path_factory):
     with (
         running_sandbox(SandboxConfig(token=TOKEN, post_paid=True)) as sandbox,
         a_ledger("postgresql", folder) as (settings, _),
-        running_airflow(home, settings) as airflow,
+        running_airflow(home, {**settings, **PATIENT}) as airflow,
     ):
         # In Airflow's database, not in the environment: there it must not be readable either.
         connection = {"connection_id": "sms_default", "conn_type": "sms", "host": sandbox.base_url, "password": TOKEN}
@@ -66,9 +72,12 @@ def ran(tmp_path_factory):
 
 
 def secrets(taken):
-    """Give what may stand nowhere: the token, each number without its prefix, each text."""
-    numbers = {message.destination[-9:] for message in taken if message.kind == "bulk"}
-    return {TOKEN, *numbers, *(message.content for message in taken)}
+    """Give what may stand nowhere: the token, each number without its prefix, each text that was made for somebody.
+
+    A group's text is the template itself, which is shown as it is.
+    """
+    theirs = [message for message in taken if message.kind == "bulk"]
+    return {TOKEN, *(message.destination[-9:] for message in theirs), *(message.content for message in theirs)}
 
 
 def found(words, text):

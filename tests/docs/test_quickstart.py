@@ -52,7 +52,6 @@ def test_each_invoice_is_texted_once(run_file, sandbox, table):
 
 def test_a_lost_answer_fails_the_scheduled_dag_once_and_alerts(run_file, sandbox, table):
     """The second DAG knows whom the first one texted; when an answer is lost it fails and alerts."""
-    pytest.importorskip("airflow_provider_sms.notifications.sms")
     steps = add_rows(table)
     next(steps)
     run_file(FIRST)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import queue
 import threading
 import time
 from dataclasses import replace
@@ -129,6 +130,21 @@ def test_what_was_surely_not_processed_is_posted_again(sender, service, error):
     send.run([people(30)])
     assert (counts(send.tally), send.error) == ({"accepted": 30}, None)
     assert set(service.taken.values()) == {1}
+
+
+def test_a_wait_that_is_over_before_it_begins_ends(sender):
+    """On a busy machine a short wait is over before it begins; a SimpleQueue would then wait for an answer for ever."""
+    kind = type(sender()._landed)
+
+    def wait_often():
+        for _ in range(5000):
+            with pytest.raises(queue.Empty):
+                kind().get(timeout=1e-7)
+
+    thread = threading.Thread(target=wait_often, daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
 
 
 def test_retry_after_holds_every_request_back(sender, service):

@@ -40,7 +40,8 @@ def everything(block):
 
 @pytest.fixture
 def shuffled():
-    messages = people(50)
+    # A text of their own for each: one that is given to somebody else must show.
+    messages = [message._replace(content=f"Hi {message.destination}") for message in people(50)]
     random.Random(7).shuffle(messages)
     return numbered(messages)
 

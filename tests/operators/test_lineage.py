@@ -45,7 +45,6 @@ def test_rows_in_memory_are_no_dataset(rows):
 
 def test_the_provider_gets_the_files_and_the_report():
     """OpenLineage's own extractor finds the source, the report, and the assets that the task declares."""
-    pytest.importorskip("airflow.providers.openlineage")
     from airflow.providers.openlineage.extractors.base import DefaultExtractor
 
     task = BulkSmsOperator(
@@ -70,7 +69,6 @@ def test_the_provider_gets_the_files_and_the_report():
 
 def test_the_provider_gets_nothing_of_rows_in_memory():
     """No dataset, so that it looks at what the task declares."""
-    pytest.importorskip("airflow.providers.openlineage")
     task = BulkSmsOperator(task_id="send", source=[{"destination": "27820000001"}], message="Hi")
     lineage = task.get_openlineage_facets_on_start()
     assert (lineage.inputs, lineage.outputs) == ([], [])

@@ -14,7 +14,9 @@ from airflow_provider_sms.operators.question import read_answer
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.sending.report import COUNTS
 
-pytestmark = pytest.mark.skipif(not CAN_ASK, reason="this Airflow cannot ask: test_no_question.py holds what it says")
+pytestmark = pytest.mark.skipif(
+    not CAN_ASK, reason="Airflow before 3.1 cannot ask a person; test_no_question.py holds that it refuses"
+)
 
 
 def counts(ran):

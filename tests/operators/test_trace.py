@@ -16,7 +16,7 @@ from airflow_provider_sms.sending.sqlite import open_sqlite
 
 needs_task_state = pytest.mark.skipif(
     not KEEPS_TASK_STATE,
-    reason="this Airflow keeps no notes: the first test here holds without them, too",
+    reason="Airflow before 3.3 has no task state store; without one the try number decides, as other tests here hold",
 )
 
 

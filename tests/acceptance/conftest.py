@@ -11,6 +11,7 @@ from contextlib import closing
 
 import pandas as pd
 import pytest
+from support.whole import run_all
 
 DAG = """
 from airflow.providers.common.compat.sdk import DAG
@@ -129,3 +130,9 @@ def airflow(airflow_home, sandbox, tmp_path):
 def witnessed(sandbox):
     """Count how often each person got each text."""
     return lambda: Counter(sandbox.state.accepted_messages)
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory):
+    """Give what was seen of a real Airflow that has run everything once."""
+    return run_all(tmp_path_factory.mktemp("whole"))

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from airflow.providers.common.compat.sdk import DAG, TaskDeferred
 from support.airflow import register
-from support.faults.standalone import until
+from support.faults.rest import until
 
 from airflow_provider_sms.sensors.balance import BalanceSensor
 

@@ -6,8 +6,14 @@ from importlib.metadata import version
 
 AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
 
+IS_AIRFLOW_3 = AIRFLOW >= (3, 0)
+"""With an API server, assets and the task SDK."""
+HAS_DEADLINES = AIRFLOW >= (3, 1)
+"""A DAG can have a deadline."""
 CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
+HAS_SPANS = AIRFLOW >= (3, 2)
+"""A task's process exports spans."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)

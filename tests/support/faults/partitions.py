@@ -21,7 +21,8 @@ from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.airflow import CONNECTION_EXTRA, TOKEN, WIDTH, a_ledger, leaks
 from support.faults.campaigns import Campaign
-from support.faults.standalone import RUN_SECONDS, running_airflow, until
+from support.faults.rest import RUN_SECONDS, until
+from support.faults.standalone import running_airflow
 
 if TYPE_CHECKING:
     from support.faults.verdict import Figures
@@ -221,7 +222,7 @@ def play(people=PEOPLE, announce=lambda _: None):
             )
         ran = []
         with running_airflow(home, settings) as airflow:
-            airflow.call("POST", "/api/v2/pools", name="sms_account", slots=SLOTS)
+            airflow.call("POST", "/pools", name="sms_account", slots=SLOTS)
             for name, campaign in campaigns.items():
                 ran.append(Play(airflow, service.state, ledger, campaign, folder / name).run(kill=name == "killed"))
                 announce(ran[-1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from support.faults.standalone import RUN_SECONDS, until
+from support.faults.rest import RUN_SECONDS, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

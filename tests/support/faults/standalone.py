@@ -7,24 +7,19 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
-from http import HTTPStatus
 from pathlib import Path
 
 import psutil
 import requests
 
 import airflow_provider_sms
+from support.faults.rest import PATIENCE, POLL_SECONDS, READY_SECONDS, RestApi, until
+from support.versions import AIRFLOW
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
-ENDED = ("success", "failed")
-READY_SECONDS = 180.0
-RUN_SECONDS = 240.0
-PATIENCE = 20.0
 STOP_SECONDS = 8.0
 """How long what was told to stop may take. The workers of a scheduler that was killed never stop by themselves."""
-POLL_SECONDS = 0.1
 
 # Found by "airflow standalone" on the PATH. Its log servers would listen on every address of the machine.
 WRAPPER = """#!/bin/sh
@@ -35,21 +30,7 @@ esac
 """
 
 
-def until(condition, *, seconds, what):
-    """Wait until something holds, and give it.
-
-    :param condition: asked again and again, until what it gives is true.
-    :param what: for the error.
-    """
-    end = time.monotonic() + seconds
-    while not (found := condition()):
-        if time.monotonic() > end:
-            raise TimeoutError(f"after {seconds:.0f} s still waiting until {what}")
-        time.sleep(POLL_SECONDS)
-    return found
-
-
-class Standalone:
+class Standalone(RestApi):
     """A running Airflow.
 
     :param home: its AIRFLOW_HOME. Every process of it works in that folder, which is how it is known as one.
@@ -57,26 +38,21 @@ class Standalone:
     """
 
     def __init__(self, home, settings):
-        self.home = home = home.resolve()
-        self._processes = []
+        home = home.resolve()
         port = _free_port()
-        self._url = f"http://127.0.0.1:{port}"
-        self._session = requests.Session()
-        self._session.trust_env = False
+        super().__init__(f"http://127.0.0.1:{port}", home)
+        self._processes = []
         self._environment = {
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
             "HOME": str(home),
             "PATH": f"{_wrapper(home)}:{Path(sys.executable).parent}:{os.defpath}",
             "PYTHONPATH": str(Path(airflow_provider_sms.__file__).parents[1]),
             "AIRFLOW_HOME": str(home),
-            "AIRFLOW__API__BASE_URL": self._url,
-            "AIRFLOW__API__HOST": "127.0.0.1",
-            "AIRFLOW__API__PORT": str(port),
+            **_web_server(self.url, port),
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             # A scheduler that was killed is missed within seconds, so that its tasks are taken over while they run.
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
@@ -116,7 +92,7 @@ class Standalone:
             if process.poll() is not None:
                 raise RuntimeError(f"{process.args[1]} ended with status {process.returncode}")
         with suppress(requests.ConnectionError, requests.Timeout):
-            return self.call("GET", "/api/v2/monitor/health")["scheduler"]["status"] == "healthy"
+            return self.health()["scheduler"]["status"] == "healthy"
         return False
 
     # Processes
@@ -156,16 +132,35 @@ class Standalone:
 
     def kill_scheduler(self):
         """Kill the scheduler alone: what it has started goes on."""
-        (scheduler,) = (
-            process
-            for process in self.processes()
-            if "scheduler" in process.cmdline() and not (process.parent() and "scheduler" in process.parent().cmdline())
-        )
-        self.kill(scheduler.pid)
+        self.kill(self._first("scheduler").pid)
 
     def start_scheduler(self):
         """Start another scheduler."""
         self._run("scheduler")
+
+    def triggerer(self):
+        """Give the triggerer's processes: the one that watches, then the one in which triggers run."""
+        first = self._first("triggerer")
+        return [first, *first.children(recursive=True)]
+
+    def kill_triggerer(self):
+        """Kill all of the triggerer at once, as a machine that is switched off does."""
+        family = self.triggerer()
+        for process in family:
+            process.kill()
+        until(lambda: not any(map(self.owns, family)), seconds=PATIENCE, what="the killed triggerer is gone")
+
+    def start_triggerer(self):
+        """Start another triggerer."""
+        self._run("triggerer")
+
+    def _first(self, command):
+        (process,) = (
+            process
+            for process in self.processes()
+            if command in process.cmdline() and not (process.parent() and command in process.parent().cmdline())
+        )
+        return process
 
     def stop(self):
         """Stop everything in order, then kill what is left."""
@@ -182,77 +177,7 @@ class Standalone:
             psutil.wait_procs(left, timeout=POLL_SECONDS)
         for process in self._processes:
             process.wait()
-        self._session.close()
-
-    # REST API
-
-    def call(self, method, path, **body):
-        """Make a request of the API, and give its answer."""
-        if "Authorization" not in self._session.headers:
-            token = self._session.get(f"{self._url}/auth/token", timeout=PATIENCE)
-            token.raise_for_status()
-            self._session.headers["Authorization"] = f"Bearer {token.json()['access_token']}"
-        answer = self._session.request(method, self._url + path, json=body or None, timeout=PATIENCE)
-        answer.raise_for_status()
-        return answer.json()
-
-    def has(self, dag_id):
-        """Whether the DAG has been read."""
-        with suppress(requests.HTTPError):
-            return self.call("GET", f"/api/v2/dags/{dag_id}")["dag_id"] == dag_id
-        return False
-
-    def trigger(self, dag_id, run_id, **conf):
-        """Begin a run.
-
-        :param conf: the DAG's params.
-        """
-        until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read")
-        self.call("POST", f"/api/v2/dags/{dag_id}/dagRuns", dag_run_id=run_id, logical_date=None, conf=conf)
-
-    def await_end(self, dag_id, run_id):
-        """Wait until a run has ended, and give its state."""
-
-        def ended():
-            # The API of a machine that is busy with tasks may be slow to answer.
-            with suppress(requests.Timeout):
-                state = self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}")["state"]
-                return state if state in ENDED else None
-            return None
-
-        return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended")
-
-    def instances(self, dag_id, run_id):
-        """Give the task instances of a run."""
-        return self.call("GET", f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
-
-    def clear(self, dag_id, run_id):
-        """Clear every task of a run, whatever its state."""
-        self.call(
-            "POST", f"/api/v2/dags/{dag_id}/clearTaskInstances", dag_run_id=run_id, dry_run=False, only_failed=False
-        )
-
-    def mark(self, dag_id, run_id, task_id, state):
-        """Give a task another state, as a person does in the web page."""
-        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
-        self.call("PATCH", path, new_state=state)
-
-    def answer(self, dag_id, run_id, task_id, option):
-        """Answer what a task asks, as a person does in the required actions; it may be answered already."""
-        path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
-        try:
-            self.call("PATCH", path, chosen_options=[option], params_input={})
-        except requests.HTTPError as error:
-            if error.response.status_code != HTTPStatus.CONFLICT:
-                raise
-
-    def summaries(self, dag_id, run_id):
-        """Give what the last try of each task instance of a run has pushed as its result, with its map index."""
-        for instance in self.instances(dag_id, run_id):
-            task_id, map_index = instance["task_id"], instance["map_index"]
-            entry = f"{task_id}/xcomEntries/return_value?map_index={map_index}&stringify=false"
-            path = f"/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{entry}"
-            yield map_index, self.call("GET", path)["value"]
+        self.close()
 
 
 @contextmanager
@@ -268,6 +193,24 @@ def running_airflow(home, settings):
         yield airflow
     finally:
         airflow.stop()
+
+
+def _web_server(url, port):
+    """Give the settings of Airflow's web server, on this machine alone."""
+    if AIRFLOW < (3, 0):
+        return {
+            "AIRFLOW__API__AUTH_BACKENDS": "airflow.api.auth.backend.basic_auth",
+            "AIRFLOW__WEBSERVER__BASE_URL": url,
+            "AIRFLOW__WEBSERVER__WEB_SERVER_HOST": "127.0.0.1",
+            "AIRFLOW__WEBSERVER__WEB_SERVER_PORT": str(port),
+            "AIRFLOW__WEBSERVER__WORKERS": "1",
+        }
+    return {
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__HOST": "127.0.0.1",
+        "AIRFLOW__API__PORT": str(port),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
+    }
 
 
 def _wrapper(home):

@@ -1,0 +1,143 @@
+"""Airflow's REST API, of any version, as far as the tests drive a real Airflow with it."""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from http import HTTPStatus
+
+import requests
+
+from support.versions import AIRFLOW
+
+API = "/api/v1" if AIRFLOW < (3, 0) else "/api/v2"
+ENDED = ("success", "failed")
+READY_SECONDS = 180.0
+RUN_SECONDS = 240.0
+PATIENCE = 60.0
+POLL_SECONDS = 0.1
+
+
+def until(condition, *, seconds, what):
+    """Wait until something holds, and give it.
+
+    :param condition: asked again and again, until what it gives is true.
+    :param what: for the error.
+    """
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise TimeoutError(f"after {seconds:.0f} s still waiting until {what}")
+        time.sleep(POLL_SECONDS)
+    return found
+
+
+class RestApi:
+    """The API of a running Airflow.
+
+    :param url: of its web server.
+    :param home: its AIRFLOW_HOME.
+    """
+
+    def __init__(self, url, home):
+        self.url = url
+        self.home = home
+        self._session = requests.Session()
+        self._session.trust_env = False
+
+    def close(self):
+        """Close its connections."""
+        self._session.close()
+
+    def health(self):
+        """Say how the scheduler, the triggerer and the database are."""
+        return self.call("GET", "/health" if AIRFLOW < (3, 0) else "/monitor/health")
+
+    def call(self, method, path, *, root=API, **body):
+        """Make a request of the API, and give its answer.
+
+        :param root: what the path begins with, for pages that are not of the public API.
+        """
+        if not self._session.auth:
+            self._session.auth = self._authentication()
+        answer = self._session.request(method, self.url + root + path, json=body or None, timeout=PATIENCE)
+        answer.raise_for_status()
+        return answer.json()
+
+    def _authentication(self):
+        if AIRFLOW < (3, 0):
+            return "admin", (self.home / "standalone_admin_password.txt").read_text().strip()
+        answer = self._session.get(f"{self.url}/auth/token", timeout=PATIENCE)
+        answer.raise_for_status()
+        return _Bearer(answer.json()["access_token"])
+
+    def has(self, dag_id):
+        """Whether the DAG has been read."""
+        with suppress(requests.HTTPError):
+            return self.call("GET", f"/dags/{dag_id}")["dag_id"] == dag_id
+        return False
+
+    def trigger(self, dag_id, run_id, **conf):
+        """Begin a run.
+
+        :param conf: the DAG's params.
+        """
+        until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read")
+        # Airflow 3 wants a date, which may be none; Airflow 2 makes one.
+        date = {} if AIRFLOW < (3, 0) else {"logical_date": None}
+        self.call("POST", f"/dags/{dag_id}/dagRuns", dag_run_id=run_id, conf=conf, **date)
+
+    def await_end(self, dag_id, run_id):
+        """Wait until a run has ended, and give its state."""
+
+        def ended():
+            # The API of a machine that is busy with tasks may be slow to answer.
+            with suppress(requests.Timeout):
+                state = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"]
+                return state if state in ENDED else None
+            return None
+
+        return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended")
+
+    def runs(self, dag_id):
+        """Give the runs of a DAG."""
+        return self.call("GET", f"/dags/{dag_id}/dagRuns")["dag_runs"]
+
+    def instances(self, dag_id, run_id):
+        """Give the task instances of a run."""
+        return self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
+
+    def clear(self, dag_id, run_id):
+        """Clear every task of a run, whatever its state."""
+        self.call("POST", f"/dags/{dag_id}/clearTaskInstances", dag_run_id=run_id, dry_run=False, only_failed=False)
+
+    def mark(self, dag_id, run_id, task_id, state):
+        """Give a task another state, as a person does in the web page."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
+        self.call("PATCH", path, new_state=state)
+
+    def answer(self, dag_id, run_id, task_id, option):
+        """Answer what a task asks, as a person does in the required actions; it may be answered already."""
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        try:
+            self.call("PATCH", path, chosen_options=[option], params_input={})
+        except requests.HTTPError as error:
+            if error.response.status_code != HTTPStatus.CONFLICT:
+                raise
+
+    def summaries(self, dag_id, run_id):
+        """Give what the last try of each task instance of a run has pushed as its result, with its map index."""
+        for instance in self.instances(dag_id, run_id):
+            task_id, map_index = instance["task_id"], instance["map_index"]
+            entry = f"{task_id}/xcomEntries/return_value?map_index={map_index}&stringify=false"
+            path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{entry}"
+            yield map_index, self.call("GET", path)["value"]
+
+
+class _Bearer(requests.auth.AuthBase):
+    def __init__(self, token):
+        self._token = token
+
+    def __call__(self, request):
+        request.headers["Authorization"] = f"Bearer {self._token}"
+        return request

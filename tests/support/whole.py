@@ -1,0 +1,228 @@
+"""Every example DAG, and a few of the tests' own, run by a real Airflow as its users run them."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import ExitStack, closing, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import requests
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from support.collector import running_collector
+from support.faults.airflow import a_ledger
+from support.faults.rest import RUN_SECONDS, until
+from support.faults.standalone import running_airflow
+from support.versions import HAS_DEADLINES, IS_AIRFLOW_3, KEEPS_TASK_STATE
+
+EXAMPLES = Path(__file__).parents[2] / "dags"
+TOKEN = "a-token-that-nobody-may-see"
+RUN = "once"
+ON_CALL = ("27820000001", "27830000002")
+BALANCE, NEEDED, BOUGHT = 20_000, 50_000, 60_000
+
+DAGS = """
+from datetime import timedelta
+
+from airflow.providers.common.compat.sdk import DAG, Asset, task
+from airflow_provider_sms.notifications.sms import SmsNotifier
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.sensors.balance import BalanceSensor
+
+deadline = {{}}
+if {has_deadlines}:
+    from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
+    try:
+        from airflow.sdk import AsyncCallback
+    except ImportError:
+        from airflow.sdk.definitions.deadline import AsyncCallback
+
+    callback = AsyncCallback(SmsNotifier, kwargs={{"to": "{{{{ var.value.sms_on_call }}}}", "default_region": "ZA"}})
+    deadline["deadline"] = DeadlineAlert(
+        reference=DeadlineReference.DAGRUN_QUEUED_AT, interval=timedelta(seconds=1), callback=callback
+    )
+
+TEXTED = Asset(name="texted", uri="x-sms://texted/") if {is_airflow_3} else Asset("x-sms://texted/")
+
+with DAG("waits", schedule=None, **deadline):
+    credit = BalanceSensor(task_id="credit", min_balance={needed}, deferrable=True, poke_interval=1, timeout=600)
+    credit >> BulkSmsOperator.partial(
+        task_id="text",
+        message="Hi {{first_name}}, the credit has come",
+        default_region="ZA",
+        report={report!r},
+        outlets=[TEXTED],
+        map_index_template="{{{{ task.source.rpartition('/')[2] }}}}",
+    ).expand(source=[{source!r}])
+
+with DAG("told", schedule=[TEXTED]):
+
+    @task(inlets=[TEXTED])
+    def look(inlet_events):
+        return dict(inlet_events[TEXTED][-1].extra)
+
+    look()
+"""
+
+SETTINGS = {
+    # A busy machine is not to be taken for a dead scheduler.
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
+    # A triggerer that was killed is missed within seconds.
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
+    "AIRFLOW__SMS__REPORT_URL": "https://files.example.com{path}",
+}
+
+
+@dataclass
+class Whole:
+    """What was seen of it.
+
+    :param home: Airflow's own folder.
+    :param taken: the messages that the service took.
+    :param triggers: rows of Airflow's database while a sensor was deferred.
+    :param looks: how often the second triggerer asked for the balance.
+    :param told: what an asset's event said of a send.
+    :param form: of the connection, as the API gives it to the web page; empty on Airflow 2.
+    :param progress: in the task state store; empty where there is none.
+    :param exported: what a collector was sent of metrics and traces.
+    """
+
+    home: Path
+    report: Path
+    sandbox_url: str
+    states: dict[str, str] = field(default_factory=dict)
+    taken: list[Any] = field(default_factory=list)
+    triggers: list[str] = field(default_factory=list)
+    looks: int = 0
+    told: dict[str, Any] = field(default_factory=dict)
+    run_type: str = ""
+    label: str = ""
+    links: dict[str, Any] = field(default_factory=dict)
+    form: dict[str, Any] = field(default_factory=dict)
+    progress: dict[str, Any] = field(default_factory=dict)
+    exported: Any = None
+
+    @property
+    def alerts(self):
+        """Give who got which text of a notifier."""
+        return {(message.destination, message.content) for message in self.taken if "Airflow" in message.content}
+
+
+def run_all(folder):
+    """Run everything once, and give what was seen.
+
+    :param folder: an empty one.
+    """
+    home, report = folder / "airflow", folder / "report.parquet"
+    shutil.copytree(EXAMPLES, home / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    source = people(folder / "people.parquet", "0841", 30)
+    own = DAGS.format(
+        has_deadlines=HAS_DEADLINES, is_airflow_3=IS_AIRFLOW_3, needed=NEEDED, report=str(report), source=source
+    )
+    (home / "dags" / "own.py").write_text(own)
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
+        settings, _ = stack.enter_context(a_ledger("postgresql", folder))
+        collector = stack.enter_context(running_collector())
+        settings = {**settings, **SETTINGS, **collector.settings()}
+        airflow = stack.enter_context(running_airflow(home, settings))
+        whole = Whole(home, report, sandbox.base_url, exported=collector)
+        _set_up(airflow, sandbox)
+        _run(airflow, sandbox, whole, folder)
+        _look(airflow, whole)
+        whole.taken = list(sandbox.state.accepted)
+        if KEEPS_TASK_STATE:
+            # Spans of a task are exported when its process ends, which may be after the run has.
+            until(lambda: any(span.name == "sms.send" for span in collector.spans()), seconds=60, what="spans arrive")
+    return whole
+
+
+def people(path, prefix, count):
+    """Write a table of people whose numbers begin so, and give its path."""
+    columns = {
+        "destination": [f"{prefix}{number:06}" for number in range(count)],
+        "first_name": [f"Name{number}" for number in range(count)],
+        "amount": [99.5] * count,
+        "city": ["Durban"] * count,
+    }
+    path.parent.mkdir(exist_ok=True)
+    pq.write_table(pa.table(columns), path)
+    return str(path)
+
+
+def _set_up(airflow, sandbox):
+    # In Airflow's database, not in the environment: there it must not be readable either.
+    service = {"connection_id": "sms_default", "conn_type": "sms", "host": sandbox.base_url, "password": TOKEN}
+    airflow.call("POST", "/connections", **service)
+    airflow.call("POST", "/variables", key="sms_on_call", value="082 000 0001, +27830000002")
+    airflow.call("POST", "/pools", name="sms_account", slots=2)
+
+
+def _run(airflow, sandbox, whole, folder):
+    for part in range(2):
+        people(folder / "partitions" / f"part-{part}.parquet", f"083{part}", 250)
+    params = {"example_sms_partitions": {"directory": str(folder / "partitions"), "campaign": "spring"}}
+    triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update"}
+    triggered |= {"example_sms_on_update_write"}
+    for dag_id in ("waits", *sorted(triggered)):
+        airflow.trigger(dag_id, RUN, **params.get(dag_id, {}))
+    _outlive_triggerer(airflow, sandbox, whole)
+    for dag_id in sorted(triggered):
+        whole.states[dag_id] = airflow.await_end(dag_id, RUN)
+    if HAS_DEADLINES:
+        missed = "missed its deadline"
+        until(lambda: any(missed in each.content for each in sandbox.state.accepted), seconds=RUN_SECONDS, what=missed)
+    sandbox.state.set_balance(BOUGHT)
+    whole.states["waits"] = airflow.await_end("waits", RUN)
+    # Nobody triggers these: what has changed does.
+    for dag_id in ("example_sms_on_update", "told"):
+        run = until(lambda dag_id=dag_id: airflow.runs(dag_id), seconds=RUN_SECONDS, what=f"{dag_id} was scheduled")[0]
+        whole.states[dag_id] = airflow.await_end(dag_id, run["dag_run_id"])
+        whole.run_type = run["run_type"]
+    (_, whole.told), *_ = airflow.summaries("told", run["dag_run_id"])
+
+
+def _outlive_triggerer(airflow, sandbox, whole):
+    def deferred():
+        states = {each["task_id"]: each["state"] for each in airflow.instances("waits", RUN)}
+        return states.get("credit") == "deferred"
+
+    def looks():
+        return sum(request.operation == "balance" for request in sandbox.state.requests)
+
+    until(deferred, seconds=RUN_SECONDS, what="the sensor is deferred")
+    whole.triggers = rows(airflow.home, "trigger")
+    airflow.kill_triggerer()
+    airflow.start_triggerer()
+    before = looks()
+    until(lambda: looks() > before + 1, seconds=RUN_SECONDS, what="another triggerer looks")
+    whole.looks = looks() - before
+
+
+def _look(airflow, whole):
+    text = f"/dags/waits/dagRuns/{RUN}/taskInstances/text"
+    (instance,) = (each for each in airflow.instances("waits", RUN) if each["task_id"] == "text")
+    whole.label = instance["rendered_map_index"]
+    links = airflow.call("GET", f"{text}/links?map_index=0")
+    whole.links = links.get("extra_links", links)
+    if IS_AIRFLOW_3:
+        forms = airflow.call("GET", "/connections/hook_meta", root="/ui")
+        (whole.form,) = (form for form in forms if form["connection_type"] == "sms")
+    if KEEPS_TASK_STATE:
+        with suppress(requests.HTTPError):
+            whole.progress = airflow.call("GET", f"{text}/state-store/sms_progress?map_index=0")
+
+
+def rows(home, table):
+    """Give the rows of a table of an Airflow's database, as text."""
+    with closing(sqlite3.connect(f"file:{home}/airflow.db?mode=ro", uri=True)) as database:
+        return [str(row) for row in database.execute(f'SELECT * FROM "{table}"')]

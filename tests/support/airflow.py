@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import logging
@@ -63,8 +64,18 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
 
 def run_dag(dag, logical_date, conf=None):
     """Run a DAG in this process, and give its run."""
+    _share_api_server()
     date = {"execution_date" if AIRFLOW < (3, 0) else "logical_date": logical_date}
     return dag.test(**date, run_conf=conf)
+
+
+@functools.cache
+def _share_api_server():
+    """Let all tasks of this process have one API server: where each makes its own, that takes longer than the task."""
+    if AIRFLOW >= (3, 0):
+        from airflow.sdk.execution_time import supervisor
+
+        supervisor.in_process_api_server = functools.cache(supervisor.in_process_api_server)
 
 
 def load_dags(folder, path=None):

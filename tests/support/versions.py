@@ -8,9 +8,15 @@ AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
 
 CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
+SAYS_WHY_A_TASK_FAILED = AIRFLOW != (3, 0)
+"""The callback of a failed task is given the exception."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)
-"""A task that has asked is in a state of its own; before, a trigger waits for the answer."""
+"""A task that has asked is in a state of its own; before, a trigger waits for the answer.
+
+In a run by ``dag.test()`` a trigger cannot be answered, so tests that need an answer there are for versions that park;
+``acceptance/test_asking.py`` holds on all of them that a person is asked.
+"""
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can leave a note that its later tries find."""

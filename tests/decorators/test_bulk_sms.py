@@ -160,6 +160,20 @@ def test_arguments_are_overridden_for_one_use(text, witnessed):
     assert (ran.state, witnessed()) == ("success", {("27820000001", "Bye Annabel"): 1})
 
 
+def test_an_asset_among_the_arguments_is_an_inlet(sms_default, ledger_path):
+    """As with every decorated task: the function gets the asset, and the task is known to read it."""
+    from airflow.providers.common.compat.sdk import Asset
+
+    asset, tasks = Asset("x-crm://members"), []
+
+    def recipients(members, *, task):
+        tasks.append(task)
+        return [{**ANN, "first_name": members.uri}]
+
+    ran = run_task(lambda: bulk_sms_task(task_id="send", message="Hi")(recipients)(asset).operator)
+    assert (ran.state, [task.inlets for task in tasks]) == ("success", [[asset]])
+
+
 def test_a_dry_run_calls_the_function_and_sends_nothing(text, sandbox):
     """The rows that it returns are checked."""
     ran = text(lambda: [ANN, BEN], dry_run=True)

@@ -10,6 +10,8 @@ CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
 SAYS_WHY_A_TASK_FAILED = AIRFLOW != (3, 0)
 """The callback of a failed task is given the exception."""
+SHOWS_FIELDS_OF_HOOKS = AIRFLOW != (3, 0)
+"""A connection's form has fields of its hook; in 3.0 only where libraries are installed that Airflow does not bring."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)

@@ -6,8 +6,14 @@ from importlib.metadata import version
 
 AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
 
+RAISES_ON_SIGTERM = AIRFLOW < (3, 0)
+"""A task that is told to stop is interrupted by an error of Airflow as well, which its log ends with."""
+KEEPS_USER_OF_ASSETS = AIRFLOW >= (3, 0)
+"""The URI of an asset may name a connection, as in ``s3://my_aws@bucket``; before, Airflow takes it out."""
 CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
+HAS_DEADLINES = AIRFLOW >= (3, 1)
+"""A DAG can have a deadline."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)

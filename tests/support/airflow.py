@@ -7,6 +7,7 @@ import functools
 import io
 import itertools
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,6 +127,31 @@ def sync_dags(bag):
     else:
         from airflow.dag_processing.dagbag import sync_bag_to_db
     sync_bag_to_db(bag, bundle.name, None)
+
+
+def starts_when(dag):
+    """Say when a DAG starts by itself."""
+    schedule = dag.schedule_interval if AIRFLOW < (3, 0) else dag.schedule
+    if schedule is None:
+        return "never"
+    return "an asset is written" if isinstance(schedule, list) or schedule == "Dataset" else str(schedule)
+
+
+def serialized(dag):
+    """Give what Airflow stores of a DAG."""
+    try:
+        from airflow.serialization.serialized_objects import DagSerialization as Serialization
+    except ImportError:  # before Airflow 3.2
+        from airflow.serialization.serialized_objects import SerializedDAG as Serialization
+    return Serialization.serialize_dag(dag)
+
+
+def as_shown(field):
+    """Give a rendered list or dict of words, of which Airflow 2 stores the text that Python writes."""
+    if not isinstance(field, str):
+        return field
+    inside = field[1:-1]
+    return dict(re.findall(r"'(\w+)': ([^,]+)", inside)) if field.startswith("{") else inside.split(", ")
 
 
 def stored_xcoms(**where):

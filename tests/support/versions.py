@@ -6,12 +6,18 @@ from importlib.metadata import version
 
 AIRFLOW = tuple(map(int, version("apache-airflow").split(".")[:2]))
 
+RAISES_ON_SIGTERM = AIRFLOW < (3, 0)
+"""A task that is told to stop is interrupted by an error of Airflow as well, which its log ends with."""
+KEEPS_USER_OF_ASSETS = AIRFLOW >= (3, 1)
+"""The URI of an asset may name a connection, as in ``s3://my_aws@bucket``; before, Airflow takes it out."""
 CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
 SAYS_WHY_A_TASK_FAILED = AIRFLOW != (3, 0)
 """The callback of a failed task is given the exception."""
 SHOWS_FIELDS_OF_HOOKS = AIRFLOW != (3, 0)
 """A connection's form has fields of its hook; in 3.0 only where libraries are installed that Airflow does not bring."""
+HAS_DEADLINES = AIRFLOW >= (3, 1)
+"""A DAG can have a deadline."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)

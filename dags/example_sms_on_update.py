@@ -10,7 +10,7 @@ It needs the connection `sms_default`. Both DAGs must be switched on.
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 from airflow.providers.common.compat.sdk import DAG, Asset, task
@@ -44,6 +44,7 @@ with DAG("example_sms_on_update_write", schedule=None, tags=["example", "sms"], 
 with DAG(
     "example_sms_on_update",
     schedule=[MEMBERS],
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),  # Airflow 2 wants one
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
     tags=["example", "sms"],

@@ -7,8 +7,13 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 TOKEN = "sandbox-token-0123"
+
+# How long an example takes says how busy the machine is: of the package's speed `make bench` tells.
+settings.register_profile("tests", deadline=None)
+settings.load_profile("tests")
 
 # Airflow reads its environment when it is first imported: nothing of the developer's own may reach it.
 HOME = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-"))

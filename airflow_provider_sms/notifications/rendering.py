@@ -31,7 +31,8 @@ def rendered(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
     same process. And it would log a list of numbers of which one cannot be rendered.
 
     ``var.value`` is there for every callback, so that numbers need not stand in the code: Airflow leaves it out for
-    deadlines, whose arguments it stores, and for some of a DAG's callbacks.
+    deadlines, whose arguments it stores, and for some of a DAG's callbacks. ``exception`` is there as well: Airflow 3.0
+    gives it to no callback, and an alert is worth more than its reason.
 
     :param context: as Airflow hands it to a callback.
     :raises TemplateError: names the field and the reason, not the template.
@@ -40,6 +41,7 @@ def rendered(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
     # The DAG of a DAG's callback within ``dag.test()`` is a copy that has no environment.
     dag = context.get("dag")
     environment = notifier.get_template_env(dag=dag if hasattr(dag, "get_template_env") else None)
+    environment.globals.setdefault("exception", None)
     fields = {}
     for field in notifier.template_fields:
         try:

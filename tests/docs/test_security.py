@@ -15,12 +15,12 @@ CONNECTION, FILE = (block.code for block in blocks(PAGE, "json"))
 @pytest.mark.parametrize("conn_id", ["from_json", "sms_default"])
 def test_the_forms_of_a_connection_are_read(airflow_home, monkeypatch, tmp_path, conn_id):
     """The JSON form, and the file of several, make a connection that a client can be made of."""
-    from airflow.sdk import Connection
+    from airflow.providers.common.compat.sdk import BaseHook
     from airflow.secrets.local_filesystem import LocalFilesystemBackend
 
     if conn_id == "from_json":
         monkeypatch.setenv("AIRFLOW_CONN_FROM_JSON", CONNECTION)
-        connection = Connection.get(conn_id)
+        connection = BaseHook.get_connection(conn_id)
     else:
         path = tmp_path / "connections.json"
         path.write_text(FILE)

@@ -3,13 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.messages.arrow import constant, mask, strings, text, valid_rows
 
 
-@settings(deadline=None)
 @given(st.lists(st.none() | st.text()))
 def test_texts_as_arrow_has_them(values):
     """A column made by hand is the one that Arrow makes, nulls and foreign letters included."""
@@ -18,7 +17,6 @@ def test_texts_as_arrow_has_them(values):
     assert pa.array(values, pa.string()).equals(column)
 
 
-@settings(deadline=None)
 @given(st.lists(st.booleans()))
 def test_conditions_as_arrow_has_them(values):
     """A condition made by hand is the one that Arrow makes, of any length."""

@@ -32,8 +32,9 @@ def values_of(batches):
 @given(sizes=st.lists(st.integers(0, 20)), batch_size=st.integers(1, 15))
 def test_batches_of_one_size(sizes, batch_size):
     """Whatever the sizes of batches, the rows come in their order in batches of one size, but for the last."""
-    given_batches = [pa.record_batch({"a": [f"{n}.{row}" for row in range(size)]}) for n, size in enumerate(sizes)]
-    given_batches = [batch.cast(pa.schema([("a", pa.string())])) for batch in given_batches]
+    schema = pa.schema([("a", pa.string())])
+    values = [[f"{n}.{row}" for row in range(size)] for n, size in enumerate(sizes)]
+    given_batches = [pa.RecordBatch.from_pydict({"a": each}, schema) for each in values]
     found = list(rebatched(given_batches, batch_size))
     assert values_of(given_batches) == values_of(found)
     assert all(len(batch) == batch_size for batch in found[:-1])

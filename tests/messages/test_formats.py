@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.messages.formats import never_fails, write_numbers
@@ -20,7 +20,6 @@ any_float = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(FIXED_POINT), st.lists(st.none() | any_float, min_size=1), st.integers(0, 1))
 def test_fixed_point_is_what_python_writes(spec, values, start):
     """A float with so many digits after the point reads as Python writes it, or is left to Python."""
@@ -31,7 +30,6 @@ def test_fixed_point_is_what_python_writes(spec, values, start):
         assert text is None or text == format(value, spec)
 
 
-@settings(deadline=None)
 @given(st.sampled_from(FIXED_POINT), st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 2000), min_size=1))
 def test_integers_in_fixed_point(spec, values):
     """So does an integer."""
@@ -39,7 +37,6 @@ def test_integers_in_fixed_point(spec, values):
         assert text is None or text == format(value, spec)
 
 
-@settings(deadline=None)
 @given(st.lists(any_float, min_size=1))
 def test_whole_floats_are_integers(values):
     """Without format, a float is written here only if it is whole, and as the integer that it was."""
@@ -47,7 +44,6 @@ def test_whole_floats_are_integers(values):
         assert text is None or (value.is_integer() and text == str(int(value)))
 
 
-@settings(deadline=None)
 @given(st.integers(0, 6), st.lists(st.integers(-(10**37), 10**37) | st.integers(-1000, 1000), min_size=1))
 def test_decimals_as_stored(scale, values):
     """A decimal whose format asks for as many digits as it has reads as Python writes it."""

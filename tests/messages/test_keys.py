@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.messages.keys import can_be_key, canonical, message_keys
@@ -66,7 +66,6 @@ def test_keys_never_change_however_they_are_made(key_values, expected):
 messages = st.lists(st.tuples(st.from_regex(r"[0-9]{7,15}", fullmatch=True), st.text()))
 
 
-@settings(deadline=None)
 @given(messages)
 def test_arrays_give_the_keys_of_lists(rows):
     """It does not matter to a key whether its message stands in a list or in an array."""

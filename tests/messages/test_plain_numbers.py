@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.messages.destinations import judge
@@ -32,7 +32,6 @@ near_numbers = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(st.sampled_from(REGIONS), st.lists(near_numbers, max_size=12), st.integers(0, 2))
 def test_plain_numbers_are_read_as_by_all_the_rules(region, values, start):
     """Whatever is read the plain way is what the rules for every way give, and they accept it."""
@@ -52,7 +51,6 @@ numbers = st.one_of(
 )
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from([pa.int64(), pa.float64(), pa.decimal128(18, 0), pa.decimal128(20, 2)]),
     st.sampled_from([None, "ZA"]),
@@ -68,7 +66,6 @@ def test_stored_numbers_are_read_as_by_all_the_rules(kind, region, values, start
         assert number in {None, by_rules}
 
 
-@settings(deadline=None)
 @given(st.lists(st.floats(width=64)))
 def test_floats_are_read_as_by_all_the_rules(values):
     """No fraction, infinity or large float is taken for a number."""

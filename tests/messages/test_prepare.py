@@ -5,7 +5,7 @@ import sys
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
@@ -262,7 +262,6 @@ rows_of_people = st.lists(
 )
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(["Hi {name}", "{name}", "R{amount:.2f}", "{amount}", "{name}{amount:>9}", "Hi"]),
     st.sampled_from([None, "ZA"]),
@@ -305,6 +304,9 @@ import pyarrow.parquet as pq
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 
+if pa.__version__.startswith("14."):
+    # It imports pandas itself for every list, and does without; ours may not.
+    sys.modules["pandas"] = None
 source = open_source(sys.argv[1])
 for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message": "Hi", "key_columns": ["amount"]}):
     preparation = Preparation(**{"content_column": None, **arguments})
@@ -312,7 +314,7 @@ for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message
     for batch in source.batches(preparation.columns):
         checked, prepared = preparation.check_batch(batch, 0), preparation.prepare(batch, 0)
         assert 0 < checked.valid == len(prepared.keys) < checked.num_rows
-print(*sorted({"pandas", "phonenumbers"} & {*sys.modules}))
+print(*(name for name in ("pandas", "phonenumbers") if sys.modules.get(name)))
 """
 
 

@@ -6,6 +6,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
+from support.versions import SAYS_WHY_A_TASK_FAILED
 
 from airflow_provider_sms.notifications.sms import SmsNotifier, send_sms_notification
 
@@ -15,6 +16,7 @@ DEADLINE = {
     "dag_run": {"dag_id": "nightly", "dag_run_id": "manual__1", "state": "running"},
     "deadline": {"id": "0a", "deadline_time": "2026-01-05T06:30:00Z"},
 }
+WHY = "the load of this night failed" if SAYS_WHY_A_TASK_FAILED else "None"
 MISSED = "Airflow: DAG nightly missed its deadline of 2026-01-05 06:30 UTC, run manual__1"
 
 
@@ -73,7 +75,7 @@ def test_everything_but_numbers_of_parts_is_templated(fail, sandbox, monkeypatch
         send_options={"CampaignName": "{{ ti.task_id }}"},
     )
     fail(on_failure_callback=notifier)
-    assert texts() == [(number, "load: the load of this night failed") for number in (FIRST, SECOND)]
+    assert texts() == [(number, f"load: {WHY}") for number in (FIRST, SECOND)]
     assert sandbox.state.requests[0].send_options == {"CampaignName": "load"}
 
 
@@ -90,6 +92,12 @@ def test_a_variable_may_have_a_default(sms_default, texts, run):
     """``var.value.get`` is there, too, as Airflow has it."""
     run(SmsNotifier("down", to="{{ var.value.get('nobody', '27821234567') }}"))
     assert texts() == [(FIRST, "down")]
+
+
+def test_a_text_with_an_exception_goes_out_where_there_is_none(sms_default, texts):
+    """The reason is missed, the alert is not."""
+    called(SmsNotifier("down: {{ exception }}", to=FIRST))
+    assert texts() == [(FIRST, "down: None")]
 
 
 def test_each_call_renders_its_own_text(sms_default, texts):
@@ -115,7 +123,7 @@ def test_national_numbers_are_completed(sms_default, texts):
 
 def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
     """Airflow's own trigger runs it for a missed deadline, with the arguments that Airflow stored."""
-    from airflow.sdk.definitions.callback import AsyncCallback
+    from airflow.sdk.definitions.deadline import AsyncCallback
     from airflow.triggers.callback import CallbackTrigger
 
     callback = AsyncCallback(SmsNotifier, kwargs={"to": FIRST})
@@ -130,7 +138,7 @@ def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
 
 def test_a_deadline_is_told_from_an_executor(sms_default, texts):
     """As a synchronous callback of a deadline it texts once, not once when made and once when called."""
-    from airflow.sdk.definitions.callback import SyncCallback
+    from airflow.sdk.definitions.deadline import SyncCallback
     from airflow.sdk.execution_time.callback_supervisor import execute_callback
 
     callback = SyncCallback(SmsNotifier, kwargs={"to": FIRST})

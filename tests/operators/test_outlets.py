@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from airflow.providers.common.compat.sdk import Asset
 from support.airflow import run_task
+from support.assets import event_of
 
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.sending.report import COUNTS
@@ -13,16 +14,7 @@ TEXTED = Asset("x-sms://texted")
 
 def facts_of(ran):
     """Give the facts on the event that a run emitted for the asset."""
-    try:
-        from airflow.models.asset import AssetEvent
-    except ImportError:  # before Airflow 3
-        from airflow.models.dataset import DatasetEvent as AssetEvent
-    from airflow.utils.session import create_session
-    from sqlalchemy import select
-
-    with create_session() as session:
-        (event,) = session.scalars(select(AssetEvent).filter_by(source_run_id=ran.run_id)).all()
-        return event.extra
+    return event_of(ran.run_id).extra
 
 
 def test_the_event_of_an_asset_has_the_counts(send, people):

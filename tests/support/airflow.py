@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import itertools
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +65,30 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
 
 def run_dag(dag, logical_date, conf=None):
     """Run a DAG in this process, and give its run."""
+    _mend_test_runs()
     date = {"execution_date" if AIRFLOW < (3, 0) else "logical_date": logical_date}
     return dag.test(**date, run_conf=conf)
+
+
+@functools.cache
+def _mend_test_runs():
+    """Let ``dag.test()`` of an older Airflow do what its real tasks do."""
+    if (3, 0) <= AIRFLOW < (3, 3):
+        from airflow.sdk.execution_time import supervisor
+
+        # Each task makes an API server, which takes longer than the task.
+        supervisor.in_process_api_server = functools.cache(supervisor.in_process_api_server)
+    if AIRFLOW == (3, 0):
+        import structlog
+        from airflow.sdk.execution_time import comms
+
+        # Its log is for the terminal: secrets that are to be masked, variables of each frame, words cut at its width.
+        structlog.configure(
+            wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+            processors=[structlog.processors.format_exc_info, structlog.dev.ConsoleRenderer(colors=False)],
+        )
+        # Between processes this becomes a time; within one it stays text.
+        comms.TaskRescheduleStartDate.model_construct = comms.TaskRescheduleStartDate
 
 
 def load_dags(folder, path=None):
@@ -103,6 +127,31 @@ def sync_dags(bag):
     else:
         from airflow.dag_processing.dagbag import sync_bag_to_db
     sync_bag_to_db(bag, bundle.name, None)
+
+
+def starts_when(dag):
+    """Say when a DAG starts by itself."""
+    schedule = dag.schedule_interval if AIRFLOW < (3, 0) else dag.schedule
+    if schedule is None:
+        return "never"
+    return "an asset is written" if isinstance(schedule, list) or schedule == "Dataset" else str(schedule)
+
+
+def serialized(dag):
+    """Give what Airflow stores of a DAG."""
+    try:
+        from airflow.serialization.serialized_objects import DagSerialization as Serialization
+    except ImportError:  # before Airflow 3.2
+        from airflow.serialization.serialized_objects import SerializedDAG as Serialization
+    return Serialization.serialize_dag(dag)
+
+
+def as_shown(field):
+    """Give a rendered list or dict of words, of which Airflow 2 stores the text that Python writes."""
+    if not isinstance(field, str):
+        return field
+    inside = field[1:-1]
+    return dict(re.findall(r"'(\w+)': ([^,]+)", inside)) if field.startswith("{") else inside.split(", ")
 
 
 def stored_xcoms(**where):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
 
+from support.versions import AIRFLOW
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
@@ -56,5 +58,15 @@ def blocks(page, language=None):
 
 
 def dags(page):
-    """Give the code of the DAG files on a page, in their order."""
-    return [block.code for block in blocks(page) if block.is_dag]
+    """Give the code of the DAG files on a page, in their order, for this Airflow."""
+    return [for_this_airflow(block.code) for block in blocks(page) if block.is_dag]
+
+
+def for_this_airflow(code):
+    """Write a DAG file of a page as ``docs/versions.md`` says that it is written for Airflow 2."""
+    if AIRFLOW >= (3, 0):
+        return code
+    code = code.replace("from airflow.sdk import", "from airflow.providers.common.compat.sdk import")
+    if "start_date=" in code:
+        return code
+    return re.sub(r"\bschedule=(?!None\b)", "start_date=__import__('pendulum').datetime(2026, 1, 1), schedule=", code)

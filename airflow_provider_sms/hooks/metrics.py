@@ -44,7 +44,8 @@ class Metrics:
         if self._broken:
             return
         try:
-            getattr(_backend(in_triggerer=self._in_triggerer), kind)(PREFIX + name, value, tags=self._tags)
+            if not _may_stand_still():
+                getattr(_backend(in_triggerer=self._in_triggerer), kind)(PREFIX + name, value, tags=self._tags)
         except Exception as error:  # noqa: BLE001  # whatever a backend raises, sending goes on
             self._broken = True
             log.warning("Metrics are given up for this task: %s", type(error).__name__)
@@ -57,6 +58,18 @@ def gauge_balance(conn_id: str, balance: Balance, *, in_triggerer: bool = False)
     """
     if not balance.post_paid:
         Metrics({"conn_id": conn_id}, in_triggerer=in_triggerer).gauge("balance", float(balance.amount))
+
+
+def _may_stand_still() -> bool:
+    """Whether a call of the backend may never return: with OpenTelemetry on Airflow 3.0.
+
+    There a task or a triggerer is forked off a process whose exporter may hold a lock just then, which nobody in the
+    fork ever gives back. Newer versions call the backend themselves before a task begins.
+    """
+    from airflow import __version__
+    from airflow.providers.common.compat.sdk import conf
+
+    return __version__.startswith("3.0.") and conf.getboolean("metrics", "otel_on")
 
 
 def _backend(*, in_triggerer: bool) -> Any:

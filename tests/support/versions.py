@@ -12,6 +12,10 @@ RAISES_ON_SIGTERM = AIRFLOW < (3, 0)
 """A task that is told to stop is interrupted by an error of Airflow as well, which its log ends with."""
 SAYS_WHY_A_TASK_FAILED = AIRFLOW != (3, 0)
 """The callback of a failed task is given the exception."""
+TELLS_OPENTELEMETRY = AIRFLOW != (3, 0)
+"""Metrics of ours go to OpenTelemetry."""
+PRINTS_MESSAGES = AIRFLOW == (3, 0)
+"""A worker prints on its own output what a task and Airflow tell each other."""
 KEEPS_USER_OF_ASSETS = AIRFLOW >= (3, 1)
 """The URI of an asset may name a connection, as in ``s3://my_aws@bucket``; before, Airflow takes it out."""
 HAS_DEADLINES = AIRFLOW >= (3, 1)

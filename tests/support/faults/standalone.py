@@ -91,7 +91,8 @@ class Standalone(RestApi):
         for process in self._processes:
             if process.poll() is not None:
                 raise RuntimeError(f"{process.args[1]} ended with status {process.returncode}")
-        with suppress(requests.ConnectionError, requests.Timeout):
+        # Airflow 2 writes a file with a password first.
+        with suppress(requests.ConnectionError, requests.Timeout, FileNotFoundError):
             return self.health()["scheduler"]["status"] == "healthy"
         return False
 

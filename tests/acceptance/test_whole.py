@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pyarrow.parquet as pq
 import pytest
-from support.versions import HAS_DEADLINES, HAS_SPANS, IS_AIRFLOW_3, KEEPS_TASK_STATE, TELLS_OPENTELEMETRY
-from support.whole import BOUGHT, LATE, ON_CALL
+from support.versions import GIVES_FORMS, HAS_DEADLINES, HAS_SPANS, KEEPS_TASK_STATE, TELLS_OPENTELEMETRY
+from support.whole import BOUGHT, LATE, NEEDED, ON_CALL
 
 from airflow_provider_sms.get_provider_info import get_provider_info
 
@@ -50,7 +50,8 @@ def test_an_update_of_an_asset_starts_a_campaign(whole):
 def test_who_is_scheduled_by_a_send_knows_its_counts(whole):
     """The event of the asset that it updates has them, and the credit that is left."""
     assert (whole.told["rows"], whole.told["accepted"], whole.told["unknown"]) == (30, 30, 0)
-    assert whole.told["remaining_balance"] == BOUGHT - 30
+    # Others send at the same time.
+    assert NEEDED < whole.told["remaining_balance"] <= BOUGHT - 30
 
 
 def test_links_lead_to_the_sandbox_and_to_the_report(whole):
@@ -67,7 +68,7 @@ def test_a_mapped_task_is_named_by_what_it_sends(whole):
     assert whole.label == "people.parquet"
 
 
-@pytest.mark.skipif(not IS_AIRFLOW_3, reason="forms of Airflow 2 are not given by an API")
+@pytest.mark.skipif(not GIVES_FORMS, reason="this Airflow gives the forms of providers to web pages of Airflow 2 alone")
 def test_the_api_gives_the_form_of_a_connection(whole):
     """Every field that is declared reaches the web page."""
     (declared,) = get_provider_info()["connection-types"]

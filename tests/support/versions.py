@@ -18,6 +18,8 @@ PRINTS_MESSAGES = AIRFLOW == (3, 0)
 """A worker prints on its own output what a task and Airflow tell each other."""
 KEEPS_USER_OF_ASSETS = AIRFLOW >= (3, 1)
 """The URI of an asset may name a connection, as in ``s3://my_aws@bucket``; before, Airflow takes it out."""
+GIVES_FORMS = AIRFLOW >= (3, 1)
+"""The API gives the web page the fields of a connection; that of 3.0 does so only with libraries of Airflow 2."""
 HAS_DEADLINES = AIRFLOW >= (3, 1)
 """A DAG can have a deadline."""
 CAN_ASK = AIRFLOW >= (3, 1)

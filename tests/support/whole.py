@@ -19,7 +19,7 @@ from support.collector import running_collector
 from support.faults.airflow import a_ledger
 from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
-from support.versions import HAS_DEADLINES, IS_AIRFLOW_3, KEEPS_TASK_STATE
+from support.versions import GIVES_FORMS, HAS_DEADLINES, IS_AIRFLOW_3, KEEPS_TASK_STATE
 
 EXAMPLES = Path(__file__).parents[2] / "dags"
 TOKEN = "a-token-that-nobody-may-see"
@@ -29,7 +29,7 @@ ON_CALL = ("27820000001", "27830000002")
 BALANCE, NEEDED, BOUGHT = 20_000, 50_000, 60_000
 
 DAGS = """
-from datetime import timedelta
+from datetime import datetime, timedelta, timezone
 
 from airflow.providers.common.compat.sdk import DAG, Asset, task
 from airflow_provider_sms.notifications.sms import SmsNotifier
@@ -74,7 +74,7 @@ with DAG("waits", schedule=None, default_args=retried, **deadline):
         map_index_template="{{{{ task.source.rpartition('/')[2] }}}}",
     ).expand(source=[{source!r}])
 
-with DAG("told", schedule=[TEXTED], default_args=retried):
+with DAG("told", schedule=[TEXTED], start_date=datetime(2026, 1, 1, tzinfo=timezone.utc), default_args=retried):
 
     @task(inlets=[TEXTED])
     def look(inlet_events):
@@ -104,7 +104,7 @@ class Whole:
     :param triggers: rows of Airflow's database while a sensor was deferred.
     :param looks: how often the second triggerer asked for the balance.
     :param told: what an asset's event said of a send.
-    :param form: of the connection, as the API gives it to the web page; empty on Airflow 2.
+    :param form: of the connection, as the API gives it to the web page; empty where it does not.
     :param progress: in the task state store; empty where there is none.
     :param exported: what a collector was sent of metrics and traces.
     """
@@ -237,7 +237,7 @@ def _look(airflow, whole):
     whole.label = instance["rendered_map_index"]
     links = airflow.call("GET", f"{text}/links?map_index=0")
     whole.links = links.get("extra_links", links)
-    if IS_AIRFLOW_3:
+    if GIVES_FORMS:
         forms = airflow.call("GET", "/connections/hook_meta", root="/ui")
         (whole.form,) = (form for form in forms if form["connection_type"] == "sms")
     if KEEPS_TASK_STATE:

@@ -12,10 +12,6 @@ KEEPS_USER_OF_ASSETS = AIRFLOW >= (3, 1)
 """The URI of an asset may name a connection, as in ``s3://my_aws@bucket``; before, Airflow takes it out."""
 CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
-SAYS_WHY_A_TASK_FAILED = AIRFLOW != (3, 0)
-"""The callback of a failed task is given the exception."""
-SHOWS_FIELDS_OF_HOOKS = AIRFLOW != (3, 0)
-"""A connection's form has fields of its hook; in 3.0 only where libraries are installed that Airflow does not bring."""
 HAS_DEADLINES = AIRFLOW >= (3, 1)
 """A DAG can have a deadline."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, overload
 
-from airflow.providers.common.compat.sdk import DecoratedOperator, determine_kwargs, task_decorator_factory
+from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.decorators.received import plain, shielded
 from airflow_provider_sms.exceptions import InputError
@@ -76,6 +76,15 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
     @op_kwargs.setter
     def op_kwargs(self, values: Mapping[str, Any]) -> None:
         self._op_kwargs = {name: shielded(value, rendered=self._is_made) for name, value in values.items()}
+
+    def execute(self, context: Context) -> Any:
+        """Text whom the function returns; assets among its arguments become inlets, as of every decorated task.
+
+        In place of the base's, which in Airflow 3.0 fails when all is sent: it asks for a method that is not there.
+        """
+        given = (*self.op_args, *self.op_kwargs.values())
+        self.inlets.extend(value for value in given if isinstance(value, Asset))
+        return BulkSmsOperator.execute(self, context)
 
     def get_source(self, context: Context) -> Any:
         """Call the function for the recipients.

@@ -13,12 +13,16 @@ def form_fields() -> dict[str, Any]:
     All are lines of text, whatever their type: the settings are read from text as well, and a whole-number widget
     would cut the fraction off a timeout.
 
-    :raises ImportError: there are no widgets in this environment; Airflow shows the form without these fields then.
+    There are none where the libraries of widgets are missing, as they may be in Airflow 3.0. An error would make that
+    Airflow drop :func:`form_behaviour` as well.
     """
-    from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
-    from flask_babel import lazy_gettext
-    from wtforms import StringField
-    from wtforms.validators import Optional, any_of
+    try:
+        from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
+        from flask_babel import lazy_gettext
+        from wtforms import StringField
+        from wtforms.validators import Optional, any_of
+    except ImportError:
+        return {}
 
     def widget(field: dict[str, Any]) -> Any:
         schema = field["schema"]

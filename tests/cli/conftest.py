@@ -60,6 +60,7 @@ def ledger(capsys):
     """Run a command of the console script in this process."""
 
     def ledger(*arguments):
+        capsys.readouterr()  # what was logged when the ledger was made
         try:
             main(["ledger", *map(str, arguments)])
         except SystemExit as ended:

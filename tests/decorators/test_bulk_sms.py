@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.airflow import as_shown, run_task, serialized
 from support.people import somebody_answers
-from support.versions import CAN_ASK
+from support.versions import PARKS_WHO_ASKS
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.sending.report import COUNTS
@@ -159,6 +159,20 @@ def test_arguments_are_overridden_for_one_use(text, witnessed):
     assert (ran.state, witnessed()) == ("success", {("27820000001", "Bye Annabel"): 1})
 
 
+def test_an_asset_among_the_arguments_is_an_inlet(sms_default, ledger_path):
+    """As with every decorated task: the function gets the asset, and the task is known to read it."""
+    from airflow.providers.common.compat.sdk import Asset
+
+    asset, tasks = Asset("x-crm://members"), []
+
+    def recipients(members, *, task):
+        tasks.append(task)
+        return [{**ANN, "first_name": members.uri}]
+
+    ran = run_task(lambda: bulk_sms_task(task_id="send", message="Hi")(recipients)(asset).operator)
+    assert (ran.state, [task.inlets for task in tasks]) == ("success", [[asset]])
+
+
 def test_a_dry_run_calls_the_function_and_sends_nothing(text, sandbox):
     """The rows that it returns are checked."""
     ran = text(lambda: [ANN, BEN], dry_run=True)
@@ -210,7 +224,7 @@ def test_a_function_may_skip_the_task(text, sandbox):
     assert (ran.state, counts(ran), sandbox.state.accepted) == ("skipped", {}, [])
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="Airflow before 3.1 cannot ask a person")
+@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_after_an_answer_the_function_gives_the_source_again(text, sandbox, witnessed):
     """A person decides, and the rest of the try finds the same people."""
     sandbox.state.set_faults([{"kind": "drop_before"}])

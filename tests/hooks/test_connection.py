@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from airflow.providers.common.compat.sdk import Connection
+from airflow.providers.common.compat.sdk import BaseHook, Connection
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.hooks.connection import client_settings
@@ -11,11 +11,6 @@ def settings(**fields):
     extra = fields.pop("extra", {})
     fields = {"host": "https://rest.example.com/v1", "password": "TOKEN-TOKEN", **fields}
     return client_settings(Connection(conn_id="sms_default", conn_type="sms", **fields), extra)
-
-
-def from_uri(uri):
-    connection = Connection(conn_id="sms_default", uri=uri)
-    return client_settings(connection, connection.extra_dejson)
 
 
 @pytest.mark.parametrize(
@@ -35,11 +30,13 @@ def test_the_base_url_is_completed(fields, base_url):
     assert settings(**fields).base_url == base_url
 
 
-def test_a_uri_connection_says_the_same():
+def test_a_uri_connection_says_the_same(monkeypatch):
     """The URI form, whose extras are text, gives the same settings as the JSON form."""
-    given = from_uri(
-        "sms://:TOKEN-TOKEN@https%3A%2F%2Frest.example.com%2Fv1?timeout=12.5&connect_timeout=2&verify=true&billing=prepaid"
-    )
+    service = "sms://:TOKEN-TOKEN@https%3A%2F%2Frest.example.com%2Fv1"
+    uri = f"{service}?timeout=12.5&connect_timeout=2&verify=true&billing=prepaid"
+    monkeypatch.setenv("AIRFLOW_CONN_FROM_URI", uri)
+    connection = BaseHook.get_connection("from_uri")
+    given = client_settings(connection, connection.extra_dejson)
     assert given == settings(extra={"timeout": 12.5, "connect_timeout": 2, "verify": True, "billing": "prepaid"})
 
 

@@ -80,6 +80,7 @@ def test_airflow_2_makes_the_form_of_the_hooks_fields(airflow_home):
 
 
 @pytest.mark.skipif(AIRFLOW < (3, 0), reason="Airflow 2 has no such API: the test before this is of its form")
+@pytest.mark.skipif(AIRFLOW == (3, 0), reason="Airflow 3.0 asks no hook where libraries of Airflow 2 are missing")
 def test_the_api_gives_the_form(airflow_home, monkeypatch):
     """The web page is told of every field by Airflow's own API."""
     monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS", "True")
@@ -98,8 +99,15 @@ def test_the_api_gives_the_form(airflow_home, monkeypatch):
         name: (field["schema"]["title"], field["description"], field["value"], field["schema"].get("enum"))
         for name, field in form["extra_fields"].items()
     }
+    # Before 3.2 every field is a line of text.
+    default_of = _as_text if AIRFLOW < (3, 2) else lambda value: value
     assert fields == {
-        name: (field["label"], field["description"], field["schema"].get("default"), field["schema"].get("enum"))
+        name: (
+            field["label"],
+            field["description"],
+            default_of(field["schema"].get("default")),
+            field["schema"].get("enum"),
+        )
         for name, field in DECLARED["conn-fields"].items()
     }
     own = form["standard_fields"]

@@ -121,7 +121,7 @@ def test_national_numbers_are_completed(sms_default, texts):
 @needs_deadlines
 def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
     """Airflow's own trigger runs it for a missed deadline, with the arguments that Airflow stored."""
-    from airflow.sdk.definitions.callback import AsyncCallback
+    from airflow.sdk.definitions.deadline import AsyncCallback
     from airflow.triggers.callback import CallbackTrigger
 
     callback = AsyncCallback(SmsNotifier, kwargs={"to": FIRST})
@@ -137,7 +137,7 @@ def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
 @needs_deadlines
 def test_a_deadline_is_told_from_an_executor(sms_default, texts):
     """As a synchronous callback of a deadline it texts once, not once when made and once when called."""
-    from airflow.sdk.definitions.callback import SyncCallback
+    from airflow.sdk.definitions.deadline import SyncCallback
     from airflow.sdk.execution_time.callback_supervisor import execute_callback
 
     callback = SyncCallback(SmsNotifier, kwargs={"to": FIRST})

@@ -6,12 +6,10 @@ import threading
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
-from support.versions import PARKS_WHO_ASKS
-
 
 @contextmanager
 def somebody_answers(*options, name="ann"):
-    """Answer the next questions, one after the other, as Airflow's own API does; give the questions."""
+    """Answer the next questions, one after the other, as Airflow's own API does from 3.3 on; give the questions."""
     questions = []
     left = list(options)
     ended = threading.Event()
@@ -48,8 +46,7 @@ def _look(left, name, questions):
             detail.responded_at = datetime.now(timezone.utc)
             detail.chosen_options = [left.pop(0) if left else "Fail"]
             detail.params_input = {}
-        if PARKS_WHO_ASKS:
-            _wake(detail, instance, session)
+        _wake(detail, instance, session)
 
 
 def _waiting():
@@ -59,10 +56,8 @@ def _waiting():
     from sqlalchemy import select
 
     asked = select(HITLDetail, TaskInstance).join(TaskInstance, TaskInstance.id == HITLDetail.ti_id)
-    if PARKS_WHO_ASKS:
-        # Also where it was answered: a run by dag.test() writes the state once more after it has parked.
-        return asked.where(TaskInstance.state == "awaiting_input")
-    return asked.where(HITLDetail.responded_at.is_(None))
+    # Also where it was answered: a run by dag.test() writes the state once more after it has parked.
+    return asked.where(TaskInstance.state == "awaiting_input")
 
 
 def _wake(detail, instance, session):

@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from support.faults.standalone import RUN_SECONDS, until
+from support.versions import PARKS_WHO_ASKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+WAITS = "awaiting_input" if PARKS_WHO_ASKS else "deferred"
+"""The state of a task that waits for a person."""
 SLOW_SECONDS = 1.2
 """How late the service answers where a send must still run when a dead scheduler is missed."""
 
@@ -215,7 +218,7 @@ def marked(stage):
 def _lose_answers(stage, kind):
     stage.service.set_faults([{"kind": "none", "times": 3}, {"kind": kind, "times": 2}])
     run = stage.trigger()
-    stage.await_tries(run, "awaiting_input")
+    stage.await_tries(run, WAITS)
     return run
 
 
@@ -224,7 +227,7 @@ def _answer(stage, run, option):
 
     def ended():
         (instance,) = stage.airflow.instances(stage.dag_id, run)
-        if instance["state"] == "awaiting_input":
+        if instance["state"] == WAITS:
             stage.airflow.answer(stage.dag_id, run, "send", option)
         return instance["state"] in ("success", "failed")
 
@@ -252,6 +255,6 @@ def ask_sent(stage):
 def ask_cleared(stage):
     run = _lose_answers(stage, "drop_after")
     stage.airflow.clear(stage.dag_id, run)
-    stage.await_tries(run, "awaiting_input", tries=2)
+    stage.await_tries(run, WAITS, tries=2)
     _answer(stage, run, "Fail")
     return [run]

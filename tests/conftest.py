@@ -24,6 +24,8 @@ os.environ.update(
     {
         "AIRFLOW_HOME": str(HOME),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        # A test's DAG may have the name of the one before.
+        "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
         "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",

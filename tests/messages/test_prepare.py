@@ -304,9 +304,6 @@ import pyarrow.parquet as pq
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 
-if pa.__version__.startswith("14."):
-    # It imports pandas itself for every list, and does without; ours may not.
-    sys.modules["pandas"] = None
 source = open_source(sys.argv[1])
 for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message": "Hi", "key_columns": ["amount"]}):
     preparation = Preparation(**{"content_column": None, **arguments})
@@ -314,7 +311,7 @@ for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message
     for batch in source.batches(preparation.columns):
         checked, prepared = preparation.check_batch(batch, 0), preparation.prepare(batch, 0)
         assert 0 < checked.valid == len(prepared.keys) < checked.num_rows
-print(*(name for name in ("pandas", "phonenumbers") if sys.modules.get(name)))
+print(*sorted({"pandas", "phonenumbers"} & {*sys.modules}))
 """
 
 
@@ -330,4 +327,5 @@ def test_what_is_not_needed_is_not_imported(tmp_path):
     pq.write_table(people, tmp_path / "people.parquet")
     command = [sys.executable, "-c", SPARING, str(tmp_path / "people.parquet")]
     done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == ""
+    # Arrow 14 imports pandas itself, for every list that becomes an array.
+    assert done.stdout.split() == (["pandas"] if pa.__version__.startswith("14.") else [])

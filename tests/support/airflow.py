@@ -74,10 +74,17 @@ def run_dag(dag, logical_date, conf=None):
 def _mend_test_runs():
     """Let ``dag.test()`` of an older Airflow do what its real tasks do."""
     if (3, 0) <= AIRFLOW < (3, 3):
-        from airflow.sdk.execution_time import supervisor
+        from airflow.sdk.execution_time import supervisor, task_runner
 
         # Each task makes an API server, which takes longer than the task.
         supervisor.in_process_api_server = functools.cache(supervisor.in_process_api_server)
+        finalize = task_runner.finalize
+
+        def tell_callbacks_the_error(ti, state, context, log, error):
+            context["exception"] = error
+            finalize(ti, state, context, log, error)
+
+        task_runner.finalize = tell_callbacks_the_error
     if AIRFLOW == (3, 0):
         import structlog
         from airflow.sdk.execution_time import comms

@@ -19,6 +19,8 @@ NOT_ON_EACH = (
     "tests/benchmarks",
     # The types name the arguments that the newest Airflow takes, and mypy looks at no other.
     "tests/decorators/test_types.py",
+    # It builds the package, which is the same for all.
+    "tests/test_packaging.py",
     # They break the package's own code and watch the tests notice, or take other senders as an example.
     "tests/faults/test_mutants.py",
     "tests/faults/test_peers.py",

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import tempfile
@@ -42,7 +43,9 @@ def airflow_home():
     from airflow.utils.db import initdb
 
     (HOME / "dags").mkdir(exist_ok=True)
+    logged = logging.getLogger().level
     initdb()
+    logging.getLogger().setLevel(logged)  # migrations log no more than warnings, and leave it at that
     return HOME
 
 

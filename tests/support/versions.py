@@ -32,7 +32,7 @@ PARKS_WHO_ASKS = AIRFLOW >= (3, 3)
 """A task that has asked is in a state of its own; before, a trigger waits for the answer.
 
 In a run by ``dag.test()`` a trigger cannot be answered, so tests that need an answer there are for versions that park;
-``acceptance/test_asking.py`` holds on all of them that a person is asked.
+``acceptance/test_asking.py`` holds for the others that a person is asked.
 """
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can leave a note that its later tries find."""

@@ -9,6 +9,7 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG, TaskDeferred
 from support.airflow import register
 from support.faults.rest import until
+from support.versions import MAKES_RUNS_OF_STORED_DAGS
 
 from airflow_provider_sms.sensors.balance import BalanceSensor
 
@@ -102,6 +103,7 @@ def defer(sensors):
     return outcomes, stored
 
 
+@pytest.mark.skipif(not MAKES_RUNS_OF_STORED_DAGS, reason="a whole Airflow is needed; test_whole.py has one")
 def test_many_sensors_outlive_their_triggerer(triggerer, sandbox, airflow_home, tmp_path):
     """A hundred that wait in a triggerer that is killed are served by the next one; none is lost, no token is kept."""
     sandbox.state.set_balance(10)

@@ -20,6 +20,8 @@ GIVES_FORMS = AIRFLOW >= (3, 1)
 """The API gives the web page the fields of a connection; that of 3.0 does so only with libraries of Airflow 2."""
 HAS_DEADLINES = AIRFLOW >= (3, 1)
 """A DAG can have a deadline."""
+MAKES_RUNS_OF_STORED_DAGS = AIRFLOW >= (3, 1)
+"""A run can be made of a DAG as Airflow has stored it."""
 CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
 HAS_SPANS = AIRFLOW >= (3, 2)

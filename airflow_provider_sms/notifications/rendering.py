@@ -31,8 +31,8 @@ def rendered(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
     same process. And it would log a list of numbers of which one cannot be rendered.
 
     ``var.value`` is there for every callback, so that numbers need not stand in the code: Airflow leaves it out for
-    deadlines, whose arguments it stores, and for some of a DAG's callbacks. ``exception`` is there as well: Airflow 3.0
-    gives it to no callback, and an alert is worth more than its reason.
+    deadlines, whose arguments it stores, and for some of a DAG's callbacks. ``exception`` is there as well, though only
+    a task's callbacks are given one: an alert is worth more than its reason.
 
     :param context: as Airflow hands it to a callback.
     :raises TemplateError: names the field and the reason, not the template.

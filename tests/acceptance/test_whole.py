@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow.parquet as pq
 import pytest
 from support.versions import GIVES_FORMS, HAS_DEADLINES, HAS_SPANS, KEEPS_TASK_STATE, TELLS_OPENTELEMETRY
-from support.whole import BOUGHT, LATE, NEEDED, ON_CALL
+from support.whole import BOUGHT, NEEDED, ON_CALL
 
 from airflow_provider_sms.get_provider_info import get_provider_info
 
@@ -20,12 +20,6 @@ def test_a_failed_task_texts_who_is_on_call(whole):
     assert set(texts) == set(ON_CALL)
     (text,) = set(texts.values())
     assert text.startswith("Airflow: example_sms_alert.count_invoices failed, try 1, run once\nhttp://127.0.0.1:")
-
-
-@pytest.mark.skipif(not HAS_DEADLINES, reason="this Airflow has no deadlines")
-def test_the_executor_texts_of_a_missed_deadline(whole):
-    """The notifier as a callback that Airflow runs like a task, from 3.2 on."""
-    assert [each.content for each in whole.taken if each.destination == LATE] == ["waits is late"]
 
 
 @pytest.mark.skipif(not HAS_DEADLINES, reason="this Airflow has no deadlines")

@@ -1,6 +1,6 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test matrix docs bench bench-quick faults faults-quick clean
+.PHONY: help env demo test test-newest test-oldest matrix docs bench bench-quick faults faults-quick clean
 
 help:
 	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
@@ -27,6 +27,19 @@ demo: env
 
 test: env
 	@./.ci/test
+
+# The two of CI, which begins them together. Neither they nor what they start may find the package in the current folder.
+test-newest: export PYTHONPATH := $(CURDIR)/build/wheel
+test-newest: export PYTHONSAFEPATH := 1
+test-newest:
+	@.venv/bin/python -c 'import airflow_provider_sms as p; assert "/build/wheel/" in p.__file__, p.__file__'
+	@.venv/bin/pytest --cov --cov-report=term:skip-covered --durations=5 $(PYTEST)
+
+# Without what takes long there; the matrix has all of it.
+test-oldest:
+	@.venv/bin/nox -s "airflow(2.11.2)" -- --durations=5 --ignore=tests/faults \
+		--ignore=tests/acceptance/test_whole.py --ignore=tests/acceptance/test_privacy.py > build/oldest.log 2>&1; \
+	status=$$?; cat build/oldest.log; exit $$status
 
 matrix: env
 	@.venv/bin/nox -s airflow

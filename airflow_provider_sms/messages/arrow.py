@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,24 @@ def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
     """Tell which rows are not null."""
     flags = column.is_valid().cast(pa.uint8())
     return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
+
+
+def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Look at a column of texts as its parts.
+
+    :returns: where each text begins, from 0, and where the last ends; and UTF-8, of no byte where all are empty.
+    """
+    _, offsets, data = texts.buffers()
+    if offsets is None or data is None or not len(texts):
+        return np.zeros(len(texts) + 1, np.int32), np.empty(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return ends - ends[0], np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+
+
+def integers(column: pa.Array) -> npt.NDArray[Any]:
+    """Look at a column of integers as an array; what stands in place of a null is not defined."""
+    values = np.frombuffer(column.buffers()[1], column.type.to_pandas_dtype())
+    return values[column.offset : column.offset + len(column)]
 
 
 def text(value: str) -> pa.Scalar:

@@ -13,16 +13,18 @@ SEPTETS_SINGLE, SEPTETS_PART = 160, 153
 UNITS_SINGLE, UNITS_PART = 70, 67
 
 # The escape itself (0x1B) is left out: as a character of a text it has no meaning in the alphabet.
-_BASIC = (
+BASIC = (
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
     "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 )
-_EXTENSION = "\f^{}\\[~]|€"
+"""Characters of one septet."""
+EXTENSION = "\f^{}\\[~]|€"
+"""Characters of two: an escape comes before each."""
 _ESCAPE = "\x1b"
 
-_is_basic = re.compile(f"[{re.escape(_BASIC)}]*").fullmatch
-_is_gsm = re.compile(f"[{re.escape(_BASIC + _EXTENSION)}]*").fullmatch
-_ESCAPED = str.maketrans({character: _ESCAPE + character for character in _EXTENSION})
+_is_basic = re.compile(f"[{re.escape(BASIC)}]*").fullmatch
+_is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
+_ESCAPED = str.maketrans({character: _ESCAPE + character for character in EXTENSION})
 
 
 def encoding(text: str) -> Literal["GSM-7", "UCS-2"]:

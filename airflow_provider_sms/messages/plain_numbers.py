@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask, string_array, valid_rows
+from airflow_provider_sms.messages.arrow import constant, mask, string_array, utf8, valid_rows
 from airflow_provider_sms.messages.columns import is_text
 from airflow_provider_sms.messages.written import whole_floats
 
@@ -30,9 +30,9 @@ _BETWEEN_DIGITS = np.isin(np.arange(256), np.frombuffer(b" \t-/()+", np.uint8))
 class _Bytes(NamedTuple):
     """A column of texts as bytes."""
 
-    data: npt.NDArray[np.uint8]
     offsets: npt.NDArray[np.int32]
     """Where each text begins, and where the last ends; the first begins at 0."""
+    data: npt.NDArray[np.uint8]
 
     @property
     def starts(self) -> npt.NDArray[np.int32]:
@@ -58,8 +58,10 @@ def read_plain(column: pa.Array, region: Region | None) -> pa.Array:
     :returns: strings of 7 to 15 digits with country code; null for every other number, valid or not.
     """
     texts = _as_texts(column)
-    found = None if texts is None else _bytes_of(texts)
-    if texts is None or found is None:
+    if texts is None:
+        return pa.nulls(len(column), pa.string())
+    found = _Bytes(*utf8(texts))
+    if not len(found.data):
         return pa.nulls(len(column), pa.string())
     plain = _plainly_written(found)
     if texts.null_count:
@@ -88,16 +90,6 @@ def _as_texts(column: pa.Array) -> pa.Array | None:
     if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0):
         return column.cast(pa.string())
     return whole_floats(column).cast(pa.string()) if types.is_float64(kind) else None
-
-
-def _bytes_of(texts: pa.Array) -> _Bytes | None:
-    """Look at texts as bytes; None where there are none."""
-    _, offsets, data = texts.buffers()
-    if offsets is None or data is None or not len(texts):
-        return None
-    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
-    used = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
-    return _Bytes(used, ends - ends[0]) if len(used) else None
 
 
 def _plainly_written(texts: _Bytes) -> npt.NDArray[np.bool_]:
@@ -130,7 +122,7 @@ def _digits(texts: _Bytes, with_zeros: npt.NDArray[np.bool_]) -> _Bytes:
         return texts
     kept = np.zeros(len(keep) + 1, np.int32)
     np.cumsum(keep, out=kept[1:])
-    return _Bytes(texts.data[keep], kept[texts.offsets])
+    return _Bytes(kept[texts.offsets], texts.data[keep])
 
 
 def _are_digits(characters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:

@@ -9,6 +9,8 @@ import numpy as np
 from sqlalchemy import and_, func, insert, select
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.messages.ordered import are_in
+from airflow_provider_sms.messages.spilled import SpilledIntegers
 from airflow_provider_sms.sending.schema import claimant, message, request
 from airflow_provider_sms.sending.store import new_id
 
@@ -27,7 +29,6 @@ _REGISTER_LOCK = 0x5355_4D54
 _GROUP = -1
 _ROWS_AT_ONCE = 10_000
 
-T = TypeVar("T", np.uint64, np.int64)
 Part = TypeVar("Part")
 
 
@@ -120,21 +121,29 @@ class EarlierClaims:
 
 
 class TableKeys:
-    """Which messages a table has: half of each one's key, enough to tell them apart, in 8 bytes a row."""
+    """Which messages a table has: half of each one's key, enough to tell them apart, in 8 bytes a row on disk."""
 
     def __init__(self) -> None:
-        self._halves: list[npt.NDArray[np.uint64]] = []
+        self._halves = SpilledIntegers(np.uint64)
 
     def add(self, keys: Sequence[bytes]) -> None:
-        """Take in the keys of some rows."""
-        self._halves.append(_halves(keys))
+        """Take in the keys of some rows.
+
+        :raises OSError: there is no room in the folder for temporary files.
+        """
+        self._halves.add(_halves(keys))
 
     def in_order(self) -> npt.NDArray[np.uint64]:
-        """Give all of them in order, once, and keep none."""
-        halves, self._halves = self._halves, []
-        found = np.concatenate([np.empty(0, np.uint64), *halves])
-        found.sort()
-        return found
+        """Give all of them in order, to read until they are closed."""
+        return self._halves.sorted()
+
+    def count_distinct(self) -> int:
+        """Count the messages, each once however many rows give it."""
+        return self._halves.count_distinct()
+
+    def close(self) -> None:
+        """Forget them, and give their room back."""
+        self._halves.close()
 
 
 def refuse_changed_texts(
@@ -143,12 +152,12 @@ def refuse_changed_texts(
     """Refuse to send where recipients whom an earlier try claimed would now get another text.
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
-    try claimed is no longer in the table, and the same recipient has one there that nobody claimed. Holds 8 bytes for
-    each row of the table, and nothing on a first try.
+    try claimed is no longer in the table, and the same recipient has one there that nobody claimed. Takes 8 bytes of
+    disk for each row of the table, and nothing on a first try.
 
     :param blocks: reads the table anew.
     :param stop: ends the look early.
-    :param keys: of the table, where they are known; None: they are read.
+    :param keys: of the table, where they are known; closed by the look. None: they are read.
     :raises InputError: says how many, and what to do.
     :raises StoppedError: when it was told to stop.
     :raises LedgerError: when the ledger cannot be read.
@@ -159,7 +168,8 @@ def refuse_changed_texts(
         keys = TableKeys()
         for block in _until_stopped(blocks(), stop):
             keys.add(block.keys(0, len(block)))
-    gone = _destinations_not_among(keys.in_order(), earlier, stop)
+    with closing(keys):
+        gone = _destinations_not_among(keys.in_order(), earlier, stop)
     if not len(gone):
         return
     changed = sum(_count_changed(block, gone, earlier) for block in _until_stopped(blocks(), stop))
@@ -185,22 +195,13 @@ def _halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
     return halves
 
 
-def _are_in(ordered: npt.NDArray[T], values: npt.NDArray[T]) -> npt.NDArray[np.bool_]:
-    """Say which of the values are in an array that is in order; numpy's own isin would sort that one each time."""
-    if not len(ordered):
-        return np.zeros(len(values), np.bool_)
-    places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)
-    found: npt.NDArray[np.bool_] = ordered[places] == values
-    return found
-
-
 def _destinations_not_among(
     table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopSignal
 ) -> npt.NDArray[np.int64]:
     gone = [np.empty(0, np.int64)]
     with closing(earlier.blocks()) as blocks:
         for keys, destinations in _until_stopped(blocks, stop):
-            gone.append(np.array(destinations, np.int64)[~_are_in(table, _halves(keys))])
+            gone.append(np.array(destinations, np.int64)[~are_in(table, _halves(keys))])
     return np.unique(np.concatenate(gone))
 
 
@@ -208,6 +209,6 @@ def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierCl
     destinations = block.destinations(0, len(block))
     numbers = np.array([_GROUP if number is None else int(number) for number in destinations], np.int64)
     keys = block.keys(0, len(block))
-    of_same_people = [keys[position] for position in np.flatnonzero(_are_in(gone, numbers)).tolist()]
+    of_same_people = [keys[position] for position in np.flatnonzero(are_in(gone, numbers)).tolist()]
     held = earlier.held(of_same_people)
     return sum(key not in held for key in of_same_people)

@@ -41,7 +41,7 @@ GUARD_MUTATIONS = (
     Mutation(
         "a second text to a recipient counts as a changed one",
         "sending/earlier.py",
-        "[~_are_in(table, _halves(keys))]",
+        "[~are_in(table, _halves(keys))]",
         "",
         (EARLIER,),
     ),

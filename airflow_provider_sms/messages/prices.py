@@ -85,7 +85,7 @@ class Prices:
 
 def _prefix(key: Any) -> str:
     prefix = key.removeprefix("+") if isinstance(key, str) else None
-    if prefix is None or (prefix and not (prefix.isascii() and prefix.isdecimal())):
+    if prefix is None or (key and not (prefix.isascii() and prefix.isdecimal())):
         raise InputError(
             f"cost_per_part: {key!r} is no prefix: give the first digits of numbers with country code as text, "
             "such as '27' or '+27', or '' for all others"

@@ -61,8 +61,8 @@ def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
 
 def integers(column: pa.Array) -> npt.NDArray[Any]:
-    """Look at a column of integers as an array; what stands in place of a null is not defined."""
-    values = np.frombuffer(column.buffers()[1], column.type.to_pandas_dtype())
+    """Look at a column of signed integers as an array; what stands in place of a null is not defined."""
+    values = np.frombuffer(column.buffers()[1], f"i{column.type.bit_width // 8}")
     return values[column.offset : column.offset + len(column)]
 
 
@@ -80,5 +80,5 @@ def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a
         return mask(np.array([value]))[0]
     if isinstance(value, str):
         return text(value)
-    kind = pa.int64() if isinstance(value, int) else pa.float64()
-    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(np.array([value], kind.to_pandas_dtype()))])[0]
+    kind, values = (pa.int64(), np.int64(value)) if isinstance(value, int) else (pa.float64(), np.float64(value))
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(values.tobytes())])[0]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.messages.arrow import constant, mask, strings, text, valid_rows
+from airflow_provider_sms.messages.arrow import constant, integers, mask, strings, text, utf8, valid_rows
 
 
 @given(st.lists(st.none() | st.text()))
@@ -46,3 +46,17 @@ def test_valid_rows(start):
     """What is not null is found, also in a part of a column."""
     values = [None, "a", "", None, "b", None, None, "c", "d", None, "e"]
     assert [value is not None for value in values[start:]] == valid_rows(pa.array(values)[start:]).tolist()
+
+
+@given(st.lists(st.text(), min_size=2), st.integers(0, 2))
+def test_the_parts_of_texts_make_them_again(values, start):
+    """Texts can be read from the bytes and the places that a column, or a slice of one, is made of."""
+    offsets, data = utf8(strings(values)[start:])
+    pieces = [data[begin:end].tobytes().decode() for begin, end in zip(offsets, offsets[1:], strict=False)]
+    assert values[start:] == pieces
+
+
+@pytest.mark.parametrize("kind", [pa.int32(), pa.int64()], ids=str)
+def test_integers_are_looked_at(kind):
+    """An array of integers, or a slice of one, is read as it stands in memory."""
+    assert integers(pa.array([1, -2, 3], kind)[1:]).tolist() == [-2, 3]

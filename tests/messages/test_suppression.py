@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -132,3 +135,19 @@ def test_no_number_shows(read):
     found = read(rows("27821234567", "0821234567"))
     assert repr(found) == "SuppressedNumbers(1 numbers of 2 rows)"
     assert "0821234567" not in found.explain()
+
+
+def test_pandas_is_not_imported(tmp_path):
+    """Reading and comparing numbers imports no pandas, which takes longer than a hundred thousand rows."""
+    pq.write_table(pa.table({"destination": ["27821234567", None, "082"]}), tmp_path / "numbers.parquet")
+    code = (
+        "import sys\n"
+        "from airflow_provider_sms.messages.arrow import strings\n"
+        "from airflow_provider_sms.messages.sources import open_source\n"
+        "from airflow_provider_sms.messages.suppression import read_suppressed\n"
+        "found = read_suppressed(open_source(sys.argv[1]), 'destination', None)\n"
+        "assert found.mask(strings(['27821234567'])).all()\n"
+        "print('pandas' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "numbers.parquet")]
+    assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout == "False\n"

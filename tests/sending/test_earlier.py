@@ -145,3 +145,23 @@ def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
     later.run([people(10)], guard=guard)
     assert (str(later.error), later.tally.already_sent, later.tally.not_sent) == ("changed", 5, 5)
     assert len(service.requests) == 1
+
+
+def test_messages_of_a_table_are_counted():
+    """Rows that give the same message are one of it; closed, the keys take no room and are none."""
+    keys = TableKeys()
+    for some in (people(5), people(3), people(7, 4)):
+        keys.add([message.key for message in some])
+    assert keys.count_distinct() == len({message.key for message in [*people(5), *people(7, 4)]})
+    assert len(keys.in_order()) == 15
+    keys.close()
+    assert keys.count_distinct() == 0
+
+
+def test_the_look_gives_the_room_of_the_keys_back(enter):
+    """Once the table was compared with what was claimed, its keys are closed: sending takes longer than the look."""
+    send(enter(1), people(5))
+    keys = TableKeys()
+    keys.add([message.key for message in people(5)])
+    refuse_changed_texts(lambda: [Block.of(people(5))], enter(2).earlier(), StopSignal(), keys)
+    assert keys.count_distinct() == 0

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -52,7 +54,7 @@ def test_valid_rows(start):
 def test_the_parts_of_texts_make_them_again(values, start):
     """Texts can be read from the bytes and the places that a column, or a slice of one, is made of."""
     offsets, data = utf8(strings(values)[start:])
-    pieces = [data[begin:end].tobytes().decode() for begin, end in zip(offsets, offsets[1:], strict=False)]
+    pieces = [data[begin:end].tobytes().decode() for begin, end in pairwise(offsets)]
     assert values[start:] == pieces
 
 

@@ -53,12 +53,13 @@ def test_what_was_added_may_change():
         assert integers.sorted().tolist() == [0, 1, 2]
 
 
-def test_distinct_ones_are_counted_across_pieces():
+@pytest.mark.parametrize("times", [1, 3], ids=["at the end of a run", "within a run"])
+def test_distinct_ones_are_counted_across_pieces(times):
     """Runs of equal integers count once, wherever a piece of the count ends."""
-    values = np.repeat(np.arange(700_001, dtype=np.int64), 3)
+    values = np.repeat(np.arange(1_000_001, dtype=np.int64), times)
     with SpilledIntegers(np.int64) as integers:
         integers.add(values)
-        assert integers.count_distinct() == 700_001
+        assert integers.count_distinct() == 1_000_001
 
 
 def test_nothing_is_seen_in_the_folder(temporary):

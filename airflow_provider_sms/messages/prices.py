@@ -65,21 +65,20 @@ class Prices:
         :param parts: SMS that each takes.
         :raises InputError: there is no price for one of the numbers; it is masked.
         """
-        if self._lengths == [0]:
-            return self._prices[""] * int(parts.sum())
-        total, left, numbers = Decimal(0), np.ones(len(parts), np.bool_), destinations
-        for length in self._lengths:
+        total, left = Decimal(0), np.ones(len(parts), np.bool_)
+        for length in filter(None, self._lengths):
             prefixes = [prefix for prefix in self._prices if len(prefix) == length]
-            which = pc.index_in(pc.utf8_slice_codeunits(numbers, 0, length), value_set=strings(prefixes))
+            which = pc.index_in(pc.utf8_slice_codeunits(destinations, 0, length), value_set=strings(prefixes))
             found = valid_rows(which) & left
             # Sums of integers as floats are exact far beyond what a table can hold.
-            sums = np.bincount(integers(which)[found], parts[found], len(prefixes))
-            total += sum(
-                (self._prices[prefix] * int(count) for prefix, count in zip(prefixes, sums, strict=True)), Decimal(0)
-            )
+            sums = np.bincount(integers(which)[found], parts[found], len(prefixes)).tolist()
+            for prefix, count in zip(prefixes, sums, strict=True):
+                total += self._prices[prefix] * int(count)
             left &= ~found
         if left.any():
-            raise _no_price(destinations[int(np.argmax(left))].as_py())
+            if "" not in self._prices:
+                raise _no_price(destinations[int(np.argmax(left))].as_py())
+            total += self._prices[""] * int(parts[left].sum())
         return total
 
 

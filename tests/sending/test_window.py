@@ -100,7 +100,7 @@ def test_it_opens_at_the_first_moment_that_is_open(window, moment, parts):
         assert found == (timezone.utc, True, True, False)
 
 
-@given(windows(), st.lists(moments, max_size=5), st.lists(st.integers(0, 2 * 24 * 3600), max_size=10))
+@given(windows(), st.lists(moments, max_size=2), st.lists(st.integers(0, 2 * 24 * 3600), max_size=6))
 def test_what_it_remembers_is_what_it_would_find(window, begins, seconds):
     """Whatever it was asked before, for whom and in whatever order, it answers as a new one does."""
     window = replace(window, recipient_time_zone=True)
@@ -108,7 +108,7 @@ def test_what_it_remembers_is_what_it_would_find(window, begins, seconds):
         (begin + timedelta(seconds=later), destination)
         for begin in begins
         for later in (0, *seconds)
-        for destination in (None, "12125550123", "34612345678", "61412345678")
+        for destination in (None, "34612345678")
     ]
     assert [answer(window, *each) for each in asked] == [answer(copy.copy(window), *each) for each in asked]
 

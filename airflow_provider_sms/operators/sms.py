@@ -1,6 +1,7 @@
-"""Operators that send: a table of recipients, or a text to groups."""
+"""Operators that send: a table of recipients, or a text to groups; and the hours in which they may."""
 
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.operators.group import GroupSmsOperator
+from airflow_provider_sms.sending.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
 
-__all__ = ["BulkSmsOperator", "GroupSmsOperator"]
+__all__ = ["SOUTH_AFRICAN_DIRECT_MARKETING", "BulkSmsOperator", "GroupSmsOperator", "SendWindow"]

@@ -139,7 +139,7 @@ def test_a_task_that_was_taken_away_claims_nothing_more(
     assert sum(summary[name] for name in COUNTS) == summary["rows"] == 4000
     assert (summary["unknown"], summary["accepted"] + summary["not_sent"]) == (0, 4000)
     assert 0 < summary["accepted"] == len(witnessed()) < 4000
-    assert ran.log.count(f"Airflow has this task as {state}, no longer as running") == 1
+    assert f"Airflow has this task as {state}, no longer as running" in ran.log
 
 
 def test_a_mapped_task_goes_on_when_another_of_its_operator_is_taken_away(

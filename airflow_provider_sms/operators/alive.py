@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-"""Between two looks. Airflow itself ends the process of a task that was taken from it after up to ten seconds."""
+"""Between two looks. Airflow itself notices at its next heartbeat, which is seconds later."""
 OURS = ("running", "scheduled")
 """The latter is what a task is for all of its run in ``dag.test()`` of Airflow 2."""
 
@@ -35,7 +35,7 @@ class Alive:
 
     def __init__(self, context: Context, stop: StopSignal, *, clock: Callable[[], float] = time.monotonic) -> None:
         ti: Any = context["ti"]
-        self._ask = ti.get_task_states if hasattr(ti, "get_task_states") else None
+        self._ask: Any = getattr(ti, "get_task_states", None)
         # Read once: in Airflow 2 these are columns, which may be read from the database anew.
         self._dag_id, self._task_id, self._run_id = ti.dag_id, ti.task_id, ti.run_id
         self._map_index, self._try_number = ti.map_index, ti.try_number
@@ -49,7 +49,7 @@ class Alive:
             return
         self._due = self._clock() + LOOK_SECONDS
         try:
-            now = self._state() if self._ask is not None else self._state_in_database()
+            now = self._state_in_database() if self._ask is None else self._state()
         except Exception as error:  # noqa: BLE001  # nobody may be left out because Airflow did not answer
             self._due = None
             log.warning(
@@ -84,7 +84,8 @@ class Alive:
             "map_index": self._map_index,
         }
         # Not by a session: Airflow 2 has one for the whole thread, which the task's own code is in the middle of.
-        with settings.engine.connect() as connection:
+        engine: Any = settings.engine
+        with engine.connect() as connection:
             query = select(TaskInstance.state, TaskInstance.try_number).filter_by(**mine)
             state, try_number = connection.execute(query).one()
         return str(state or "none") if try_number == self._try_number else f"in try {try_number}"

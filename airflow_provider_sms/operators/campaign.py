@@ -155,6 +155,7 @@ class CampaignOperator(BaseOperator):
         :raises AirflowFailException: where a retry could not help.
         :raises AirflowException: where it could.
         """
+        from airflow_provider_sms.operators.alive import Alive
         from airflow_provider_sms.operators.spans import span
         from airflow_provider_sms.sending.earlier import refuse_changed_texts
         from airflow_provider_sms.sending.progress import Progress
@@ -166,6 +167,7 @@ class CampaignOperator(BaseOperator):
         ledger.lapse()
         self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
         progress = Progress(total, time.monotonic)
+        alive = Alive(context, stop)
         watch.note_sending(tally, total)
         if link := sandbox_url(settings.base_url):
             self.push(context, SmsSandboxLink.xcom_key, link)
@@ -174,6 +176,7 @@ class CampaignOperator(BaseOperator):
             refuse_changed_texts(blocks, ledger.earlier(), stop, keys)
 
         def heartbeat() -> None:
+            alive.beat()
             watch.beat(tally)
             if line := progress.line(tally.settled):
                 self.log.info("%s", line)

@@ -38,12 +38,14 @@ class Holder(NamedTuple):
     """The request that holds a message.
 
     :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
-    :param mine: whether this try made the request.
+    :param mine: whether this try made the request, and not before it waited.
+    :param parked: whether this try made it before it waited.
     """
 
     request_id: int
     state: str
     mine: bool
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

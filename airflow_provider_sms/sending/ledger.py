@@ -20,19 +20,21 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
+from airflow_provider_sms.sending.parked import accepted_requests, earlier_parts
 from airflow_provider_sms.sending.row_records import read_records
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 from airflow_provider_sms.sending.store import campaign_lock, new_id
 from airflow_provider_sms.sending.transitions import lapse, record, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.sending.claims import Chunk
+    from airflow_provider_sms.sending.parked import ParkedRequest
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
 
@@ -48,7 +50,7 @@ class CampaignLedger:
     :param kind: ``bulk`` or ``group``.
     :param clock: seconds since the epoch; None for the store's.
     :param claimant_id: of this try, where it has registered itself; None: it is registered here.
-    :param resumed: whether this try has sent before, and waited for a person since.
+    :param resumed: whether this try has sent before, and waited since: then what it sent is known as its own.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class CampaignLedger:
         self.clock = store.clock if clock is None else clock
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
+        self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
         with self._write() as connection:
             self._campaign_id = self._enter(connection, campaign_name)
 
@@ -98,6 +101,7 @@ class CampaignLedger:
                 request_id,
                 UNKNOWN if state == CLAIMED and deadline < now else state,
                 claimant_id == self._claimant_id,
+                claimant_id in self._parked,
             )
             for key, request_id, state, deadline, claimant_id in self._store.holders(
                 connection, self._campaign_id, keys
@@ -225,6 +229,15 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
+
+    def parked_requests(self) -> Iterator[ParkedRequest]:
+        """Give the accepted requests that this try made before it waited, in the order in which it made them.
+
+        They are read as they are taken: to read on, nothing may have closed the store.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return accepted_requests(self._store, self._campaign_id, self._parked)
 
     def count_responses(self) -> int:
         """Count the answers to this task instance's requests in this campaign, of all its tries.

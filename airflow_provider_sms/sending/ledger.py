@@ -21,6 +21,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
 from airflow_provider_sms.sending.parked import accepted_requests, earlier_parts
+from airflow_provider_sms.sending.pauses import open_pause
 from airflow_provider_sms.sending.row_records import read_records
 from airflow_provider_sms.sending.schema import campaign, claimant, message, request
 from airflow_provider_sms.sending.store import campaign_lock, new_id
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.sending.claims import Chunk
     from airflow_provider_sms.sending.parked import ParkedRequest
+    from airflow_provider_sms.sending.pauses import Pause
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
 
@@ -70,6 +72,8 @@ class CampaignLedger:
         self._resumed = resumed
         self._kind = kind
         self.clock = store.clock if clock is None else clock
+        self.paused: Pause | None = None
+        """The pause that held at the last commit."""
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
@@ -123,10 +127,12 @@ class CampaignLedger:
     ) -> list[Claim]:
         """Record outcomes, then claim chunks, all in one durable transaction.
 
+        While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then says so.
+
         :param outcomes: of requests that this try claimed.
         :param chunks: what to claim.
         :param claim_seconds: how long the new claims are this process's alone.
-        :returns: one claim for each chunk.
+        :returns: one claim for each chunk; none at all while the campaign is paused.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
         with self._write() as connection:
@@ -137,6 +143,9 @@ class CampaignLedger:
             for outcome in outcomes:
                 if outcome.state != ACCEPTED:
                     record(connection, outcome, now)
+            self.paused = open_pause(connection, self._campaign_id)
+            if self.paused is not None:
+                return []
             # Counted from here: other processes may have kept this one waiting for the lock.
             deadline = self.clock() + claim_seconds
             return self._claim(connection, chunks, deadline) if chunks else []

@@ -117,6 +117,8 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
         engine = create_engine(
             url,
             connect_args=arguments,
+            # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
+            isolation_level="READ COMMITTED",
             # An error must not quote its parameters: they are people's numbers.
             hide_parameters=True,
             pool_pre_ping=True,

@@ -12,7 +12,8 @@ from sqlalchemy import and_, delete, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.sending.pauses import open_pause
+from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, pauses, request
 from airflow_provider_sms.sending.store import campaign_lock
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class OldCampaign(NamedTuple):
     :param last_activity: seconds since the epoch.
     :param open_requests: those that are unknown or may be under way: with one of them it is kept.
     :param newest_request: id of its last request; 0 where it has none.
+    :param paused: whether it is paused: then it is kept, since the pause would be forgotten with it.
     """
 
     campaign_id: int
@@ -43,6 +45,7 @@ class OldCampaign(NamedTuple):
     last_activity: float
     open_requests: int
     newest_request: int
+    paused: bool = False
 
 
 class Purged(NamedTuple):
@@ -66,24 +69,27 @@ def old_campaigns(store: Store, before: float) -> list[OldCampaign]:
         .select_from(decision.join(request, request.c.id == decision.c.request_id))
         .where(its)
     )
+    held_back = and_(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None))
     left_open = select(func.count()).select_from(request).where(its, request.c.state.in_(_OPEN))
     query = select(
         campaign.c.id,
         campaign.c.name,
         left_open.scalar_subquery(),
         select(func.coalesce(func.max(request.c.id), 0)).where(its).scalar_subquery(),
+        select(func.count()).select_from(pauses).where(held_back).scalar_subquery(),
         campaign.c.created_at,
         requested.scalar_subquery(),
         decided.scalar_subquery(),
+        select(func.max(pauses.c.resumed_at)).where(pauses.c.campaign_id == campaign.c.id).scalar_subquery(),
     )
     old: list[OldCampaign] = []
     with store.read() as connection:
-        for number, name, open_requests, newest, *times in connection.execute(query).all():
+        for number, name, open_requests, newest, paused, *times in connection.execute(query).all():
             last = max(time for time in times if time is not None)
             if last < before:
                 held = select(func.count()).select_from(message).where(message.c.campaign_id == number)
                 messages = connection.execute(held).scalar_one()
-                old.append(OldCampaign(number, name, messages, last, open_requests, newest))
+                old.append(OldCampaign(number, name, messages, last, open_requests, newest, bool(paused)))
     return sorted(old, key=lambda each: each.last_activity)
 
 
@@ -114,8 +120,11 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
     in_use = select(request.c.id).where(its, or_(request.c.state.in_(_OPEN), newer)).limit(1)
     if connection.execute(in_use).scalar() is not None:
         raise InputError(f"Campaign {old.name} is in use again: what is left of it is kept")
+    if open_pause(connection, old.campaign_id) is not None:
+        raise InputError(f"Campaign {old.name} is paused: what is left of it is kept")
     some = list(connection.execute(select(request.c.id).where(its).limit(REQUESTS_AT_ONCE)).scalars())
     if not some:
+        connection.execute(delete(pauses).where(pauses.c.campaign_id == old.campaign_id))
         connection.execute(delete(campaign).where(here))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount

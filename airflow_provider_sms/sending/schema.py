@@ -1,7 +1,7 @@
 """The ledger's tables: a contract with every ledger already on disk.
 
-A change here needs a new ``SCHEMA_VERSION`` and a migration; version 2 only added a table. Times are seconds since the
-epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not rounded.
+A change here needs a new ``SCHEMA_VERSION`` and a migration; versions 2 and 3 only added tables. Times are seconds
+since the epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not rounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # SQLite numbers rows by itself only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -105,4 +105,17 @@ decision = Table(
     Column("decided_by", String(250)),
     Column("decided_at", Float(53)),
     Index("sms_decision_request", "request_id"),
+)
+
+pauses = Table(
+    "sms_pause",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
+    Column("paused_by", String(250), nullable=False),
+    Column("paused_at", Float(53), nullable=False),
+    # None while it holds.
+    Column("resumed_by", String(250)),
+    Column("resumed_at", Float(53)),
+    Index("sms_pause_campaign", "campaign_id"),
 )

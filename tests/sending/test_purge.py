@@ -11,6 +11,7 @@ from airflow_provider_sms.sending import purge
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.pauses import pause, resume
 from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
 from airflow_provider_sms.sending.sqlite import open_sqlite
 
@@ -91,6 +92,23 @@ def test_any_activity_keeps_a_campaign(store, enter, clock, late):
     else:
         resolve(store, request_id, ACCEPTED, "ann")
     assert old_campaigns(store, LATER) == []
+
+
+def test_a_paused_campaign_is_kept(store, enter, counts):
+    """A pause would be forgotten with its campaign, which would then go on; ended, it is forgotten with it."""
+    enter()
+    found = old_campaigns(store, LATER)
+    pause(store, "c", "ann")
+    assert [old.paused for old in found] == [False]
+    with pytest.raises(InputError, match="is paused"):
+        forget(store, found[0])
+    ((_, *_, paused),) = old_campaigns(store, LATER)
+    assert paused
+    resume(store, "c", "ann")
+    assert old_campaigns(store, LATER) == []
+    (old,) = old_campaigns(store, store.clock() + 1)
+    forget(store, old)
+    assert counts()[0] == 0
 
 
 @pytest.mark.parametrize("state", [UNKNOWN, None])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import LEDGER, PAIRS, SCHEDULES, SENDER, SQLITE, Mutation
+from support.faults.mutation import LEDGER, PAIRS, PAUSES, SCHEDULES, SENDER, SQLITE, Mutation
 
 LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES, PAIRS)
 
@@ -152,5 +152,29 @@ LEDGER_MUTATIONS = (
         "        claimant.c.map_index == who.map_index,\n",
         "",
         (LEDGER,),
+    ),
+    Mutation(
+        "a claim does not look whether its campaign is paused",
+        "sending/ledger.py",
+        "            self.paused = open_pause(connection, self._campaign_id)\n",
+        "",
+        (PAUSES,),
+    ),
+    Mutation(
+        "a claim looks for a pause before its transaction begins",
+        "sending/ledger.py",
+        "        with self._write() as connection:\n            now = self.clock()\n            answers",
+        "        with self._store.read() as connection:\n"
+        "            self.paused = open_pause(connection, self._campaign_id)\n"
+        "        with self._write() as connection:\n            now = self.clock()\n            answers",
+        (PAUSES,),
+        also=("            self.paused = open_pause(connection, self._campaign_id)\n            if", "            if"),
+    ),
+    Mutation(
+        "a pause does not wait for claims of its campaign",
+        "sending/pauses.py",
+        "    with store.write(campaign_lock(campaign_name)) as connection:\n        its, now",
+        "    with store.write(7) as connection:\n        its, now",
+        (PAUSES,),
     ),
 )

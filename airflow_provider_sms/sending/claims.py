@@ -66,14 +66,17 @@ class Chunk:
 class Claim:
     """What came of claiming a chunk.
 
-    :param request_id: the new request; None when every key was somebody else's.
+    :param request_id: the new request; None when nothing was won.
     :param won: the positions in the chunk that may be POSTed under this claim, in order.
     :param deadline: when others may call it unknown, seconds since the epoch.
+    :param capped: the positions of those who must not be texted yet, because of a frequency cap. Nobody holds their
+        messages now, or the unknown request from which they were to be taken over still does.
     """
 
     request_id: int | None
     won: Sequence[int]
     deadline: float
+    capped: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

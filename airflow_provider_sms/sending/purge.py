@@ -1,5 +1,7 @@
 """Forgetting campaigns in which nothing has happened for long: who was texted, with what answer, and who decided.
 
+That they were texted is forgotten for frequency caps, too: one that is longer than that is no longer kept for them.
+
 Transactions are short, each under the campaign's lock, so that a send that runs meanwhile waits for none of them long.
 A purge that is broken off has forgotten a part; the next one goes on from there.
 """
@@ -12,8 +14,9 @@ from sqlalchemy import and_, delete, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.contacts import lock_all_groups
 from airflow_provider_sms.sending.pauses import open_pause
-from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, pauses, request
+from airflow_provider_sms.sending.schema import campaign, claimant, contact, decision, message, pauses, request
 from airflow_provider_sms.sending.store import campaign_lock
 
 if TYPE_CHECKING:
@@ -104,6 +107,7 @@ def forget(store: Store, old: OldCampaign) -> int:
     gone = False
     while not gone:
         with store.write(campaign_lock(old.name)) as connection:
+            lock_all_groups(store, connection)
             _overwrite_what_is_deleted(connection)
             count, gone = _forget_some(connection, old)
         forgotten += count
@@ -128,6 +132,7 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
         connection.execute(delete(campaign).where(here))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
+    connection.execute(delete(contact).where(contact.c.request_id.in_(some)))
     connection.execute(delete(decision).where(decision.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))
     return count, False

@@ -13,6 +13,8 @@ from airflow_provider_sms.sending.claims import Chunk
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.postgres import open_postgres
 
+OF_VERSION_3 = ("sms_pause", "sms_contact_group", "sms_contact")
+
 
 @pytest.fixture
 def server(postgres_url):
@@ -43,13 +45,15 @@ def test_a_newer_ledger_is_refused(postgres_url, server):
 def test_an_older_ledger_is_brought_up_to_date(postgres_url, server):
     """An older ledger gets the tables that it lacks, and keeps what it holds."""
     open_postgres(postgres_url).close()
-    server.execute(text("DROP TABLE sms_pause"))
+    for table in OF_VERSION_3:
+        server.execute(text(f"DROP TABLE {table}"))
     server.execute(text("UPDATE sms_ledger_version SET version = 2"))
     server.execute(text("INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)"))
     open_postgres(postgres_url).close()
     assert server.execute(text("SELECT version FROM sms_ledger_version")).scalar() == 3
     assert server.execute(text("SELECT name FROM sms_campaign")).scalars().all() == ["c"]
-    assert server.execute(text("SELECT count(*) FROM sms_pause")).scalar() == 0
+    counts = [server.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in OF_VERSION_3]
+    assert counts == [0] * len(OF_VERSION_3)
 
 
 def test_a_transaction_sees_what_it_waited_for(postgres_url, server):

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, select, update
 
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.contacts import Capping, lock_groups
@@ -24,8 +24,8 @@ from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, registe
 from airflow_provider_sms.sending.parked import accepted_requests, earlier_parts
 from airflow_provider_sms.sending.pauses import open_pause
 from airflow_provider_sms.sending.row_records import read_records
-from airflow_provider_sms.sending.schema import campaign, claimant, message, request
-from airflow_provider_sms.sending.store import campaign_lock, new_id
+from airflow_provider_sms.sending.schema import claimant, message, request
+from airflow_provider_sms.sending.store import campaign_lock, enter_campaign
 from airflow_provider_sms.sending.transitions import lapse, record, values_of
 
 if TYPE_CHECKING:
@@ -82,18 +82,11 @@ class CampaignLedger:
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
         with self._write() as connection:
-            self._campaign_id = self._enter(connection, campaign_name)
+            self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
         self._capping = None if cap is None else Capping(store, cap, self._campaign_id)
 
     def _write(self) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock)
-
-    def _enter(self, connection: Connection, name: str) -> int:
-        found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
-        if found is None:
-            row = connection.execute(insert(campaign).values(name=name, created_at=self.clock()))
-            found = new_id(row)
-        return found
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         """Say which of the keys are held, and by what request; a key that is free is missing from the answer.

@@ -16,7 +16,16 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.contacts import lock_all_groups
 from airflow_provider_sms.sending.pauses import open_pause
-from airflow_provider_sms.sending.schema import campaign, claimant, contact, decision, message, pauses, request
+from airflow_provider_sms.sending.schema import (
+    approval,
+    campaign,
+    claimant,
+    contact,
+    decision,
+    message,
+    pauses,
+    request,
+)
 from airflow_provider_sms.sending.store import campaign_lock
 
 if TYPE_CHECKING:
@@ -84,6 +93,7 @@ def old_campaigns(store: Store, before: float) -> list[OldCampaign]:
         requested.scalar_subquery(),
         decided.scalar_subquery(),
         select(func.max(pauses.c.resumed_at)).where(pauses.c.campaign_id == campaign.c.id).scalar_subquery(),
+        select(func.max(approval.c.decided_at)).where(approval.c.campaign_id == campaign.c.id).scalar_subquery(),
     )
     old: list[OldCampaign] = []
     with store.read() as connection:
@@ -129,6 +139,7 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
     some = list(connection.execute(select(request.c.id).where(its).limit(REQUESTS_AT_ONCE)).scalars())
     if not some:
         connection.execute(delete(pauses).where(pauses.c.campaign_id == old.campaign_id))
+        connection.execute(delete(approval).where(approval.c.campaign_id == old.campaign_id))
         connection.execute(delete(campaign).where(here))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
@@ -144,11 +155,12 @@ def forget_claimants(store: Store, before: float) -> int:
     :returns: how many.
     :raises LedgerError: when it was not committed.
     """
-    # NOT IN, which is answered with one look at each table; neither column of them is ever null there.
+    # NOT IN, which is answered with one look at each table; no column of them is ever null there.
     unused = and_(
         claimant.c.started_at < before,
         claimant.c.id.not_in(select(request.c.claimant_id)),
         claimant.c.id.not_in(select(decision.c.asked_by).where(decision.c.asked_by.is_not(None))),
+        claimant.c.id.not_in(select(approval.c.claimant_id).where(approval.c.claimant_id.is_not(None))),
     )
     with store.read() as connection:
         ids = list(connection.execute(select(claimant.c.id).where(unused)).scalars())

@@ -107,6 +107,23 @@ decision = Table(
     Index("sms_decision_request", "request_id"),
 )
 
+approval = Table(
+    "sms_approval",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
+    Column("plan_id", String(64), nullable=False),
+    # send or stop.
+    Column("decision", String(10), nullable=False),
+    Column("decided_by", String(250), nullable=False),
+    Column("decided_at", Float(53), nullable=False),
+    # The try that asked.
+    Column("claimant_id", ForeignKey("sms_claimant.id")),
+    Column("messages", BigInteger),
+    Column("cost", String(40)),
+    Index("sms_approval_campaign", "campaign_id"),
+)
+
 contact_group = Table(
     "sms_contact_group",
     metadata,

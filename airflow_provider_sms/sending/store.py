@@ -190,6 +190,16 @@ def campaign_lock(name: str) -> int:
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
+def enter_campaign(connection: Connection, name: str, now: float) -> int:
+    """Give a campaign's id, within a transaction under its lock; one that is new is made.
+
+    :param now: seconds since the epoch.
+    """
+    campaign = schema.campaign
+    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
+    return new_id(connection.execute(insert(campaign).values(name=name, created_at=now))) if found is None else found
+
+
 def new_id(inserted: CursorResult[Any]) -> int:
     """Give the id of a row that was inserted."""
     key = inserted.inserted_primary_key

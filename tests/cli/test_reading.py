@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.sending import people
 
 from airflow_provider_sms.cli.console import utc
+from airflow_provider_sms.sending.approvals import latest_approval, record_approval
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.pauses import pause, resume
 
@@ -35,6 +38,7 @@ def test_status_says_how_a_campaign_stands(ledger, sent):
         "cost": "1.10",
         "first_activity": "2023-11-14T22:13:20+00:00",
         "decisions": "0",
+        "approval": None,
         "paused": None,
         "sent_by": [{"dag_id": "d", "task_id": "t", "runs": "1", "tries": "4"}],
     }
@@ -69,6 +73,22 @@ def test_status_says_who_paused_a_campaign(ledger, sent, store):
     assert f"by ann since {since}" in ledger("status", "spring").out
     resume(store, "spring", "bob")
     assert "paused" not in ledger("status", "spring").out
+
+
+def test_status_says_who_approved_a_plan(ledger, store):
+    """What was decided last about a plan of the campaign, by whom and when, also before anything was sent."""
+    record_approval(store, "spring", "a1b2c3", "stop", "ann")
+    record_approval(store, "spring", "d4e5f6", "send", "bob", messages=3, cost=Decimal("4.50"))
+    at = utc(latest_approval(store, "spring").decided_at)
+    assert ledger("status", "spring", "-o", "json").data[0]["approval"] == {
+        "plan_id": "d4e5f6",
+        "decision": "send",
+        "decided_by": "bob",
+        "decided_at": at,
+        "messages": "3",
+        "cost": "4.50",
+    }
+    assert f"send, by bob at {at}, plan d4e5f6" in ledger("status", "spring").out
 
 
 def test_unknown_lists_what_a_person_needs(ledger, sent):

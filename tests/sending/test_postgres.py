@@ -13,7 +13,7 @@ from airflow_provider_sms.sending.claims import Chunk
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.postgres import open_postgres
 
-OF_VERSION_3 = ("sms_pause", "sms_contact_group", "sms_contact")
+OF_VERSION_3 = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact")
 
 
 @pytest.fixture

@@ -129,7 +129,7 @@ def test_only_its_owner_reads_a_new_ledger(tmp_path):
     assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600
 
 
-OF_VERSION_3 = ("sms_pause", "sms_contact_group", "sms_contact")
+OF_VERSION_3 = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact")
 LACKED = {1: ("sms_decision", *OF_VERSION_3), 2: OF_VERSION_3}
 """Tables that an older version's ledger does not have."""
 

@@ -408,8 +408,9 @@ def test_releases_beside_claims_in_several_groups_wait_in_no_circle(campaign, op
 
 @pytest.fixture
 def busy(postgres_url, clock):
-    """A ledger of a campaign on a server, that gives up soon, and somebody else's store."""
-    store, mine = open_postgres(postgres_url), open_postgres(postgres_url, busy_seconds=0.1)
+    """A ledger of a campaign on a server, that gives up after a while, and somebody else's store."""
+    # Not sooner: the server also ends a session that does nothing for so long, as on a busy machine.
+    store, mine = open_postgres(postgres_url), open_postgres(postgres_url, busy_seconds=2.0)
     yield CampaignLedger(mine, "a", claimant(), clock=clock, cap=FrequencyCap("marketing", WEEK)), store
     mine.close()
     store.close()

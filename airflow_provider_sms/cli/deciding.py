@@ -1,9 +1,13 @@
-"""Commands by which a person changes the ledger: resolve, adopt, purge. Each explains itself and asks first."""
+"""Commands by which a person changes the ledger: resolve, adopt, pause, resume, purge. Each explains itself.
+
+What cannot be taken back is asked for first.
+"""
 
 from __future__ import annotations
 
 import getpass
 import os
+import shlex
 import socket
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -76,6 +80,44 @@ def adopt_task(args: Namespace) -> None:
 
 
 @command
+def pause_campaign(args: Namespace) -> None:
+    """Have nothing more of a campaign claimed. Nobody is asked: it can be taken back, and may be urgent."""
+    from airflow_provider_sms.sending.pauses import pause
+
+    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        done = pause(store, args.campaign, _user())
+    if done.was_paused:
+        note(f"Campaign {args.campaign} is paused already, by {done.pause.paused_by} since {utc(done.pause.paused_at)}")
+    else:
+        note(f"Campaign {args.campaign} is paused: from now on no task claims anything of it, on any machine.")
+    if done.requests:
+        note(
+            f"At most {counted(done.requests, 'request')} with {counted(done.messages, 'message')} may be under way: "
+            "what was claimed before is still posted, and recorded."
+        )
+    note(
+        "Nothing is lost: tasks that send it wait, holding their slots, and go on when you say\n"
+        f"  airflow-sms ledger resume {shlex.quote(args.campaign)}"
+    )
+
+
+@command
+def resume_campaign(args: Namespace) -> None:
+    """Let a campaign that is paused go on."""
+    from airflow_provider_sms.sending.pauses import resume
+
+    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        ended = resume(store, args.campaign, _user())
+    if ended is None:
+        note(f"Campaign {args.campaign} is not paused: there is nothing to resume")
+    else:
+        note(
+            f"Campaign {args.campaign} goes on: {ended.paused_by} had paused it at {utc(ended.paused_at)}. "
+            "Tasks that wait for it claim again; one that has ended since is to be cleared in Airflow"
+        )
+
+
+@command
 def purge(args: Namespace) -> None:
     """Forget campaigns in which nothing has happened for long."""
     from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
@@ -84,9 +126,12 @@ def purge(args: Namespace) -> None:
         before = store.clock() - args.older_than
         found = old_campaigns(store, before)
         kept = [old for old in found if old.open_requests]
-        going = [old for old in found if not old.open_requests]
+        paused = [old for old in found if old.paused and not old.open_requests]
+        going = [old for old in found if not (old.open_requests or old.paused)]
         if kept:
             note(f"Kept, since requests of them are unknown or under way: {_named([old.name for old in kept])}")
+        if paused:
+            note(f"Kept, since they are paused: {_named([old.name for old in paused])}")
         if not going:
             note(f"No campaign can be forgotten: something has happened in each since {utc(before)}, or it is kept")
             return

@@ -49,7 +49,7 @@ def get_cli_commands() -> list[GroupCommand]:
             subcommands=[
                 GroupCommand(
                     name="ledger",
-                    help="Ask the ledger who was texted, and close what is unknown",
+                    help="Ask the ledger who was texted, close what is unknown, and pause a campaign",
                     subcommands=[*_reading(), *_writing()],
                 )
             ],
@@ -127,6 +127,18 @@ def _writing() -> list[ActionCommand]:
                 ARG_YES,
                 _LEDGER,
             ),
+        ),
+        ActionCommand(
+            name="pause",
+            help="Have nothing more of a campaign sent",
+            func=lazy_load_command("airflow_provider_sms.cli.deciding.pause_campaign"),
+            args=(_CAMPAIGN, _LEDGER),
+        ),
+        ActionCommand(
+            name="resume",
+            help="Let a campaign that is paused go on",
+            func=lazy_load_command("airflow_provider_sms.cli.deciding.resume_campaign"),
+            args=(_CAMPAIGN, _LEDGER),
         ),
         ActionCommand(
             name="purge",

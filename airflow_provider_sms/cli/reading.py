@@ -14,26 +14,40 @@ from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNK
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from airflow_provider_sms.sending.approvals import Approval
     from airflow_provider_sms.sending.inquiry import CampaignStatus, RequestRow
+    from airflow_provider_sms.sending.pauses import Pause
 
+_LINES_OF_THEIR_OWN = ("approval", "paused", "sent_by")
 _STATES = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
 
 
 @command
 def show_status(args: Namespace) -> None:
     """Show how a campaign stands."""
+    from airflow_provider_sms.sending.approvals import latest_approval
     from airflow_provider_sms.sending.inquiry import status
+    from airflow_provider_sms.sending.pauses import pause_of
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = status(store, args.campaign)
-    fields = _status_fields(found)
+        pause = pause_of(store, args.campaign)
+        approval = latest_approval(store, args.campaign)
+    fields = _status_fields(found, pause, approval)
     if args.output in ("table", "plain"):
         sent_by = [
             f"task {task.task_id} of DAG {task.dag_id} ({counted(task.runs, 'run')}, {task.tries} "
             f"{'try' if task.tries == 1 else 'tries'})"
             for task in found.senders
         ]
-        rows = [{"property": name, "value": value} for name, value in fields.items() if name != "sent_by"]
+        rows = [{"property": name, "value": value} for name, value in fields.items() if name not in _LINES_OF_THEIR_OWN]
+        if approval is not None:
+            said = (
+                f"{approval.decision}, by {approval.decided_by} at {utc(approval.decided_at)}, plan {approval.plan_id}"
+            )
+            rows.append({"property": "approval", "value": said})
+        if pause is not None:
+            rows.append({"property": "paused", "value": f"by {pause.paused_by} since {utc(pause.paused_at)}"})
         show([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
     else:
         show([fields], args.output)
@@ -44,7 +58,7 @@ def show_status(args: Namespace) -> None:
         )
 
 
-def _status_fields(found: CampaignStatus) -> dict[str, Any]:
+def _status_fields(found: CampaignStatus, pause: Pause | None, approval: Approval | None) -> dict[str, Any]:
     return {
         "campaign": found.campaign,
         # A request that was not sent holds no message.
@@ -55,6 +69,8 @@ def _status_fields(found: CampaignStatus) -> dict[str, Any]:
         "first_activity": utc(found.first_activity),
         "last_activity": utc(found.last_activity),
         "decisions": found.decisions,
+        "approval": None if approval is None else {**approval._asdict(), "decided_at": utc(approval.decided_at)},
+        "paused": None if pause is None else {"by": pause.paused_by, "since": utc(pause.paused_at)},
         "sent_by": [task._asdict() for task in found.senders],
     }
 

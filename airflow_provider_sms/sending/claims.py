@@ -38,12 +38,14 @@ class Holder(NamedTuple):
     """The request that holds a message.
 
     :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
-    :param mine: whether this try made the request.
+    :param mine: whether this try made the request, and not before it waited.
+    :param parked: whether this try made it before it waited.
     """
 
     request_id: int
     state: str
     mine: bool
+    parked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +66,17 @@ class Chunk:
 class Claim:
     """What came of claiming a chunk.
 
-    :param request_id: the new request; None when every key was somebody else's.
+    :param request_id: the new request; None when nothing was won.
     :param won: the positions in the chunk that may be POSTed under this claim, in order.
     :param deadline: when others may call it unknown, seconds since the epoch.
+    :param capped: the positions of those who must not be texted yet, because of a frequency cap. Nobody holds their
+        messages now, or the unknown request from which they were to be taken over still does.
     """
 
     request_id: int | None
     won: Sequence[int]
     deadline: float
+    capped: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

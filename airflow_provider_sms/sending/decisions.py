@@ -10,6 +10,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.contacts import lock_groups
 from airflow_provider_sms.sending.earlier import of_task
 from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.sending.store import campaign_lock
@@ -65,6 +66,7 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
         raise InputError(f"The ledger has no request {request_id}")
     with store.write(campaign_lock(name)) as connection:
         now = store.clock()
+        groups = lock_groups(store, connection, [request_id]) if state == NOT_SENT else ()
         lapse(connection, request.c.id == request_id, now)
         held: int = connection.execute(
             select(func.count()).select_from(message).where(message.c.request_id == request_id)
@@ -77,7 +79,7 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
         if settled.rowcount == 0:
             raise InputError(_not_unknown(connection, request_id))
         if state == NOT_SENT:
-            release(connection, request_id)
+            release(connection, request_id, groups)
         decided = {"decision": state, "decided_by": who, "decided_at": now}
         asked = update(decision).where(decision.c.request_id == request_id, decision.c.decision.is_(None))
         if connection.execute(asked.values(decided)).rowcount == 0:

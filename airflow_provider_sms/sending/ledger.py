@@ -16,23 +16,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, select, update
 
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
+from airflow_provider_sms.sending.contacts import Capping, lock_groups
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
+from airflow_provider_sms.sending.parked import accepted_requests, earlier_parts
+from airflow_provider_sms.sending.pauses import open_pause
 from airflow_provider_sms.sending.row_records import read_records
-from airflow_provider_sms.sending.schema import campaign, claimant, message, request
-from airflow_provider_sms.sending.store import campaign_lock, new_id
+from airflow_provider_sms.sending.schema import claimant, message, request
+from airflow_provider_sms.sending.store import campaign_lock, enter_campaign
 from airflow_provider_sms.sending.transitions import lapse, record, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.sending.claims import Chunk
+    from airflow_provider_sms.sending.contacts import FrequencyCap
+    from airflow_provider_sms.sending.parked import ParkedRequest
+    from airflow_provider_sms.sending.pauses import Pause
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
 
@@ -48,7 +54,8 @@ class CampaignLedger:
     :param kind: ``bulk`` or ``group``.
     :param clock: seconds since the epoch; None for the store's.
     :param claimant_id: of this try, where it has registered itself; None: it is registered here.
-    :param resumed: whether this try has sent before, and waited for a person since.
+    :param resumed: whether this try has sent before, and waited since: then what it sent is known as its own.
+    :param cap: how often a person is texted by the campaigns of a group; None: as often as there are messages.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class CampaignLedger:
         clock: Callable[[], float] | None = None,
         claimant_id: int | None = None,
         resumed: bool = False,
+        cap: FrequencyCap | None = None,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
@@ -68,20 +76,17 @@ class CampaignLedger:
         self._resumed = resumed
         self._kind = kind
         self.clock = store.clock if clock is None else clock
+        self.paused: Pause | None = None
+        """The pause that held at the last commit."""
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
+        self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
         with self._write() as connection:
-            self._campaign_id = self._enter(connection, campaign_name)
+            self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
+        self._capping = None if cap is None else Capping(store, cap, self._campaign_id)
 
     def _write(self) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock)
-
-    def _enter(self, connection: Connection, name: str) -> int:
-        found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
-        if found is None:
-            row = connection.execute(insert(campaign).values(name=name, created_at=self.clock()))
-            found = new_id(row)
-        return found
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         """Say which of the keys are held, and by what request; a key that is free is missing from the answer.
@@ -98,11 +103,22 @@ class CampaignLedger:
                 request_id,
                 UNKNOWN if state == CLAIMED and deadline < now else state,
                 claimant_id == self._claimant_id,
+                claimant_id in self._parked,
             )
             for key, request_id, state, deadline, claimant_id in self._store.holders(
                 connection, self._campaign_id, keys
             )
         }
+
+    def capped(self, destinations: Sequence[str]) -> set[str]:
+        """Say who of some people would not be texted now, because of the frequency cap; nobody where there is none.
+
+        Some thousands at once cost one statement. A claim decides anew.
+
+        :param destinations: digits with country code.
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return set() if self._capping is None else self._capping.capped(destinations, self.clock())
 
     def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRecord]]:
         """Say which request holds each of the keys, and what is recorded of those requests.
@@ -119,20 +135,31 @@ class CampaignLedger:
     ) -> list[Claim]:
         """Record outcomes, then claim chunks, all in one durable transaction.
 
+        While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then says so. Whoever
+        must not be texted yet, by the frequency cap, is in no claim.
+
         :param outcomes: of requests that this try claimed.
         :param chunks: what to claim.
         :param claim_seconds: how long the new claims are this process's alone.
-        :returns: one claim for each chunk.
+        :returns: one claim for each chunk; none at all while the campaign is paused.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
         with self._write() as connection:
             now = self.clock()
+            unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
+            capping = self._capping if chunks else None
+            groups: Collection[int] = ()
+            if unsent or capping is not None:
+                groups = lock_groups(self._store, connection, unsent, None if capping is None else capping.group_id)
             answers = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
             if answers:
                 self._store.record_answers(connection, answers)
             for outcome in outcomes:
                 if outcome.state != ACCEPTED:
-                    record(connection, outcome, now)
+                    record(connection, outcome, now, groups)
+            self.paused = open_pause(connection, self._campaign_id)
+            if self.paused is not None:
+                return []
             # Counted from here: other processes may have kept this one waiting for the lock.
             deadline = self.clock() + claim_seconds
             return self._claim(connection, chunks, deadline) if chunks else []
@@ -145,30 +172,36 @@ class CampaignLedger:
 
         :raises LedgerError: when it was not committed.
         """
+        mine = and_(request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED)
+        still_open = select(request.c.id).where(mine)
         with self._write() as connection:
+            unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
+            groups = lock_groups(self._store, connection, [*unsent, *connection.execute(still_open).scalars()])
             for outcome in outcomes:
-                record(connection, outcome, self.clock())
-            mine = and_(request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED)
-            for request_id in connection.execute(select(request.c.id).where(mine)).scalars().all():
-                record(connection, Outcome(request_id, NOT_SENT), self.clock())
+                record(connection, outcome, self.clock(), groups)
+            for request_id in connection.execute(still_open).scalars().all():
+                record(connection, Outcome(request_id, NOT_SENT), self.clock(), groups)
 
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
+        now = self.clock()
         claim = {
             "campaign_id": self._campaign_id,
             "claimant_id": self._claimant_id,
             "kind": self._kind,
             "state": CLAIMED,
-            "claimed_at": self.clock(),
+            "claimed_at": now,
             "deadline": deadline,
         }
         sizes = [len(chunk.keys) for chunk in chunks]
         ids = self._store.insert_requests(connection, claim, sizes)
         if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(sizes):
-            return [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
-        return [
-            self._claim_in_part(connection, chunk, request_id, deadline)
-            for chunk, request_id in zip(chunks, ids, strict=True)
-        ]
+            claims = [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
+        else:
+            claims = [
+                self._claim_in_part(connection, chunk, request_id, deadline)
+                for chunk, request_id in zip(chunks, ids, strict=True)
+            ]
+        return claims if self._capping is None else self._capping.apply(connection, chunks, claims, now)
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
         """Find out what of a chunk was inserted, and take over what is to be."""
@@ -225,6 +258,15 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
+
+    def parked_requests(self) -> Iterator[ParkedRequest]:
+        """Give the accepted requests that this try made before it waited, in the order in which it made them.
+
+        They are read as they are taken: to read on, nothing may have closed the store.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return accepted_requests(self._store, self._campaign_id, self._parked)
 
     def count_responses(self) -> int:
         """Count the answers to this task instance's requests in this campaign, of all its tries.

@@ -13,6 +13,7 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.store import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
+    CONTACT_TAKEN,
     HolderRow,
     Store,
     joined,
@@ -46,6 +47,18 @@ _HOLDERS = (
     "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
     "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
+_INSERT_CONTACTS = (
+    "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
+    "SELECT %s, new.destination, new.request_id, %s "
+    "FROM unnest(string_to_array(%s, ', ')::bigint[], string_to_array(%s, ', ')::bigint[]) "
+    f"AS new (destination, request_id) {CONTACT_TAKEN} %s"
+)
+_CONTACTS_SINCE = (
+    "SELECT destination FROM sms_contact WHERE group_id = %s AND claimed_at > %s "
+    "AND destination = ANY(string_to_array(%s, ', ')::bigint[])"
+)
+# Two numbers: in no way of a campaign's lock, which is one.
+_LOCK_GROUP = f"SELECT pg_advisory_xact_lock({0x5355_4D53}, %s::int)"
 
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
@@ -90,6 +103,32 @@ class PostgresStore(Store):
         values = (campaign_id, keys, destinations[1:-1], owners[1:-1])
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
+    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
+        """Wait for other transactions that write who was texted in groups of campaigns."""
+        for group_id in group_ids:
+            connection.exec_driver_sql(_LOCK_GROUP, (group_id,))
+
+    def insert_contacts(
+        self,
+        connection: Connection,
+        group_id: int,
+        wanted: Mapping[str, int],
+        *,
+        claimed_at: float,
+        unless_since: float,
+    ) -> int:
+        """Write who is texted in a group by which request, and say how many of them could be."""
+        destinations, owners = json.dumps(list(map(int, wanted))), json.dumps(list(wanted.values()))
+        values = (group_id, claimed_at, destinations[1:-1], owners[1:-1], unless_since)
+        return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
+
+    def contacts_since(
+        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
+    ) -> Iterable[int]:
+        """Say which of some people were texted in a group after a moment."""
+        wanted = json.dumps(list(map(int, destinations)))[1:-1]
+        return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
+
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Give the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, joined(keys), len(keys)))
@@ -117,6 +156,8 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
         engine = create_engine(
             url,
             connect_args=arguments,
+            # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
+            isolation_level="READ COMMITTED",
             # An error must not quote its parameters: they are people's numbers.
             hide_parameters=True,
             pool_pre_ping=True,

@@ -1,5 +1,7 @@
 """Forgetting campaigns in which nothing has happened for long: who was texted, with what answer, and who decided.
 
+That they were texted is forgotten for frequency caps, too: one that is longer than that is no longer kept for them.
+
 Transactions are short, each under the campaign's lock, so that a send that runs meanwhile waits for none of them long.
 A purge that is broken off has forgotten a part; the next one goes on from there.
 """
@@ -12,7 +14,18 @@ from sqlalchemy import and_, delete, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.sending.contacts import lock_all_groups
+from airflow_provider_sms.sending.pauses import open_pause
+from airflow_provider_sms.sending.schema import (
+    approval,
+    campaign,
+    claimant,
+    contact,
+    decision,
+    message,
+    pauses,
+    request,
+)
 from airflow_provider_sms.sending.store import campaign_lock
 
 if TYPE_CHECKING:
@@ -35,6 +48,7 @@ class OldCampaign(NamedTuple):
     :param last_activity: seconds since the epoch.
     :param open_requests: those that are unknown or may be under way: with one of them it is kept.
     :param newest_request: id of its last request; 0 where it has none.
+    :param paused: whether it is paused: then it is kept, since the pause would be forgotten with it.
     """
 
     campaign_id: int
@@ -43,6 +57,7 @@ class OldCampaign(NamedTuple):
     last_activity: float
     open_requests: int
     newest_request: int
+    paused: bool = False
 
 
 class Purged(NamedTuple):
@@ -66,24 +81,28 @@ def old_campaigns(store: Store, before: float) -> list[OldCampaign]:
         .select_from(decision.join(request, request.c.id == decision.c.request_id))
         .where(its)
     )
+    held_back = and_(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None))
     left_open = select(func.count()).select_from(request).where(its, request.c.state.in_(_OPEN))
     query = select(
         campaign.c.id,
         campaign.c.name,
         left_open.scalar_subquery(),
         select(func.coalesce(func.max(request.c.id), 0)).where(its).scalar_subquery(),
+        select(func.count()).select_from(pauses).where(held_back).scalar_subquery(),
         campaign.c.created_at,
         requested.scalar_subquery(),
         decided.scalar_subquery(),
+        select(func.max(pauses.c.resumed_at)).where(pauses.c.campaign_id == campaign.c.id).scalar_subquery(),
+        select(func.max(approval.c.decided_at)).where(approval.c.campaign_id == campaign.c.id).scalar_subquery(),
     )
     old: list[OldCampaign] = []
     with store.read() as connection:
-        for number, name, open_requests, newest, *times in connection.execute(query).all():
+        for number, name, open_requests, newest, paused, *times in connection.execute(query).all():
             last = max(time for time in times if time is not None)
             if last < before:
                 held = select(func.count()).select_from(message).where(message.c.campaign_id == number)
                 messages = connection.execute(held).scalar_one()
-                old.append(OldCampaign(number, name, messages, last, open_requests, newest))
+                old.append(OldCampaign(number, name, messages, last, open_requests, newest, bool(paused)))
     return sorted(old, key=lambda each: each.last_activity)
 
 
@@ -98,6 +117,7 @@ def forget(store: Store, old: OldCampaign) -> int:
     gone = False
     while not gone:
         with store.write(campaign_lock(old.name)) as connection:
+            lock_all_groups(store, connection)
             _overwrite_what_is_deleted(connection)
             count, gone = _forget_some(connection, old)
         forgotten += count
@@ -114,11 +134,16 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
     in_use = select(request.c.id).where(its, or_(request.c.state.in_(_OPEN), newer)).limit(1)
     if connection.execute(in_use).scalar() is not None:
         raise InputError(f"Campaign {old.name} is in use again: what is left of it is kept")
+    if open_pause(connection, old.campaign_id) is not None:
+        raise InputError(f"Campaign {old.name} is paused: what is left of it is kept")
     some = list(connection.execute(select(request.c.id).where(its).limit(REQUESTS_AT_ONCE)).scalars())
     if not some:
+        connection.execute(delete(pauses).where(pauses.c.campaign_id == old.campaign_id))
+        connection.execute(delete(approval).where(approval.c.campaign_id == old.campaign_id))
         connection.execute(delete(campaign).where(here))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
+    connection.execute(delete(contact).where(contact.c.request_id.in_(some)))
     connection.execute(delete(decision).where(decision.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))
     return count, False
@@ -130,11 +155,12 @@ def forget_claimants(store: Store, before: float) -> int:
     :returns: how many.
     :raises LedgerError: when it was not committed.
     """
-    # NOT IN, which is answered with one look at each table; neither column of them is ever null there.
+    # NOT IN, which is answered with one look at each table; no column of them is ever null there.
     unused = and_(
         claimant.c.started_at < before,
         claimant.c.id.not_in(select(request.c.claimant_id)),
         claimant.c.id.not_in(select(decision.c.asked_by).where(decision.c.asked_by.is_not(None))),
+        claimant.c.id.not_in(select(approval.c.claimant_id).where(approval.c.claimant_id.is_not(None))),
     )
     with store.read() as connection:
         ids = list(connection.execute(select(claimant.c.id).where(unused)).scalars())

@@ -1,7 +1,7 @@
 """The ledger's tables: a contract with every ledger already on disk.
 
-A change here needs a new ``SCHEMA_VERSION`` and a migration; version 2 only added a table. Times are seconds since the
-epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not rounded.
+A change here needs a new ``SCHEMA_VERSION`` and a migration; versions 2 and 3 only added tables. Times are seconds
+since the epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not rounded.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 # SQLite numbers rows by itself only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -105,4 +105,57 @@ decision = Table(
     Column("decided_by", String(250)),
     Column("decided_at", Float(53)),
     Index("sms_decision_request", "request_id"),
+)
+
+approval = Table(
+    "sms_approval",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
+    Column("plan_id", String(64), nullable=False),
+    # send or stop.
+    Column("decision", String(10), nullable=False),
+    Column("decided_by", String(250), nullable=False),
+    Column("decided_at", Float(53), nullable=False),
+    # The try that asked.
+    Column("claimant_id", ForeignKey("sms_claimant.id")),
+    Column("messages", BigInteger),
+    Column("cost", String(40)),
+    Index("sms_approval_campaign", "campaign_id"),
+)
+
+contact_group = Table(
+    "sms_contact_group",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("name", String(1000), nullable=False, unique=True),
+)
+
+contact = Table(
+    "sms_contact",
+    metadata,
+    Column("group_id", _Id, primary_key=True),
+    Column("destination", BigInteger, primary_key=True),
+    # The request that texted the person last, or may have; no foreign key, as of a message.
+    Column("request_id", _Id, nullable=False),
+    Column("claimed_at", Float(53), nullable=False),
+    # What was there before, in case that the request was not sent.
+    Column("before_request_id", _Id),
+    Column("before_at", Float(53)),
+    # A request's contacts are given back together when it was not sent.
+    Index("sms_contact_request", "request_id"),
+    sqlite_with_rowid=False,
+)
+
+pauses = Table(
+    "sms_pause",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
+    Column("paused_by", String(250), nullable=False),
+    Column("paused_at", Float(53), nullable=False),
+    # None while it holds.
+    Column("resumed_by", String(250)),
+    Column("resumed_at", Float(53)),
+    Index("sms_pause_campaign", "campaign_id"),
 )

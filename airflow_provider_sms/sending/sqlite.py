@@ -16,7 +16,16 @@ from sqlalchemy.pool import QueuePool
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import CLAIMED, UNKNOWN
 from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, network_filesystem
-from airflow_provider_sms.sending.store import BUSY_SECONDS, CLAIM_COLUMNS, KEY_BYTES, HolderRow, Store, joined, numbers
+from airflow_provider_sms.sending.store import (
+    BUSY_SECONDS,
+    CLAIM_COLUMNS,
+    CONTACT_TAKEN,
+    KEY_BYTES,
+    HolderRow,
+    Store,
+    joined,
+    numbers,
+)
 from airflow_provider_sms.sending.transitions import RECORDED
 
 if TYPE_CHECKING:
@@ -53,6 +62,15 @@ _HOLDERS = (
     "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM json_each(?) AS wanted "
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
+)
+_INSERT_CONTACTS = (
+    "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
+    "SELECT ?, json_extract(new.value, '$[0]'), json_extract(new.value, '$[1]'), ? FROM json_each(?) AS new "
+    f"WHERE true {CONTACT_TAKEN} ?"
+)
+_CONTACTS_SINCE = (
+    "SELECT c.destination FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_contact c ON c.group_id = ? AND c.destination = wanted.value WHERE c.claimed_at > ?"
 )
 _CACHE_KIB = 32 * 1024
 """Pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
@@ -116,6 +134,30 @@ class SQLiteStore(Store):
         destinations = json.dumps([numbers(chunk) for chunk in chunks])
         values = (campaign_id, keys, size, request_ids[0], destinations)
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
+
+    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
+        """Do nothing: one lock is enough for a file, and this transaction has it."""
+
+    def insert_contacts(
+        self,
+        connection: Connection,
+        group_id: int,
+        wanted: Mapping[str, int],
+        *,
+        claimed_at: float,
+        unless_since: float,
+    ) -> int:
+        """Write who is texted in a group by which request, and say how many of them could be."""
+        rows = json.dumps([(int(destination), request_id) for destination, request_id in wanted.items()])
+        values = (group_id, claimed_at, rows, unless_since)
+        return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
+
+    def contacts_since(
+        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
+    ) -> Iterable[int]:
+        """Say which of some people were texted in a group after a moment."""
+        wanted = json.dumps(list(map(int, destinations)))
+        return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""

@@ -31,6 +31,13 @@ CREATION_LOCK = 0x5355_4D53
 CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline")
 """What the requests of one commit have in common, in the order in which statements name it."""
 
+CONTACT_TAKEN = (
+    "ON CONFLICT (group_id, destination) DO UPDATE SET "
+    "before_request_id = sms_contact.request_id, before_at = sms_contact.claimed_at, "
+    "request_id = excluded.request_id, claimed_at = excluded.claimed_at WHERE sms_contact.claimed_at <= "
+)
+"""What becomes of a contact that is there; the latest moment that is long enough ago follows."""
+
 KEY_BYTES = 16
 """A message key's size."""
 
@@ -129,6 +136,38 @@ class Store(ABC):
         """
 
     @abstractmethod
+    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
+        """Wait for other transactions that write who was texted in groups of campaigns.
+
+        :param group_ids: in ascending order.
+        """
+
+    @abstractmethod
+    def insert_contacts(
+        self,
+        connection: Connection,
+        group_id: int,
+        wanted: Mapping[str, int],
+        *,
+        claimed_at: float,
+        unless_since: float,
+    ) -> int:
+        """Write who is texted in a group by which request, and say how many of them could be.
+
+        :param wanted: the requests by destination.
+        :param unless_since: who was texted after this moment is not, seconds since the epoch.
+        """
+
+    @abstractmethod
+    def contacts_since(
+        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
+    ) -> Iterable[int]:
+        """Say which of some people were texted in a group after a moment.
+
+        :param since: the moment, seconds since the epoch.
+        """
+
+    @abstractmethod
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""
 
@@ -149,6 +188,16 @@ def joined(keys: Sequence[bytes]) -> bytes:
 def campaign_lock(name: str) -> int:
     """Give the number that transactions on a campaign are serialised by."""
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def enter_campaign(connection: Connection, name: str, now: float) -> int:
+    """Give a campaign's id, within a transaction under its lock; one that is new is made.
+
+    :param now: seconds since the epoch.
+    """
+    campaign = schema.campaign
+    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
+    return new_id(connection.execute(insert(campaign).values(name=name, created_at=now))) if found is None else found
 
 
 def new_id(inserted: CursorResult[Any]) -> int:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, or_, select, update
+from sqlalchemy import and_, bindparam, delete, insert, or_, select, update
 
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.compiled import Compiled
-from airflow_provider_sms.sending.schema import message, request
+from airflow_provider_sms.sending.schema import contact, message, request
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
@@ -36,17 +38,18 @@ _RECORD = _recording(_IS_OPEN)
 RECORD_ANSWER = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
 
 
-def record(connection: Connection, outcome: Outcome, now: float) -> None:
+def record(connection: Connection, outcome: Outcome, now: float, groups: Collection[int]) -> None:
     """Record what became of a request; no-op where it has an outcome that is better founded.
 
     An answer of the service is better founded than anything, also than what a person said before it came.
 
     :param now: seconds since the epoch.
+    :param groups: in which it has contacts, and whose locks are held; needed for one that was not sent.
     """
     statement = RECORD_ANSWER if outcome.state == ACCEPTED else _RECORD
     recorded = statement.run(connection, values_of(outcome, now))
     if outcome.state == NOT_SENT and recorded.rowcount == 1:
-        release(connection, outcome.request_id)
+        release(connection, outcome.request_id, groups)
 
 
 def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
@@ -67,8 +70,14 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
     }
 
 
-def release(connection: Connection, request_id: int) -> None:
-    """Free a request's messages; those that an unknown request held before are unknown again."""
+def release(connection: Connection, request_id: int, groups: Collection[int]) -> None:
+    """Free a request's messages; those that an unknown request held before are unknown again.
+
+    :param groups: in which it has contacts, and whose locks are held.
+    """
+    if groups:
+        # First: whom an unknown request may have texted is found by the messages that go back to it.
+        _give_back_contacts(connection, request_id, groups)
     its = message.c.request_id == request_id
     may_have_been_sent = select(request.c.id).where(request.c.state != NOT_SENT)
     connection.execute(
@@ -77,6 +86,45 @@ def release(connection: Connection, request_id: int) -> None:
         .values(request_id=message.c.taken_from, taken_from=None)
     )
     connection.execute(delete(message).where(its))
+
+
+def _give_back_contacts(connection: Connection, request_id: int, groups: Collection[int]) -> None:
+    """Have whoever a request did not text be as they were: texted by an earlier one, or by none."""
+    before, unknown = request.alias(), request.alias()
+    is_theirs = and_(message.c.request_id == contact.c.request_id, message.c.destination == contact.c.destination)
+    its = and_(contact.c.request_id == request_id, contact.c.group_id.in_(groups))
+    rows = connection.execute(
+        select(
+            contact.c.group_id,
+            contact.c.destination,
+            before.c.claimed_at,
+            before.c.id,
+            unknown.c.claimed_at,
+            unknown.c.id,
+        )
+        .select_from(
+            contact.outerjoin(before, and_(before.c.id == contact.c.before_request_id, before.c.state != NOT_SENT))
+            .outerjoin(message, is_theirs)
+            .outerjoin(unknown, and_(unknown.c.id == message.c.taken_from, unknown.c.state != NOT_SENT))
+        )
+        .where(its)
+    ).all()
+    connection.execute(delete(contact).where(its))
+    # By person: a request that was made without a cap may have several messages to one.
+    given_back: dict[tuple[int, int], dict[str, Any]] = {}
+    for group_id, destination, *earlier in rows:
+        last, other = sorted([earlier[:2], earlier[2:]], key=lambda each: each[0] or 0.0, reverse=True)
+        if last[1] is not None:
+            given_back[group_id, destination] = {
+                "group_id": group_id,
+                "destination": destination,
+                "claimed_at": last[0],
+                "request_id": last[1],
+                "before_at": other[0],
+                "before_request_id": other[1],
+            }
+    if given_back:
+        connection.execute(insert(contact), list(given_back.values()))
 
 
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:

@@ -8,8 +8,10 @@ from sqlalchemy import text
 from support.sending import people
 
 from airflow_provider_sms.cli import deciding
+from airflow_provider_sms.cli.console import utc
 from airflow_provider_sms.cli.definitions import age
 from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN
+from airflow_provider_sms.sending.pauses import pause, pause_of
 
 LONG_AGO = time.time() - 100 * 86_400
 
@@ -123,6 +125,59 @@ def test_a_task_that_is_known_is_not_adopted(ledger, sent, rows):
     said = ledger("adopt", "d", "t", "r", "--yes")
     assert (said.status, "knows task t of DAG d in run r already" in said.err) == (1, True)
     assert rows("SELECT count(*) FROM sms_claimant") == [(1,)]
+
+
+def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
+    """Nobody is asked; what it means, what may be under way and how to take it back is said; who did it is kept."""
+    sent(people(3), None)
+    said = ledger("pause", "spring")
+    assert (said.status, said.out) == (0, "")
+    assert said.err == (
+        "Campaign spring is paused: from now on no task claims anything of it, on any machine.\n"
+        "At most 1 request with 3 messages may be under way: what was claimed before is still posted, and recorded.\n"
+        "Nothing is lost: tasks that send it wait, holding their slots, and go on when you say\n"
+        "  airflow-sms ledger resume spring\n"
+    )
+    made = pause_of(store, "spring")
+    said = ledger("resume", "spring")
+    assert (said.status, said.out) == (0, "")
+    assert said.err == (
+        f"Campaign spring goes on: {getpass.getuser()} had paused it at {utc(made.paused_at)}. "
+        "Tasks that wait for it claim again; one that has ended since is to be cleared in Airflow\n"
+    )
+    assert pause_of(store, "spring") is None
+    assert rows("SELECT paused_by, resumed_by FROM sms_pause") == [(getpass.getuser(), getpass.getuser())]
+
+
+def test_to_pause_or_resume_twice_says_so(ledger, sent, store):
+    """It is no failure: the campaign stands as was asked for."""
+    sent(people(3), campaign="the spring")
+    made = pause(store, "the spring", "ann").pause
+    said = ledger("pause", "the spring")
+    assert said.status == 0
+    assert f"Campaign the spring is paused already, by ann since {utc(made.paused_at)}\n" in said.err
+    assert "under way" not in said.err
+    assert said.err.endswith("  airflow-sms ledger resume 'the spring'\n")
+    ledger("resume", "the spring")
+    said = ledger("resume", "the spring")
+    assert (said.status, said.err) == (0, "Campaign the spring is not paused: there is nothing to resume\n")
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_a_campaign_that_is_not_there_is_not_paused(ledger, sent, command):
+    """A name with a typing error is said, and the exit status is 1."""
+    sent(people(1))
+    said = ledger(command, "sprign")
+    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprign'\n")
+
+
+def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):
+    """It is named, and kept: with it its pause would be forgotten."""
+    sent(people(3), campaign="held", at=LONG_AGO)
+    pause(store, "held", "ann")
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    assert (said.status, "Kept, since they are paused: held\n" in said.err) == (0, True)
+    assert rows("SELECT name FROM sms_campaign") == [("held",)]
 
 
 def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from support.sending import people
 
+from airflow_provider_sms.cli.console import utc
+from airflow_provider_sms.sending.approvals import latest_approval, record_approval
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.pauses import pause, resume
 
 EVENT = "9007199254740993"
 
@@ -33,6 +38,8 @@ def test_status_says_how_a_campaign_stands(ledger, sent):
         "cost": "1.10",
         "first_activity": "2023-11-14T22:13:20+00:00",
         "decisions": "0",
+        "approval": None,
+        "paused": None,
         "sent_by": [{"dag_id": "d", "task_id": "t", "runs": "1", "tries": "4"}],
     }
 
@@ -55,6 +62,33 @@ def test_status_is_a_table_for_people(ledger, sent):
     sent(people(3, 20), dag_id="two", try_number=2)
     lines = [line.split("|")[-1].strip() for line in ledger("status", "spring").out.splitlines() if "sent_by" in line]
     assert lines == ["task t of DAG one (1 run, 1 try)", "task t of DAG two (1 run, 2 tries)"]
+
+
+def test_status_says_who_paused_a_campaign(ledger, sent, store):
+    """A campaign of which nothing more is claimed says so, by whom, and since when; one that goes on does not."""
+    sent(people(3))
+    made = pause(store, "spring", "ann").pause
+    since = utc(made.paused_at)
+    assert ledger("status", "spring", "-o", "json").data[0]["paused"] == {"by": "ann", "since": since}
+    assert f"by ann since {since}" in ledger("status", "spring").out
+    resume(store, "spring", "bob")
+    assert "paused" not in ledger("status", "spring").out
+
+
+def test_status_says_who_approved_a_plan(ledger, store):
+    """What was decided last about a plan of the campaign, by whom and when, also before anything was sent."""
+    record_approval(store, "spring", "a1b2c3", "stop", "ann")
+    record_approval(store, "spring", "d4e5f6", "send", "bob", messages=3, cost=Decimal("4.50"))
+    at = utc(latest_approval(store, "spring").decided_at)
+    assert ledger("status", "spring", "-o", "json").data[0]["approval"] == {
+        "plan_id": "d4e5f6",
+        "decision": "send",
+        "decided_by": "bob",
+        "decided_at": at,
+        "messages": "3",
+        "cost": "4.50",
+    }
+    assert f"send, by bob at {at}, plan d4e5f6" in ledger("status", "spring").out
 
 
 def test_unknown_lists_what_a_person_needs(ledger, sent):

@@ -8,9 +8,12 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.sending import purge
+from airflow_provider_sms.sending.approvals import latest_approval, record_approval
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.decisions import resolve
+from airflow_provider_sms.sending.earlier import register
 from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.pauses import pause, resume
 from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
 from airflow_provider_sms.sending.sqlite import open_sqlite
 
@@ -91,6 +94,35 @@ def test_any_activity_keeps_a_campaign(store, enter, clock, late):
     else:
         resolve(store, request_id, ACCEPTED, "ann")
     assert old_campaigns(store, LATER) == []
+
+
+def test_a_paused_campaign_is_kept(store, enter, counts):
+    """A pause would be forgotten with its campaign, which would then go on; ended, it is forgotten with it."""
+    enter()
+    found = old_campaigns(store, LATER)
+    pause(store, "c", "ann")
+    assert [old.paused for old in found] == [False]
+    with pytest.raises(InputError, match="is paused"):
+        forget(store, found[0])
+    ((_, *_, paused),) = old_campaigns(store, LATER)
+    assert paused
+    resume(store, "c", "ann")
+    assert old_campaigns(store, LATER) == []
+    (old,) = old_campaigns(store, store.clock() + 1)
+    forget(store, old)
+    assert counts()[0] == 0
+
+
+def test_what_was_decided_about_a_plan_is_forgotten_with_its_campaign(store, counts):
+    """A decision about a plan is activity; the try that asked for it is kept as long as it."""
+    tried = register(store, claimant(), lambda: 1_000_000.0)
+    record_approval(store, "c", "a1b2", "send", "ann", claimant_id=tried)
+    assert old_campaigns(store, LATER) == []
+    assert forget_claimants(store, LATER) == 0
+    (old,) = old_campaigns(store, store.clock() + 1)
+    forget(store, old)
+    assert forget_claimants(store, LATER) == 1
+    assert (latest_approval(store, "c"), counts()) == (None, (0, 0, 0, 0, 0))
 
 
 @pytest.mark.parametrize("state", [UNKNOWN, None])

@@ -51,13 +51,13 @@ def test_the_schema_version_is_recorded(tmp_path):
     """A ledger says which version wrote it."""
     for _ in range(2):
         open_sqlite(tmp_path / "ledger.db").close()
-    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(2,)]
+    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(3,)]
 
 
 def test_a_newer_ledger_is_refused(tmp_path):
     """A ledger of a newer version is not written to, and the error says what to do."""
     open_sqlite(tmp_path / "ledger.db").close()
-    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 3")
+    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 4")
     with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
         open_sqlite(tmp_path / "ledger.db")
 
@@ -92,7 +92,7 @@ def test_reading_waits_for_no_writer(tmp_path):
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with store.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 2
+        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 3
     other.close()
     store.close()
 
@@ -129,13 +129,21 @@ def test_only_its_owner_reads_a_new_ledger(tmp_path):
     assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_ledger_of_version_1_is_brought_up_to_date(tmp_path):
-    """An older ledger gets the table that it lacks, and keeps what it holds."""
-    open_sqlite(tmp_path / "ledger.db").close()
-    sql(tmp_path / "ledger.db", "DROP TABLE sms_decision")
-    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 1")
-    sql(tmp_path / "ledger.db", "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
-    open_sqlite(tmp_path / "ledger.db").close()
-    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(2,)]
-    assert sql(tmp_path / "ledger.db", "SELECT name FROM sms_campaign") == [("c",)]
-    assert sql(tmp_path / "ledger.db", "SELECT count(*) FROM sms_decision") == [(0,)]
+OF_VERSION_3 = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact")
+LACKED = {1: ("sms_decision", *OF_VERSION_3), 2: OF_VERSION_3}
+"""Tables that an older version's ledger does not have."""
+
+
+@pytest.mark.parametrize("version", LACKED)
+def test_an_older_ledger_is_brought_up_to_date(tmp_path, version):
+    """An older ledger gets the tables that it lacks, and keeps what it holds."""
+    path = tmp_path / "ledger.db"
+    open_sqlite(path).close()
+    for table in LACKED[version]:
+        sql(path, f"DROP TABLE {table}")
+    sql(path, f"UPDATE sms_ledger_version SET version = {version}")
+    sql(path, "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
+    open_sqlite(path).close()
+    assert sql(path, "SELECT version FROM sms_ledger_version") == [(3,)]
+    assert sql(path, "SELECT name FROM sms_campaign") == [("c",)]
+    assert [sql(path, f"SELECT count(*) FROM {table}") for table in LACKED[1]] == [[(0,)]] * len(LACKED[1])

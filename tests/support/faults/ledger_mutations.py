@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import LEDGER, PAIRS, SCHEDULES, SENDER, SQLITE, Mutation
+from support.faults.mutation import CONTACTS, LEDGER, PAIRS, PAUSES, SCHEDULES, SENDER, SQLITE, Mutation
 
 LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES, PAIRS)
 
@@ -29,7 +29,7 @@ LEDGER_MUTATIONS = (
         "    connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))\n",
         "    for (request_id,) in connection.execute(select(request.c.id).where(lapsed)).all():\n"
         "        connection.execute(update(request).where(request.c.id == request_id).values(state=NOT_SENT))\n"
-        "        release(connection, request_id)\n",
+        "        release(connection, request_id, ())\n",
         LEDGER_FIRST,
     ),
     Mutation(
@@ -142,7 +142,7 @@ LEDGER_MUTATIONS = (
     Mutation(
         "claims whose commit raised are not given back",
         "sending/ledger.py",
-        "                record(connection, Outcome(request_id, NOT_SENT), self.clock())\n",
+        "                record(connection, Outcome(request_id, NOT_SENT), self.clock(), groups)\n",
         "                pass\n",
         LEDGER_FIRST,
     ),
@@ -152,5 +152,81 @@ LEDGER_MUTATIONS = (
         "        claimant.c.map_index == who.map_index,\n",
         "",
         (LEDGER,),
+    ),
+    Mutation(
+        "a claim does not look whether its campaign is paused",
+        "sending/ledger.py",
+        "            self.paused = open_pause(connection, self._campaign_id)\n",
+        "",
+        (PAUSES,),
+    ),
+    Mutation(
+        "a claim looks for a pause before its transaction begins",
+        "sending/ledger.py",
+        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        "        with self._store.read() as connection:\n"
+        "            self.paused = open_pause(connection, self._campaign_id)\n"
+        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        (PAUSES,),
+        also=("            self.paused = open_pause(connection, self._campaign_id)\n            if", "            if"),
+    ),
+    Mutation(
+        "a pause does not wait for claims of its campaign",
+        "sending/pauses.py",
+        "    with store.write(campaign_lock(campaign_name)) as connection:\n        its, now",
+        "    with store.write(7) as connection:\n        its, now",
+        (PAUSES,),
+    ),
+    Mutation(
+        "the cap is decided before the claim's transaction",
+        "sending/ledger.py",
+        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        "        young = self.capped([number for chunk in chunks for number in chunk.destinations if number])\n"
+        "        self._late = 0.0 if young else 1e9\n"
+        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        (CONTACTS,),
+        also=("apply(connection, chunks, claims, now)", "apply(connection, chunks, claims, now + self._late)"),
+    ),
+    Mutation(
+        "whoever is capped is posted to",
+        "sending/contacts.py",
+        "        if granted == len(wanted) == sum(len(claim.won) for claim in claims):\n",
+        "        if granted <= len(wanted):\n",
+        (CONTACTS,),
+    ),
+    Mutation(
+        "a person who is twice in a commit is texted twice",
+        "sending/contacts.py",
+        "        if granted == len(wanted) == sum(len(claim.won) for claim in claims):\n",
+        "        if granted == len(wanted):\n",
+        (CONTACTS,),
+    ),
+    Mutation(
+        "a message that an unknown request held is free when it is capped",
+        "sending/contacts.py",
+        "        taken = and_(its, message.c.taken_from.is_not(None))\n",
+        "        taken = and_(its, message.c.taken_from.is_(None))\n",
+        (CONTACTS,),
+    ),
+    Mutation(
+        "what was not sent counts as texted",
+        "sending/transitions.py",
+        "        _give_back_contacts(connection, request_id, groups)\n",
+        "        pass\n",
+        (CONTACTS,),
+    ),
+    Mutation(
+        "what was not sent leaves nobody texted, whoever was before",
+        "sending/transitions.py",
+        "    if given_back:\n",
+        "    if False:\n",
+        (CONTACTS,),
+    ),
+    Mutation(
+        "PostgreSQL takes no lock on a group",
+        "sending/postgres.py",
+        "            connection.exec_driver_sql(_LOCK_GROUP, (group_id,))\n",
+        "            pass\n",
+        (CONTACTS,),
     ),
 )

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 SENDER = "tests/sending/test_sender.py"
 LEDGER = "tests/sending/test_ledger.py"
+CONTACTS = "tests/sending/test_contacts.py"
+PAUSES = "tests/sending/test_pauses.py"
 SQLITE = "tests/sending/test_sqlite.py"
 BACKLOG = "tests/sending/test_backlog.py"
 SCHEDULES = "tests/faults/test_schedules.py"

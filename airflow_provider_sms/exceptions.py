@@ -7,7 +7,8 @@
     │   ├── SourceError                 the source cannot be read
     │   ├── ColumnError                 a column that is needed is not there
     │   ├── TemplateError               the text template is wrong
-    │   └── InvalidRowsError            rows that cannot be texted
+    │   ├── InvalidRowsError            rows that cannot be texted
+    │   └── LimitError                  the plan is beyond a limit that the caller set
     ├── ServiceError                 one request to the service did not succeed
     │   ├── NotSentError                the request never left this machine
     │   ├── ThrottledError              429, 503: the service did not process it
@@ -16,6 +17,8 @@
     │   └── UnknownOutcomeError         it may have been processed: never resent by itself
     ├── LedgerError                  no durable claim can be made, so nothing is sent
     │   └── LedgerVersionError          the ledger was written by a newer version
+    ├── CreditError                  the credit does not cover what is to be sent; nothing more was
+    ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
     └── StoppedError                 the task was told to stop before anything was sent
 
 No message text, full number or token is in any of them.
@@ -51,6 +54,10 @@ class TemplateError(InputError):
 
 class InvalidRowsError(InputError):
     """Some rows cannot be texted, and the caller asked for none to be left out."""
+
+
+class LimitError(InputError):
+    """What is to be sent is more, dearer or worse than the caller allows."""
 
 
 class ServiceError(SmsError):
@@ -109,6 +116,16 @@ class LedgerError(SmsError):
 
 class LedgerVersionError(LedgerError):
     """The ledger was written by a newer version of this package."""
+
+
+class CreditError(SmsError):
+    """The balance does not cover what is to be sent; credit may arrive by itself."""
+
+    transient = True
+
+
+class TooManyErrorsError(SmsError):
+    """The service refused or called faulty a larger share of messages than the caller allows."""
 
 
 class StoppedError(SmsError):

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, MutableMapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
     from datetime import datetime, timedelta
 
     from airflow.providers.common.compat.sdk import DAG, Context, TaskGroup
+
+    from airflow_provider_sms.sending.window import SendWindow
 
     Callbacks = Callable[[Context], Any] | Collection[Callable[[Context], Any]] | None
 
@@ -91,4 +93,19 @@ class BulkSmsArguments(TaskArguments, total=False):
     max_xcom_responses: int
     report: str | None
     dry_run: bool
+    suppress: Any
+    campaign_group: str | None
+    min_interval: timedelta | None
+    max_rows: int | None
+    max_invalid: float | None
+    max_parts_per_message: int | None
+    max_cost: float | None
+    cost_per_part: float | Mapping[str, float]
+    max_error_rate: float | None
+    check_balance: bool
+    wait_for_credit: bool
+    credit_interval: float
+    approve: bool
+    approve_above: int | Mapping[str, float] | None
+    send_window: SendWindow | None
     ledger_conn_id: str | None

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import sqlalchemy
-from airflow.providers.common.compat.sdk import BaseHook, conf
+from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, conf
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, SmsError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from airflow.models.connection import Connection as AirflowConnection
     from sqlalchemy.engine import URL
 
     from airflow_provider_sms.sending.store import Store
+
+log = logging.getLogger(__name__)
 
 LOCAL_EXECUTORS = frozenset({"LocalExecutor", "SequentialExecutor", "DebugExecutor", "InProcessExecutor"})
 """Executors that run every task on the scheduler's machine."""
@@ -58,6 +61,26 @@ def open_ledger(ledger_conn_id: str | None) -> Store:
     if not conf.getboolean("sms", "allow_local_ledger", fallback=False):
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
     return open_sqlite(_path())
+
+
+@contextmanager
+def look_into_ledger(ledger_conn_id: str | None) -> Iterator[Store | None]:
+    """Open the ledger for a task that sends nothing, where there is one.
+
+    :param ledger_conn_id: as for :func:`open_ledger`.
+    :return: None where there is none, or it cannot be opened.
+    """
+    store: Store | None = None
+    try:
+        if _configured(ledger_conn_id) or _path().is_file():
+            store = open_ledger(ledger_conn_id)
+    except (AirflowNotFoundException, SmsError) as error:
+        log.info("The plan is without the ledger, which cannot be opened: %s", error)
+    try:
+        yield store
+    finally:
+        if store is not None:
+            store.close()
 
 
 def open_existing_ledger(ledger_conn_id: str | None) -> Store:

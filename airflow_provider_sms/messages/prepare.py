@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.arrow import constant, text, valid_rows
+from airflow_provider_sms.messages.arrow import constant, mask, text, valid_rows
 from airflow_provider_sms.messages.columns import column_of, field_of
 from airflow_provider_sms.messages.destinations import CleanDestinations, clean_destinations
 from airflow_provider_sms.messages.keys import can_be_key, lost_digits, message_keys
@@ -75,6 +76,22 @@ class PreparedBatch:
 
     def __repr__(self) -> str:
         return f"PreparedBatch({len(self.keys)} messages of {self.num_rows} rows)"
+
+    def keeping(self, which: npt.NDArray[np.bool_]) -> PreparedBatch:
+        """Give some of the messages; the rows that gave none stay.
+
+        :param which: whether each message stays.
+        """
+        if which.all():
+            return self
+        condition = mask(which)
+        return replace(
+            self,
+            row_column=self.row_column[which],
+            destination_column=self.destination_column.filter(condition),
+            content_column=self.content_column.filter(condition),
+            keys=list(compress(self.keys, which.tolist())),
+        )
 
     @property
     def rows(self) -> list[int]:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.assets import with_assets
+from airflow_provider_sms.operators.bulk_arguments import (
+    MAX_CHUNK,
+    check_bulk_arguments,
+    limits_of,
+    threshold_of,
+)
 from airflow_provider_sms.operators.campaign import CampaignOperator
 from airflow_provider_sms.operators.links import SmsReportLink
 from airflow_provider_sms.operators.rows import shielded_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import timedelta
 
     from airflow.providers.common.compat.sdk import Context
 
-
-MAX_CHUNK = 100
-"""Messages a request: the service's own limit."""
+    from airflow_provider_sms.sending.contacts import FrequencyCap
+    from airflow_provider_sms.sending.plan import Limits, Threshold
+    from airflow_provider_sms.sending.window import SendWindow
 
 
 class BulkSmsOperator(CampaignOperator):
     """Text a table of people, each exactly as often as intended.
 
-    Every row is checked before the first request. Then each message is claimed in a durable ledger, posted, and its
+    Every row is checked before the first request, and a plan of all that is about to be sent is logged and pushed as
+    the XCom ``plan``. Then each message is claimed in a durable ledger, posted, and its
     outcome recorded; a message that is claimed already in the campaign is not posted again, whichever try, task or run
     claimed it. See the delivery guarantees in the documentation.
 
@@ -56,7 +63,33 @@ class BulkSmsOperator(CampaignOperator):
     :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
         ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
         too, and replaced by the next try. None: no report. (templated)
-    :param dry_run: check every row and send nothing.
+    :param dry_run: check every row, make the plan, and send nothing.
+    :param suppress: numbers that are not texted: what ``source`` may be, with the numbers in ``destination_column``,
+        such as a file of opt-outs, or reports of earlier sends. None: nobody. (templated)
+    :param campaign_group: what ``min_interval`` is about: all campaigns that give the same name. (templated)
+    :param min_interval: nobody is texted by any campaign of the group more often than that. None: as often as they are
+        in a source.
+    :param max_rows: rows of the source; with more nothing is sent. None: any number.
+    :param max_invalid: rows that cannot be texted, a whole number or a share below 1 such as ``0.02``; with more
+        nothing is sent. For ``on_invalid="skip"``. None: any number.
+    :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None: any number.
+    :param max_cost: credits, as estimated; with more nothing is sent. None: any number.
+    :param cost_per_part: credits that the estimate takes for an SMS part: a number, or numbers by the first digits of
+        the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest that fit count, and ``""`` is for all
+        others.
+    :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last 1,000;
+        above it sending stops. None: any.
+    :param check_balance: fail before the first request where the balance does not cover the estimate.
+    :param wait_for_credit: give up the slot, before the first request and in the middle, until the balance covers what
+        is left, and go on then. A post-paid account always does.
+    :param credit_interval: seconds between two looks at the balance while waiting.
+    :param approve: wait, without a slot, until a person has seen the plan and approves it in Airflow's required actions
+        (Airflow 3.1 and newer).
+    :param approve_above: the same above so many messages, or above
+        ``{"rows": 10000, "cost": 500}``, whichever is passed. None: never.
+    :param send_window: the hours in which messages may go out, a
+        :class:`~airflow_provider_sms.sending.window.SendWindow`; outside of them the task gives up its slot until they
+        begin. None: any hours.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
         else a file of this machine. (templated)
     """
@@ -67,6 +100,8 @@ class BulkSmsOperator(CampaignOperator):
         "send_options",
         "campaign",
         "report",
+        "suppress",
+        "campaign_group",
         "sms_conn_id",
         "ledger_conn_id",
     )
@@ -90,6 +125,21 @@ class BulkSmsOperator(CampaignOperator):
         max_xcom_responses: int = 1000,
         report: str | None = None,
         dry_run: bool = False,
+        suppress: Any = None,
+        campaign_group: str | None = None,
+        min_interval: timedelta | None = None,
+        max_rows: int | None = None,
+        max_invalid: float | None = None,
+        max_parts_per_message: int | None = None,
+        max_cost: float | None = None,
+        cost_per_part: float | Mapping[str, float] = 1,
+        max_error_rate: float | None = None,
+        check_balance: bool = False,
+        wait_for_credit: bool = False,
+        credit_interval: float = 60.0,
+        approve: bool = False,
+        approve_above: int | Mapping[str, float] | None = None,
+        send_window: SendWindow | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -106,6 +156,21 @@ class BulkSmsOperator(CampaignOperator):
         self.max_xcom_responses = max_xcom_responses
         self.report = report
         self.dry_run_only = dry_run
+        self.suppress = suppress
+        self.campaign_group = campaign_group
+        self.min_interval = min_interval
+        self.max_rows = max_rows
+        self.max_invalid = max_invalid
+        self.max_parts_per_message = max_parts_per_message
+        self.max_cost = max_cost
+        self.cost_per_part = cost_per_part
+        self.max_error_rate = max_error_rate
+        self.check_balance = check_balance
+        self.wait_for_credit = wait_for_credit
+        self.credit_interval = credit_interval
+        self.approve = approve
+        self.approve_above = approve_above
+        self.send_window = send_window
 
     @property
     def source(self) -> Any:
@@ -117,6 +182,35 @@ class BulkSmsOperator(CampaignOperator):
         self._source = shielded_source(value)
         self.inlets = with_assets(self.inlets, value)
 
+    @property
+    def suppress(self) -> Any:
+        """The numbers that are not texted; wrapped as :attr:`source` is."""
+        return self._suppress
+
+    @suppress.setter
+    def suppress(self, value: Any) -> None:
+        self._suppress = shielded_source(value)
+        self.inlets = with_assets(self.inlets, value)
+
+    @property
+    def limits(self) -> Limits:
+        """What the plan must not go beyond."""
+        return limits_of(self)
+
+    @property
+    def approval_threshold(self) -> Threshold | None:
+        """What needs no approval; None: nothing needs it because of its size."""
+        return threshold_of(self.approve_above)
+
+    @property
+    def frequency_cap(self) -> FrequencyCap | None:
+        """How often the group may text a person; None: as often as it likes."""
+        from airflow_provider_sms.sending.contacts import FrequencyCap
+
+        if self.min_interval is None or self.campaign_group is None:
+            return None
+        return FrequencyCap(self.campaign_group, self.min_interval.total_seconds())
+
     def get_source(self, context: Context) -> Any:  # noqa: ARG002 - a task that computes its source needs it
         """Give the recipients of a try, as :attr:`source` holds them."""
         return self.source
@@ -127,24 +221,7 @@ class BulkSmsOperator(CampaignOperator):
         :raises InputError: names the argument.
         """
         super().check_arguments()
-        if self.on_invalid not in ("fail", "skip"):
-            raise InputError(f"on_invalid must be 'fail' or 'skip', not {self.on_invalid!r}")
-        for name, least, most in (
-            ("chunk_size", 1, MAX_CHUNK),
-            ("concurrency", 1, 1000),
-            ("max_xcom_responses", 0, None),
-        ):
-            value = getattr(self, name)
-            if type(value) is not int or value < least or (most is not None and value > most):
-                limits = f"at least {least}" if most is None else f"{least} to {most}"
-                raise InputError(f"{name} must be a whole number, {limits}, not {value!r}")
-        if not isinstance(self.destination_column, str):
-            raise InputError("destination_column must be the name of a column")
-        rate = self.max_requests_per_second
-        if rate is not None and not (type(rate) in (int, float) and rate > 0):
-            raise InputError("max_requests_per_second must be a number above 0, or None for no limit")
-        if self.report is not None and not (isinstance(self.report, str) and self.report.strip()):
-            raise InputError("report must be the path or URI of a file to write, or None for no report")
+        check_bulk_arguments(self)
 
     def send(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any]:
         """Check every row, send, and give the summary.

@@ -1,96 +1,86 @@
-"""One try to text a table: its check, its sending, its summary and its report."""
+"""One try to text a table: its check, its plan, what it waits for, its sending, its summary and its report."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import AirflowException
-
-from airflow_provider_sms.exceptions import LedgerError, SmsError
+from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.hooks.ledger import look_into_ledger
 from airflow_provider_sms.hooks.outlets import describe_on_assets
-from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.answers import responses_of
+from airflow_provider_sms.operators.approval import is_verdict, read_verdict
+from airflow_provider_sms.operators.bulk_plan import BulkPlan
+from airflow_provider_sms.operators.bulk_report import BulkReport
+from airflow_provider_sms.operators.clearance import Clearance
+from airflow_provider_sms.operators.delivery import Delivery
 from airflow_provider_sms.operators.entry import entered
 from airflow_provider_sms.operators.failures import describe
-from airflow_provider_sms.operators.links import SmsReportLink, report_url
-from airflow_provider_sms.operators.report_path import refuse_report_in_source, report_path
-from airflow_provider_sms.operators.rows import located
-from airflow_provider_sms.operators.spans import span
+from airflow_provider_sms.operators.parking import gives_up_slot, read_parking
 from airflow_provider_sms.operators.watch import Watch
+from airflow_provider_sms.sending.brakes import Brakes, Credit
 from airflow_provider_sms.sending.decisions import to_resend
-from airflow_provider_sms.sending.earlier import TableKeys
 from airflow_provider_sms.sending.options import SendingOptions
-from airflow_provider_sms.sending.report import continued, facts, one_line, summarise
-from airflow_provider_sms.sending.row_report import whole_file, write_row_report
-from airflow_provider_sms.sending.table import CheckedTable, check_table, outgoing_blocks, require_sendable
+from airflow_provider_sms.sending.replay import replay
+from airflow_provider_sms.sending.report import facts, one_line, summarise
+from airflow_provider_sms.sending.table import outgoing_blocks
 from airflow_provider_sms.sending.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.hooks.connection import ClientSettings
-    from airflow_provider_sms.messages.sources import Source
+    from airflow_provider_sms.operators.approval import Verdict
     from airflow_provider_sms.operators.bulk import BulkSmsOperator
     from airflow_provider_sms.operators.entry import Entry
     from airflow_provider_sms.sending.blocks import Block, Outgoing
     from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.sending.plan import Plan
+    from airflow_provider_sms.sending.store import Store
     from airflow_provider_sms.service.client import SmsClient
-    from airflow_provider_sms.service.responses import SendResponse
+    from airflow_provider_sms.service.responses import Balance, SendResponse
 
 
 class BulkTry:
-    """One try of a :class:`BulkSmsOperator`, or the part of it that comes after an answer.
+    """One try of a :class:`BulkSmsOperator`, or the part of it that comes after a wait.
 
     :param task: whose arguments are rendered.
-    :param event: what a person answered; None where nothing was asked.
+    :param event: what it waited for; None where it has not waited.
     """
 
-    def __init__(self, task: BulkSmsOperator, context: Context, event: Mapping[str, Any] | None) -> None:
+    def __init__(self, task: BulkSmsOperator, context: Context, event: Any) -> None:
         self._task = task
         self._context = context
         self._event = event
         self._before = None if event is None else self._summary_so_far()
-        self._table = CheckedTable()
         self._tally = Tally()
         self._watch = Watch(
-            context,
-            task.sms_conn_id,
-            task.campaign_name(context),
-            counted=self._before,
-            resumed=event is not None,
+            context, task.sms_conn_id, task.campaign_name(context), counted=self._before, resumed=event is not None
         )
-        self._keys: TableKeys | None = None
-        self._source: Source | None = None
-        self._preparation: Preparation | None = None
-        self._report_path: Any = None
-        self._report: str | None = None
-        self._report_error: Exception | None = None
+        self._bulk_plan = BulkPlan(task, context, self._watch)
+        self._parked = False
+        self._report = BulkReport(task, context, self._bulk_plan)
 
     def run(self) -> dict[str, Any]:
         """Check every row, send, and give the summary; it is pushed when this raises, too."""
         task = self._task
         try:
             if task.dry_run_only:
-                self._read_arguments()
-                self._check(None)
-                self._write_report(None, "a dry run sends nothing", nothing_sent=True)
-                task.log.info("Nothing is sent in a dry run: %d messages are ready", self._valid)
+                self._dry_run()
             else:
                 self._enter_and_send()
         except Exception:
             task.push(self._context, "return_value", self._summary())
             raise
         finally:
-            self._watch.ended(self._summary())
-        if self._report_error is not None:
-            raise AirflowException(
-                f"The report could not be written to {task.report}: {describe(self._report_error)}. All else is done: "
-                "the next try texts nobody twice, and writes it"
-            )
+            self._watch.ended(self._summary(), parked=self._parked)
+            self._bulk_plan.close()
+        self._report.require_written()
         summary = self._summary()
         describe_on_assets(self._context, facts(summary))
         return summary
@@ -99,116 +89,176 @@ class BulkTry:
         task = self._task
         task.check_arguments()
         self._tally.max_event_ids = task.max_xcom_responses
-        if task.report is not None:
-            self._report_path = report_path(task.report)
+        self._report.read_argument()
+
+    def _dry_run(self) -> None:
+        self._read_arguments()
+        with look_into_ledger(self._task.ledger_conn_id) as store:
+            self._check(store, None, lambda _: self._task.on_unknown == "resend")
+            plan = self._bulk_plan.make(store, self._balance_for_plan())
+        self._tally.suppressed = plan.suppressed
+        self._report.write(self._tally.seen, None, "a dry run sends nothing", nothing_sent=True)
+        self._task.log.info("Nothing is sent in a dry run: %d messages are ready", plan.to_send)
+
+    def _balance_for_plan(self) -> Balance | None:
+        try:
+            return SmsHook(self._task.sms_conn_id).get_balance()
+        except SmsError as error:
+            self._task.log.info("The plan is without the balance, which cannot be read: %s", error)
+            return None
 
     def _enter_and_send(self) -> None:
+        task = self._task
         with ExitStack() as stack:
             try:
                 # Before anything else can fail: the next try looks for the trace of this one.
                 entry = stack.enter_context(
-                    entered(self._context, self._task.ledger_conn_id, resumed=self._event is not None)
+                    entered(self._context, task.ledger_conn_id, resumed=self._event is not None)
                 )
             except SmsError:
                 # For the counts; and what is wrong with the table is to be mended first.
                 self._read_arguments()
-                self._report_path = None  # without a ledger there is nothing true to report
-                self._check(None)
+                self._report.path = None  # without a ledger there is nothing true to report
+                self._check(None, None, lambda _: False)
                 raise
             self._read_arguments()
-            settings = self._task.get_settings()
+            settings = task.get_settings()
+            verdict = self._take_event(entry)
+            ledger = self._ledger(entry)
             if self._event is not None:
-                self._task.take_answer(entry, self._event)
-            self._check(entry)
-            self._send(entry, settings)
+                replay(ledger, self._tally)
+            options = self._options(entry)
+            self._check(entry.store, ledger, options.resends)
+            clearance = Clearance(task, self._context, entry, settings, self._watch)
+            try:
+                plan = self._bulk_plan.make(entry.store, clearance.balance())
+                self._clear(clearance, plan, verdict)
+            except Exception as error:
+                words = describe(error) if isinstance(error, SmsError) else "it was not approved"
+                self._report.write(self._tally.seen, ledger, words, nothing_sent=True)
+                raise
+            self._send(entry, settings, options, plan, clearance)
 
-    @property
-    def _valid(self) -> int:
-        return self._table.rows - self._table.invalid
-
-    def _check(self, entry: Entry | None) -> None:
-        """Look at every row, and refuse a table that must not be sent."""
+    def _options(self, entry: Entry) -> SendingOptions:
         task = self._task
-        self._preparation = Preparation(
-            message=task.message,
-            content_column=task.content_column,
-            destination_column=task.destination_column,
-            default_region=task.default_region,
-            key_columns=task.key_columns,
+        return SendingOptions(
+            chunk_size=task.chunk_size,
+            concurrency=task.concurrency,
+            max_requests_per_second=task.max_requests_per_second,
+            resend_unknown=task.on_unknown == "resend",
+            resend_requests=to_resend(entry.store, task.campaign_name(self._context), entry.who),
         )
-        source = task.get_source(self._context)
-        if self._report_path is not None:
-            refuse_report_in_source(self._report_path, source)
-        self._source = open_source(located(source))
-        if entry is not None and self._has_claims(entry):
-            # A later try compares the table with what was claimed: so it is not read once more for that.
-            self._keys = TableKeys()
-        task.log.info("Checking every row of %s", self._source.describe())
-        self._watch.note("checking", {})
-        with span("sms.check") as figures:
-            check_table(self._source, self._preparation, self._table, task.stop_signal, self._keys)
-            figures.update(rows=self._table.rows, invalid=self._table.invalid)
-        try:
-            require_sendable(self._table, skip_invalid=task.on_invalid == "skip")
-        except SmsError:
-            ledger = None if entry is None else self._ledger(entry)
-            self._write_report(ledger, "other rows cannot be texted, so nothing was sent", nothing_sent=True)
-            raise
-        if self._table.invalid:
-            task.log.warning("Left out: %s", self._table.explain())
 
-    def _send(self, entry: Entry, settings: ClientSettings) -> None:
+    def _clear(self, clearance: Clearance, plan: Plan, verdict: Verdict | None) -> None:
+        """See that the plan may be sent, or give up the slot until it may; until then its counts are the plan's."""
+        sent_so_far, self._tally = self._tally, self._counts_of(plan)
+        with self._parking():
+            clearance.require(plan, self._bulk_plan.samples, verdict)
+        if not plan.is_settled:
+            self._tally = sent_so_far
+
+    def _counts_of(self, plan: Plan) -> Tally:
+        """Count what was sent so far, and all else as the plan has it."""
+        others = max(0, plan.already_sent - self._tally.replayed)
+        already = others if self._before is None else self._before["already_sent"]
+        tally = replace(
+            deepcopy(self._tally),
+            unknown=plan.unknown,
+            duplicate=plan.duplicate,
+            suppressed=plan.suppressed,
+            capped=plan.capped,
+            already_sent=already,
+            met=plan.already_sent - already,
+        )
+        tally.seen.until = plan.rows
+        return tally
+
+    @contextmanager
+    def _parking(self) -> Iterator[None]:
+        """Take note of whether the try gives up its slot in the block, and leave its counts for whoever looks."""
+        try:
+            yield
+        except BaseException as signal:
+            if gives_up_slot(signal):
+                self._parked = True
+                self._task.push(self._context, "return_value", self._summary())
+            raise
+
+    def _take_event(self, entry: Entry) -> Verdict | None:
+        """Do what a person has answered; what else it waited for has come by itself.
+
+        :raises AirflowFailException: they said that the task fails; or the balance cannot be read.
+        """
+        if self._event is None or read_parking(self._event) != "answer":
+            return None
+        if is_verdict(self._event):
+            return read_verdict(self._event)
+        self._task.take_answer(entry, self._event)
+        return None
+
+    def _check(self, store: Store | None, ledger: CampaignLedger | None, resends: Callable[[int], bool]) -> None:
+        """Look at every row, and refuse a table that must not be sent.
+
+        :param ledger: for the report; None where nothing was sent before.
+        :param resends: says of an unknown request whether its messages are sent again.
+        """
+        try:
+            self._bulk_plan.check(store, self._report.path, resends)
+        except InputError:
+            if self._bulk_plan.is_checked:
+                words = "other rows cannot be texted, so nothing was sent"
+                self._report.write(self._tally.seen, ledger, words, nothing_sent=True)
+            raise
+
+    def _send(
+        self, entry: Entry, settings: ClientSettings, options: SendingOptions, plan: Plan, clearance: Clearance
+    ) -> None:
         task = self._task
 
         def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
             pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
             return client.send_bulk(pairs, send_options=task.send_options)
 
-        task.deliver(
+        credit = None
+        if task.wait_for_credit and plan.balance is not None and not plan.balance.post_paid:
+            credit = Credit(self._bulk_plan.prices, plan.cost, plan.balance.amount)
+        delivery = Delivery(
+            task,
             self._context,
             entry,
             settings,
-            self._blocks,
+            None if plan.is_settled else self._blocks,
             post,
-            total=self._valid,
-            options=SendingOptions(
-                chunk_size=task.chunk_size,
-                concurrency=task.concurrency,
-                max_requests_per_second=task.max_requests_per_second,
-                resend_unknown=task.on_unknown == "resend",
-                resend_requests=to_resend(entry.store, task.campaign_name(self._context), entry.who),
-            ),
+            total=self._bulk_plan.valid,
+            options=options,
             kind="bulk",
             tally=self._tally,
             watch=self._watch,
             finish=self._finish,
-            keys=self._keys,
+            keys=self._bulk_plan.keys,
+            cap=task.frequency_cap,
+            brakes=Brakes(task.send_window, credit, task.max_error_rate),
+            park=clearance.wait,
         )
-
-    def _has_claims(self, entry: Entry) -> bool:
-        """Say whether an earlier try claimed anything; False where the ledger does not say.
-
-        Rows are checked and counted all the same; whoever sends meets the error again.
-        """
-        try:
-            return self._ledger(entry).earlier().any()
-        except LedgerError:
-            return False
+        with self._parking():
+            delivery.run()
 
     def _ledger(self, entry: Entry) -> CampaignLedger:
-        return entry.campaign(self._task.campaign_name(self._context), "bulk")
+        return entry.campaign(self._task.campaign_name(self._context), "bulk", self._task.frequency_cap)
 
     def _blocks(self) -> Iterator[Block]:
-        source, preparation = self._opened()
+        source, preparation = self._bulk_plan.opened()
         task = self._task
         # At a given rate the ledger is never what takes the time, and the table's order may have been meant.
         keep_order = task.max_requests_per_second is not None
-        return outgoing_blocks(source, preparation, self._table, task.stop_signal, keep_order=keep_order)
-
-    def _opened(self) -> tuple[Source, Preparation]:
-        if self._source is None or self._preparation is None:
-            raise RuntimeError("the table is read before it is opened")
-        return self._source, self._preparation
+        return outgoing_blocks(
+            source,
+            preparation,
+            self._bulk_plan.table,
+            task.stop_signal,
+            keep_order=keep_order,
+            suppressed=self._bulk_plan.suppressed,
+        )
 
     def _finish(self, ledger: CampaignLedger, error: Exception | None) -> None:
         task = self._task
@@ -221,44 +271,18 @@ class BulkTry:
                 task.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
         finally:
             # Also where the ledger can no longer be read: then the report says so of each row.
-            self._write_report(ledger, None if error is None else describe(error))
+            self._report.write(self._tally.seen, ledger, None if error is None else describe(error))
             task.push(self._context, "return_value", self._summary())
 
-    def _write_report(self, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False) -> None:
-        """Write the row-level report, where one is wanted; what goes wrong is remembered, since all else is done."""
-        task = self._task
-        if self._report_path is None:
-            return
-        source, preparation = self._opened()
-        try:
-            with whole_file(self._report_path) as file:
-                write_row_report(
-                    file,
-                    source,
-                    preparation,
-                    seen=self._tally.seen,
-                    ledger=ledger,
-                    ended=ended,
-                    nothing_sent=nothing_sent,
-                )
-        except Exception as error:  # noqa: BLE001  # storage can fail in any way
-            self._report_error = error
-            task.log_unforeseen(error)
-            task.log.error("The report could not be written to %s: %s", task.report, describe(error))  # noqa: TRY400
-        else:
-            self._report = str(self._report_path)
-            task.log.info("Wrote what became of each row to %s", self._report)
-            if link := report_url(self._report):
-                task.push(self._context, SmsReportLink.xcom_key, link)
-
     def _summary(self) -> dict[str, Any]:
-        campaign = self._task.campaign_name(self._context)
-        now = summarise(campaign, self._table.rows, self._table.invalid, self._tally)
-        summary = continued(self._before, now, self._tally.max_event_ids)
-        return {**summary, "report": self._report or summary["report"]}
+        table = self._bulk_plan.table
+        if self._before is not None and not self._bulk_plan.is_checked:
+            return self._before  # it ended before it came to look at anything
+        summary = summarise(self._task.campaign_name(self._context), table.rows, table.invalid, self._tally)
+        return {**summary, "report": self._report.written or (self._before or summary)["report"]}
 
     def _summary_so_far(self) -> dict[str, Any] | None:
-        """Give the summary that this try pushed before it asked; None where it pushes no XComs."""
+        """Give the summary that this try pushed before it waited; None where it pushes no XComs."""
         ti = self._context["ti"]
         found = ti.xcom_pull(task_ids=self._task.task_id, key="return_value", map_indexes=ti.map_index)
         return found if isinstance(found, dict) else None

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.failures import describe, failure, is_permanent
-from airflow_provider_sms.operators.links import SmsSandboxLink, sandbox_url
+from airflow_provider_sms.operators.failures import describe, is_permanent
+from airflow_provider_sms.operators.links import SmsSandboxLink
 from airflow_provider_sms.sending.stop import StopSignal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Mapping
 
     from airflow.providers.common.compat.sdk import BaseOperatorLink, Context
 
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.operators.entry import Entry
-    from airflow_provider_sms.operators.watch import Watch
-    from airflow_provider_sms.sending.blocks import Block, Outgoing
-    from airflow_provider_sms.sending.earlier import TableKeys
-    from airflow_provider_sms.sending.ledger import CampaignLedger
-    from airflow_provider_sms.sending.options import SendingOptions
-    from airflow_provider_sms.sending.tally import Tally
-    from airflow_provider_sms.service.client import SmsClient
-    from airflow_provider_sms.service.responses import SendResponse
 
 ON_UNKNOWN = ("fail", "ask", "resend")
 
@@ -123,118 +114,6 @@ class CampaignOperator(BaseOperator):
         :raises InputError: names the field that is missing or wrong.
         """
         return SmsHook(self.sms_conn_id).get_settings()
-
-    def deliver(
-        self,
-        context: Context,
-        entry: Entry,
-        settings: ClientSettings,
-        blocks: Callable[[], Iterable[Block]],
-        post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
-        *,
-        total: int,
-        options: SendingOptions,
-        kind: str,
-        tally: Tally,
-        watch: Watch,
-        finish: Callable[[CampaignLedger, Exception | None], None],
-        keys: TableKeys | None = None,
-    ) -> None:
-        """Send, and raise unless every message was accepted now or before.
-
-        :param settings: of the client.
-        :param blocks: reads the messages.
-        :param post: posts one request.
-        :param total: messages in all.
-        :param kind: ``bulk`` or ``group``.
-        :param tally: counts what becomes of them.
-        :param watch: tells others how it goes.
-        :param finish: called with the ledger, and what ended the sending early, when it has ended, however it did,
-            before anything is raised.
-        :param keys: of all messages, where they are known already.
-        :raises AirflowFailException: where a retry could not help.
-        :raises AirflowException: where it could.
-        """
-        from airflow_provider_sms.operators.alive import Alive
-        from airflow_provider_sms.operators.spans import span
-        from airflow_provider_sms.sending.earlier import refuse_changed_texts
-        from airflow_provider_sms.sending.progress import Progress
-        from airflow_provider_sms.sending.sender import Sender
-        from airflow_provider_sms.sending.shield import run_shielded
-
-        stop = self.stop_signal
-        ledger = entry.campaign(self.campaign_name(context), kind)
-        ledger.lapse()
-        self.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
-        progress = Progress(total, time.monotonic)
-        alive = Alive(context, stop)
-        watch.note_sending(tally, total)
-        if link := sandbox_url(settings.base_url):
-            self.push(context, SmsSandboxLink.xcom_key, link)
-
-        def guard() -> None:
-            refuse_changed_texts(blocks, ledger.earlier(), stop, keys)
-
-        def heartbeat() -> None:
-            alive.beat()
-            watch.beat(tally)
-            if line := progress.line(tally.settled):
-                self.log.info("%s", line)
-                watch.note_sending(tally, total)
-
-        with settings.client(pool_size=options.concurrency) as client, span("sms.send") as figures:
-            sender = Sender(
-                ledger,
-                watch.timed(lambda messages: post(client, messages)),
-                post_seconds=client.longest_call,
-                options=options,
-                stop=stop,
-                tally=tally,
-            )
-            try:
-                shielded = run_shielded(
-                    lambda: sender.run(blocks(), guard=guard),
-                    on_interrupt=stop.set,
-                    heartbeat=heartbeat,
-                )
-            except BaseException:
-                # Whatever ended the wait, a sender that still runs must not go on claiming.
-                stop.set()
-                raise
-            finally:
-                figures.update(messages=total, requests=tally.requests, accepted=tally.accepted, unknown=tally.unknown)
-                figures.update({"error": type(sender.error).__name__} if sender.error else {})
-        self.log_unforeseen(sender.error)
-        finish(ledger, sender.error)
-        if shielded.interruption is not None:
-            raise shielded.interruption
-        unsent = tally.settled < total or tally.not_sent > tally.partial
-        stopped = stop.is_set() and unsent
-        if self.on_unknown == "ask" and tally.unknown_requests and sender.error is None and not stopped:
-            self._ask(context, entry, ledger.campaign_name, tally)
-        failed = failure(
-            ledger.campaign_name, tally, sender.error, stopped=stopped, resend_unknown=options.resend_unknown
-        )
-        if failed is not None:
-            raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
-        if tally.settled != total:
-            raise AirflowFailException(f"The counts do not add up: {tally.settled} of {total}. Please report it")
-
-    def _ask(self, context: Context, entry: Entry, campaign: str, tally: Tally) -> NoReturn:
-        from airflow_provider_sms.operators.question import wait_for_answer
-        from airflow_provider_sms.sending.decisions import ask
-
-        try:
-            asked = ask(entry.store, campaign, entry.who, entry.claimant_id, tally.unknown_requests)
-        except InputError as error:
-            failed = failure(campaign, tally, None, stopped=False, resend_unknown=False)
-            raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from error
-        if not asked:
-            raise AirflowException("What was unknown has an outcome since: the next try finds it")
-        self.log.warning(
-            "%d messages may have been sent: waiting for a person, in Airflow's required actions", tally.unknown
-        )
-        wait_for_answer(self, context, campaign, tally.unknown, asked)
 
     def take_answer(self, entry: Entry, event: Mapping[str, Any]) -> None:
         """Do what a person said about the requests that they were asked about, and record who it was.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.sending.contacts import FrequencyCap
     from airflow_provider_sms.sending.store import Store
 
 
@@ -35,12 +36,15 @@ class Entry:
     claimant_id: int
     resumed: bool
 
-    def campaign(self, name: str, kind: str) -> CampaignLedger:
+    def campaign(self, name: str, kind: str, cap: FrequencyCap | None = None) -> CampaignLedger:
         """Give the claims of a campaign.
 
         :param kind: ``bulk`` or ``group``.
+        :param cap: how often a person may be texted; None: any number of times.
         """
-        return CampaignLedger(self.store, name, self.who, kind=kind, claimant_id=self.claimant_id, resumed=self.resumed)
+        return CampaignLedger(
+            self.store, name, self.who, kind=kind, claimant_id=self.claimant_id, resumed=self.resumed, cap=cap
+        )
 
 
 @contextmanager

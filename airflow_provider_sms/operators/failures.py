@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import InputError, LedgerVersionError, ServiceError, SmsError
+from airflow_provider_sms.exceptions import InputError, LedgerVersionError, ServiceError, SmsError, TooManyErrorsError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,7 +33,7 @@ def is_permanent(error: BaseException) -> bool:
     """Whether the same call fails again unless somebody changes something; credit may arrive by itself."""
     if isinstance(error, ServiceError):
         return not error.transient and error.code != _CREDIT
-    return isinstance(error, (InputError, LedgerVersionError))
+    return isinstance(error, (InputError, LedgerVersionError, TooManyErrorsError))
 
 
 def describe(error: BaseException) -> str:

@@ -62,6 +62,7 @@ class GroupSmsOperator(CampaignOperator):
         """
         from airflow_provider_sms.hooks.outlets import describe_on_assets
         from airflow_provider_sms.messages.groups import group_key
+        from airflow_provider_sms.operators.delivery import Delivery
         from airflow_provider_sms.operators.entry import entered
         from airflow_provider_sms.operators.watch import Watch
         from airflow_provider_sms.sending.blocks import Block, Outgoing
@@ -92,7 +93,8 @@ class GroupSmsOperator(CampaignOperator):
                 settings = self.get_settings()
                 if event is not None:
                     self.take_answer(entry, event)
-                self.deliver(
+                Delivery(
+                    self,
                     context,
                     entry,
                     settings,
@@ -109,7 +111,7 @@ class GroupSmsOperator(CampaignOperator):
                     tally=tally,
                     watch=watch,
                     finish=finish,
-                )
+                ).run()
         finally:
             watch.ended(summarise(campaign, 1, 0, tally))
         describe_on_assets(context, facts(summarise(campaign, 1, 0, tally)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
-from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -69,3 +69,12 @@ def read_parking(event: object) -> Literal["answer", "balance", "moment"]:
     if balance["status"] != "success":
         raise (AirflowFailException if balance.get("permanent") else AirflowException)(balance["message"])
     return "balance"
+
+
+def gives_up_slot(signal: BaseException) -> bool:
+    """Whether what was raised tells Airflow that the task waits, and is neither an error nor its end."""
+    try:
+        from airflow.sdk.exceptions import TaskAwaitingInput
+    except ImportError:  # before 3.3 a trigger waits for a person, too
+        return isinstance(signal, TaskDeferred)
+    return isinstance(signal, (TaskAwaitingInput, TaskDeferred))

@@ -10,7 +10,7 @@ from airflow_provider_sms.sending.claims import ACCEPTED
 from airflow_provider_sms.sending.decisions import FAIL, RESEND
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import BaseOperator, Context
 
@@ -32,17 +32,17 @@ class Answer(NamedTuple):
     by: str
 
 
-def require_asking() -> None:
+def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail' or 'resend'") -> None:
     """Refuse to ask where Airflow cannot.
 
+    :param argument: what asks.
+    :param instead: what to do where nobody can be asked.
     :raises InputError: says from which version on it can.
     """
     try:
         import airflow.sdk.execution_time.hitl  # noqa: F401
     except ImportError as error:
-        raise InputError(
-            "on_unknown='ask' needs Airflow 3.1 or newer, which can ask a person: use 'fail' or 'resend'"
-        ) from error
+        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from error
 
 
 def wait_for_answer(
@@ -53,27 +53,49 @@ def wait_for_answer(
     :param unknown: messages of the task that may have been sent.
     :param asked: the requests that they are in, at least one.
     """
+    ask_person(
+        task, context, options=list(OPTIONS), subject=_subject(campaign, unknown), body=_body(campaign, unknown, asked)
+    )
+
+
+def ask_person(
+    task: BaseOperator,
+    context: Context,
+    *,
+    options: list[str],
+    subject: str,
+    body: str,
+    field: tuple[str, str, str] | None = None,
+) -> NoReturn:
+    """Ask in Airflow's required actions, and give up the slot until somebody answers.
+
+    Airflow shows the first question of a task instance for ever, whatever it asks later.
+
+    :param options: one of which is chosen.
+    :param body: Markdown.
+    :param field: name, text and description of a field to fill in; None: there is none.
+    """
     from airflow.sdk.execution_time.hitl import upsert_hitl_detail
 
     ti_id: Any = context["ti"].id
-    options = list(OPTIONS)
-    upsert_hitl_detail(
-        ti_id=ti_id,
-        options=options,
-        subject=_subject(campaign, unknown),
-        body=_body(campaign, unknown, asked),
-        params={},
-    )
+    params = {} if field is None else _text_field(*field)
+    upsert_hitl_detail(ti_id=ti_id, options=options, subject=subject, body=body, params=params)
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput
     except ImportError:  # before 3.3 a trigger has to wait
         from airflow.providers.standard.triggers.hitl import HITLTrigger
 
         trigger = HITLTrigger(
-            ti_id=ti_id, options=options, params={}, defaults=None, multiple=False, timeout_datetime=None
+            ti_id=ti_id, options=options, params=params, defaults=None, multiple=False, timeout_datetime=None
         )
         task.defer(trigger=trigger, method_name=RESUME_METHOD)
     raise TaskAwaitingInput(method_name=RESUME_METHOD)
+
+
+def _text_field(name: str, value: str, description: str) -> dict[str, Any]:
+    from airflow.sdk import Param
+
+    return {name: Param(value, type="string", description=description).serialize()}
 
 
 def read_answer(event: Mapping[str, Any]) -> Answer:
@@ -81,11 +103,24 @@ def read_answer(event: Mapping[str, Any]) -> Answer:
 
     :raises InputError: it is none of the options.
     """
+    return Answer(OPTIONS[chosen_of(event, OPTIONS)], who_answered(event))
+
+
+def chosen_of(event: Mapping[str, Any], options: Collection[str]) -> str:
+    """Give the option that was chosen.
+
+    :raises InputError: it is none of these, or not one.
+    """
     chosen = event.get("chosen_options") or []
-    if len(chosen) != 1 or chosen[0] not in OPTIONS:
-        raise InputError(f"The answer must be one of {', '.join(OPTIONS)}")
+    if len(chosen) != 1 or chosen[0] not in options:
+        raise InputError(f"The answer must be one of {', '.join(options)}")
+    return str(chosen[0])
+
+
+def who_answered(event: Mapping[str, Any]) -> str:
+    """Give the person who answered, as Airflow knows them."""
     user = event.get("responded_by_user") or {}
-    return Answer(OPTIONS[chosen[0]], str(user.get("name") or user.get("id") or "somebody in Airflow"))
+    return str(user.get("name") or user.get("id") or "somebody in Airflow")
 
 
 def _subject(campaign: str, unknown: int) -> str:

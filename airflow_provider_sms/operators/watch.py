@@ -28,6 +28,10 @@ LIVE = ("accepted", "unknown", "duplicate", "already_sent")
 """Counts that only grow while a try sends; the others are known when it ends."""
 
 
+UNSETTLED = ("not_sent",)
+"""Counts that are told only when a try ends for good: while it waits, these messages are still to be sent."""
+
+
 class Watch:
     """Tells Airflow's metrics, and its task state store where there is one, how a try goes. It never raises.
 
@@ -36,8 +40,8 @@ class Watch:
     :param context: of the task.
     :param conn_id: the connection, for the tags.
     :param campaign: its name, for the note.
-    :param counted: counts that an earlier part of this try has given to the metrics; None where this is the first.
-    :param resumed: whether the try goes on after an answer: it meets again what it has sent, so its counts are known
+    :param counted: the summary of an earlier part of this try, which the metrics have; None where this is the first.
+    :param resumed: whether the try goes on after a wait: it meets again what it has sent, so its counts are known
         only when it ends.
     :param clock: seconds, from any start.
     """
@@ -57,7 +61,7 @@ class Watch:
         self._account = Metrics({"conn_id": conn_id})
         self._state: Any = context.get("task_state_store")
         self._about = {"campaign": campaign, "try_number": ti.try_number}
-        self._counted = dict.fromkeys(COUNTS, 0) if counted is None else {name: counted[name] for name in COUNTS}
+        self._counted = {name: 0 if counted is None or name in UNSETTLED else counted[name] for name in COUNTS}
         self._resumed = resumed
         self._clock = clock
         self._durations: deque[float] = deque()
@@ -83,28 +87,35 @@ class Watch:
         if not self._resumed:
             self._tell_counts({name: getattr(tally, name) for name in LIVE})
 
-    def ended(self, summary: Mapping[str, Any]) -> None:
+    def ended(self, summary: Mapping[str, Any], *, parked: bool = False) -> None:
         """Give the metrics the rest, and note how the try ended.
 
         :param summary: as the task returns it.
+        :param parked: whether it goes on later; what it waits for is noted already.
         """
         self._tell_durations()
         self._tell_balance(summary["remaining_balance"])
-        self._tell_counts(summary)
-        self.note("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
+        self._tell_counts({name: count for name, count in summary.items() if not (parked and name in UNSETTLED)})
+        if not parked:
+            self.note("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
 
-    def note_sending(self, tally: Tally, total: int) -> None:
+    def note_sending(self, tally: Tally, total: int, *, paused: bool = False) -> None:
         """Note how far sending is.
 
         :param total: messages in all.
+        :param paused: whether a person has paused the campaign.
         """
         counts = {name: getattr(tally, name) for name in LIVE}
-        self.note("sending", {"messages": total, "done": tally.settled, **counts, "requests": tally.requests})
+        self.note(
+            "paused" if paused else "sending",
+            {"messages": total, "done": tally.settled, **counts, "requests": tally.requests},
+        )
 
-    def note(self, state: str, figures: Mapping[str, int]) -> None:
+    def note(self, state: str, figures: Mapping[str, float | str]) -> None:
         """Leave a note where Airflow shows it while the task runs: from Airflow 3.3 on, in the task state store.
 
-        :param state: ``checking``, ``sending`` or ``ended``.
+        :param state: ``checking``, ``waiting for approval``, ``waiting for hours``, ``waiting for credit``,
+            ``sending``, ``paused``, ``waiting for an answer`` or ``ended``.
         """
         if self._state is None:
             return

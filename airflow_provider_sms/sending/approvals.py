@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import insert, select
 
-from airflow_provider_sms.sending.schema import approval, campaign
+from airflow_provider_sms.sending.earlier import of_task
+from airflow_provider_sms.sending.schema import approval, campaign, claimant
 from airflow_provider_sms.sending.store import campaign_lock, enter_campaign
 
 if TYPE_CHECKING:
+    from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.store import Store
 
 SEND = "send"
@@ -35,6 +37,19 @@ class Approval(NamedTuple):
     messages: int | None = None
     cost: Decimal | None = None
 
+    def allows(self, plan_id: str, messages: int) -> bool:
+        """Whether it holds for a plan: the same one, of no more messages."""
+        return self.decision == SEND and self.plan_id == plan_id and messages <= (self.messages or 0)
+
+
+def note_question(store: Store, campaign_name: str, plan_id: str, *, claimant_id: int) -> None:
+    """Note that a person is asked about a plan.
+
+    :param claimant_id: of the try that asks.
+    :raises LedgerError: when it was not committed.
+    """
+    _add(store, campaign_name, store.clock(), plan_id=plan_id, claimant_id=claimant_id)
+
 
 def record_approval(
     store: Store,
@@ -46,7 +61,7 @@ def record_approval(
     claimant_id: int | None = None,
     messages: int | None = None,
     cost: Decimal | None = None,
-) -> None:
+) -> float:
     """Record what a person decided about a plan of a campaign, which need not have sent anything yet.
 
     :param plan_id: of the plan that was shown, at most 64 characters.
@@ -55,22 +70,23 @@ def record_approval(
     :param claimant_id: of the try that asked; None where nobody asked.
     :param messages: how many the plan was of.
     :param cost: what it was to cost, in credits.
+    :returns: when, in seconds since the epoch.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(campaign_lock(campaign_name)) as connection:
-        now = store.clock()
-        connection.execute(
-            insert(approval).values(
-                campaign_id=enter_campaign(connection, campaign_name, now),
-                plan_id=plan_id,
-                decision=decision,
-                decided_by=by,
-                decided_at=now,
-                claimant_id=claimant_id,
-                messages=messages,
-                cost=None if cost is None else str(cost),
-            )
-        )
+    now = store.clock()
+    _add(
+        store,
+        campaign_name,
+        now,
+        plan_id=plan_id,
+        claimant_id=claimant_id,
+        decision=decision,
+        decided_by=by,
+        decided_at=now,
+        messages=messages,
+        cost=None if cost is None else str(cost),
+    )
+    return now
 
 
 def latest_approval(store: Store, campaign_name: str) -> Approval | None:
@@ -88,7 +104,7 @@ def latest_approval(store: Store, campaign_name: str) -> Approval | None:
             approval.c.cost,
         )
         .select_from(approval.join(campaign))
-        .where(campaign.c.name == campaign_name)
+        .where(campaign.c.name == campaign_name, approval.c.decision.is_not(None))
         .order_by(approval.c.id.desc())
         .limit(1)
     )
@@ -98,3 +114,26 @@ def latest_approval(store: Store, campaign_name: str) -> Approval | None:
         return None
     values = dict(zip(Approval._fields, found, strict=True))
     return Approval(**{**values, "cost": None if found.cost is None else Decimal(found.cost)})
+
+
+def first_asked(store: Store, who: Claimant) -> str | None:
+    """Give the plan that this task instance asked about first, which Airflow shows for ever; None where it never did.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(approval.c.plan_id)
+        .select_from(approval.join(claimant))
+        .where(of_task(who), approval.c.decision.is_(None))
+        .order_by(approval.c.id)
+        .limit(1)
+    )
+    with store.read() as connection:
+        found: str | None = connection.execute(query).scalar()
+    return found
+
+
+def _add(store: Store, campaign_name: str, now: float, **values: object) -> None:
+    with store.write(campaign_lock(campaign_name)) as connection:
+        its = enter_campaign(connection, campaign_name, now)
+        connection.execute(insert(approval).values(campaign_id=its, **values))

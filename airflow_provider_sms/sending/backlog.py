@@ -82,6 +82,7 @@ class Backlog:
             self.exhausted = True
             return
         self._block = block if isinstance(block, Block) else Block.of(block)
+        self._tally.suppressed += self._block.suppressed
         for start in range(0, len(self._block), LOOK_UP):
             self._look_up(range(start, min(start + LOOK_UP, len(self._block))))
         self._tally.seen.until = max(self._tally.seen.until, self._block.until)
@@ -113,12 +114,10 @@ class Backlog:
 
     def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeats: bool) -> bool:
         """Count a message that is not free, and say whether it is one."""
-        if outgoing.key in self._free or outgoing.key in self._held:
+        if outgoing.key in self._free or outgoing.key in self._held or (repeats and (holder is None or holder.parked)):
             self._tally.add_duplicate(outgoing.row)
         elif holder is not None:
             self._count(outgoing, holder)
-        elif repeats:
-            self._tally.add_duplicate(outgoing.row)
         else:
             return False
         return True
@@ -169,6 +168,8 @@ class Backlog:
     def _count(self, outgoing: Outgoing, holder: Holder) -> None:
         if holder.mine:
             self._tally.add_duplicate(outgoing.row)
+        elif holder.state == ACCEPTED and holder.request_id in self._tally.replayed_requests:
+            self._tally.met += 1
         elif holder.state == ACCEPTED:
             self._tally.already_sent += 1
         elif holder.state == CLAIMED:
@@ -177,6 +178,7 @@ class Backlog:
             self.take_over(outgoing, holder.request_id)
         else:
             self._tally.unknown += 1
+            self._tally.met_lost += holder.request_id in self._tally.lost_requests
             self._tally.unknown_requests.add(holder.request_id)
 
     def take_over(self, outgoing: Outgoing, request_id: int) -> None:
@@ -280,4 +282,4 @@ class Backlog:
 
 
 def _is_sent(holder: Holder) -> bool:
-    return holder.state == ACCEPTED and not holder.mine
+    return holder.state == ACCEPTED and not (holder.mine or holder.parked)

@@ -49,6 +49,8 @@ class Block:
     """Whether a message has the key of an earlier one of the block."""
     until: int
     """Every row of the source before this one is in this block or in an earlier one, or has no message."""
+    suppressed: int = 0
+    """Rows since the block before, whose number is on a list of those not to be texted; they are not in the block."""
 
     @classmethod
     def of(cls, messages: Iterable[Outgoing]) -> Self:
@@ -105,11 +107,16 @@ class Gathering:
         self._contents: list[pa.Array] = []
         self._rows: list[npt.NDArray[np.int64]] = []
         self.rows = 0
+        self.suppressed = 0
         self.nbytes = 0
         """Of the texts."""
 
-    def add(self, batch: PreparedBatch) -> None:
-        """Take in a batch."""
+    def add(self, batch: PreparedBatch, suppressed: int = 0) -> None:
+        """Take in a batch.
+
+        :param suppressed: messages that were left out of it, since nobody may text their numbers.
+        """
+        self.suppressed += suppressed
         self._keys += b"".join(batch.keys)
         self._destinations.append(batch.destination_column)
         self._contents.append(batch.content_column)
@@ -138,10 +145,10 @@ class Gathering:
             # The copies that are no longer needed would else stay with Arrow.
             self._destinations, self._contents = [], []
             pa.default_memory_pool().release_unused()
-            return Block(ordered.tobytes(), destinations, contents, rows[order], repeats, until)
+            return Block(ordered.tobytes(), destinations, contents, rows[order], repeats, until, self.suppressed)
         in_place = np.empty_like(repeats)
         in_place[order] = repeats
-        return Block(bytes(self._keys), destinations, contents, rows, in_place, until)
+        return Block(bytes(self._keys), destinations, contents, rows, in_place, until, self.suppressed)
 
 
 def _listed(column: list[Any] | pa.Array) -> list[Any]:

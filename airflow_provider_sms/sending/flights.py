@@ -37,17 +37,18 @@ class Batch:
         messages = self.messages
         return Chunk([m.key for m in messages], [m.destination for m in messages], self.take_over)
 
-    def keep(self, won: Sequence[int]) -> list[Outgoing]:
-        """Keep the messages that were won, and give the others.
+    def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:
+        """Keep the messages that were won, and give those that somebody else holds.
 
         :param won: the positions of those to keep, in order.
+        :param capped: the positions of those that go to nobody now.
         """
         every = self.messages
         if len(won) == len(every):
             return []
         self.messages = [every[position] for position in won]
-        kept = {outgoing.key for outgoing in self.messages}
-        return [outgoing for outgoing in every if outgoing.key not in kept]
+        settled = {outgoing.key for outgoing in self.messages} | {every[position].key for position in capped}
+        return [outgoing for outgoing in every if outgoing.key not in settled]
 
     def turn_away(self, accepted: int) -> None:
         """Note that the service did not take them; where it took others meanwhile, it throttles, and is not away.

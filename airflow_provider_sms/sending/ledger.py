@@ -21,7 +21,7 @@ from sqlalchemy import and_, delete, func, select, update
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.contacts import Capping, lock_groups
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
-from airflow_provider_sms.sending.parked import accepted_requests, earlier_parts
+from airflow_provider_sms.sending.parked import earlier_parts, requests_of
 from airflow_provider_sms.sending.pauses import open_pause
 from airflow_provider_sms.sending.row_records import read_records
 from airflow_provider_sms.sending.schema import claimant, message, request
@@ -260,13 +260,13 @@ class CampaignLedger:
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
 
     def parked_requests(self) -> Iterator[ParkedRequest]:
-        """Give the accepted requests that this try made before it waited, in the order in which it made them.
+        """Give the requests that this try made before it waited, and that were sent or may have been, in their order.
 
         They are read as they are taken: to read on, nothing may have closed the store.
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        return accepted_requests(self._store, self._campaign_id, self._parked)
+        return requests_of(self._store, self._campaign_id, self._parked)
 
     def count_responses(self) -> int:
         """Count the answers to this task instance's requests in this campaign, of all its tries.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import select
 
-from airflow_provider_sms.sending.claims import ACCEPTED
+from airflow_provider_sms.sending.claims import NOT_SENT
 from airflow_provider_sms.sending.earlier import of_task
 from airflow_provider_sms.sending.schema import claimant, request
 
@@ -22,14 +22,16 @@ _ROWS_AT_ONCE = 100
 
 
 class ParkedRequest(NamedTuple):
-    """A request that was accepted in an earlier part of a try.
+    """A request that an earlier part of a try made.
 
+    :param state: ``accepted``; or another one, where it may have been sent.
     :param submitted: messages that were posted.
     :param messages: of these, how many the service took; None where it did not say.
     :param response: the answer as received, JSON; None where there is none, as where a person called it accepted.
     """
 
     request_id: int
+    state: str
     submitted: int
     messages: int | None
     response: str | None
@@ -48,8 +50,8 @@ def earlier_parts(store: Store, who: Claimant, claimant_id: int) -> frozenset[in
         return frozenset(connection.execute(its).scalars())
 
 
-def accepted_requests(store: Store, campaign_id: int, parts: Collection[int]) -> Iterator[ParkedRequest]:
-    """Give the accepted requests of some claimants in a campaign, in the order in which they were made.
+def requests_of(store: Store, campaign_id: int, parts: Collection[int]) -> Iterator[ParkedRequest]:
+    """Give the requests of some claimants in a campaign that were sent or may have been, in the order of their making.
 
     :param parts: the claimants' ids.
     :raises LedgerError: when the ledger cannot be read.
@@ -57,11 +59,11 @@ def accepted_requests(store: Store, campaign_id: int, parts: Collection[int]) ->
     if not parts:
         return
     query = (
-        select(request.c.id, request.c.submitted, request.c.messages, request.c.response)
+        select(request.c.id, request.c.state, request.c.submitted, request.c.messages, request.c.response)
         .where(
             request.c.campaign_id == campaign_id,
             request.c.claimant_id.in_(parts),
-            request.c.state == ACCEPTED,
+            request.c.state != NOT_SENT,
         )
         .order_by(request.c.id)
     )

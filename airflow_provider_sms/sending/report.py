@@ -23,15 +23,16 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
     :param invalid: of these, rows that cannot be texted.
     """
     unreached = rows - invalid - tally.settled
+    # Where it is below zero, the source has lost rows whose messages an earlier part of this try sent.
     return {
         "campaign": campaign,
         "rows": rows,
-        "accepted": tally.accepted,
-        "unknown": tally.unknown,
-        "not_sent": tally.not_sent + unreached,
+        "accepted": tally.accepted + min(0, unreached),
+        "unknown": tally.unresolved,
+        "not_sent": tally.not_sent + max(0, unreached),
         "invalid": invalid,
-        "duplicate": tally.duplicate,
-        "suppressed": 0,
+        "duplicate": tally.repeated,
+        "suppressed": tally.suppressed + tally.capped,
         "already_sent": tally.already_sent,
         "requests": tally.requests,
         "parts": tally.parts,
@@ -44,51 +45,6 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
         },
         "error_report": dict(tally.error_report),
         "report": None,
-    }
-
-
-def continued(before: dict[str, Any] | None, after: dict[str, Any], max_event_ids: int) -> dict[str, Any]:
-    """Give the summary of a try that waited for a person in between.
-
-    What the first part knew stays; only what was unknown to it can have become something else since.
-
-    :param before: that of its first part; None where there is none.
-    :param after: that of the part since, which met again everything that the first one had sent.
-    :param max_event_ids: above that many requests there are none.
-    """
-    if before is None:
-        return after
-    if not (after["rows"] == before["rows"] and after["invalid"] == before["invalid"]):
-        return before  # it ended before it came to send, or the table is another one
-    if after["not_sent"] and not (after["requests"] or after["already_sent"]):
-        return before  # nothing was looked up
-    unknown = min(after["unknown"], before["unknown"])
-    not_sent = min(after["not_sent"], before["unknown"] - unknown)
-    requests = before["requests"] + after["requests"]
-    balance = before["remaining_balance"] if after["remaining_balance"] is None else after["remaining_balance"]
-    return {
-        **before,
-        "accepted": before["accepted"] + before["unknown"] - unknown - not_sent,
-        "unknown": unknown,
-        "not_sent": before["not_sent"] + not_sent,
-        "requests": requests,
-        "parts": before["parts"] + after["parts"],
-        "cost": before["cost"] + after["cost"],
-        "remaining_balance": balance,
-        "event_ids": [] if requests > max_event_ids else before["event_ids"] + after["event_ids"],
-        "cost_breakdown": _added(before["cost_breakdown"], after["cost_breakdown"]),
-        "error_report": {
-            name: before["error_report"].get(name, 0) + after["error_report"].get(name, 0)
-            for name in {**before["error_report"], **after["error_report"]}
-        },
-    }
-
-
-def _added(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    nothing = {"cost": 0.0, "quantity": 0}
-    return {
-        network: {name: one.get(network, nothing)[name] + other.get(network, nothing)[name] for name in nothing}
-        for network in {**one, **other}
     }
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 ALREADY_SENT = "already_sent"
 DUPLICATE = "duplicate"
 INVALID = "invalid"
+SUPPRESSED = "suppressed"
 PARTIAL = "partial"
 """The service took some of the request's messages, and whether this is one of them is not known."""
 

@@ -17,14 +17,18 @@ from pyarrow.parquet import ParquetWriter
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.row_fates import DUPLICATE, INVALID, Fate, RequestFates, short
+from airflow_provider_sms.sending.row_fates import DUPLICATE, INVALID, SUPPRESSED, Fate, RequestFates, short
 from airflow_provider_sms.sending.table import BLOCK_ROWS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
 
     from airflow_provider_sms.messages.prepare import Preparation, PreparedBatch
     from airflow_provider_sms.messages.sources import Source
+    from airflow_provider_sms.messages.suppression import SuppressedNumbers
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.tally import SeenRows
 
@@ -52,6 +56,8 @@ REPEATS = "the same message as another row"
 NO_LEDGER = "the ledger could not be read, so what became of it is not known"
 
 _REPEAT = Fate(DUPLICATE, REPEATS)
+_LISTED = Fate(SUPPRESSED, "the number is on a list of those not to be texted")
+_CAPPED = Fate(SUPPRESSED, "somebody of the campaign group texted the number too recently")
 _LOST = Fate(UNKNOWN, NO_LEDGER)
 
 
@@ -62,18 +68,21 @@ def write_row_report(
     *,
     seen: SeenRows,
     ledger: CampaignLedger | None,
+    suppressed: SuppressedNumbers | None = None,
     ended: str | None = None,
     nothing_sent: bool = False,
 ) -> Counter[str]:
     """Read the source once more, and write what became of each of its rows.
 
-    The counts are those of the try's summary, with two exceptions. Rows that the try never looked up count there as not
-    sent; here they are what the ledger says. And a request that was taken in part, by a service that does not say which
-    part, has its rows under ``partial``, which the summary divides between accepted and not sent.
+    The counts are those of the try's summary, with three exceptions. Rows that the try never looked up count there as
+    not sent; here they are what the ledger says. And a request that was taken in part, by a service that does not say
+    which part, has its rows under ``partial``, which the summary divides between accepted and not sent.
+    And where the try waited in between, rows that repeat what it had sent before that are accepted here.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like one of all: see :func:`whole_file`.
     :param seen: the rows that were looked up, from the try's tally.
+    :param suppressed: the numbers that were left out; None: none.
     :param ledger: of the try; None where it cannot be read: what became of valid rows is then ``unknown``.
     :param ended: why sending ended early, the reason of rows that are ``not_sent``; None where it did not.
     :param nothing_sent: the try ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
@@ -81,7 +90,7 @@ def write_row_report(
     :raises SourceError: the source cannot be read any more.
     """
     unclaimed = Fate(NOT_SENT, short(ended))
-    rows = _Rows(seen, ledger, unclaimed, unclaimed if nothing_sent else _LOST)
+    rows = _Rows(seen, ledger, unclaimed, unclaimed if nothing_sent else _LOST, suppressed)
     waiting: list[pa.RecordBatch] = []
     first = held_back = 0
     with ParquetWriter(file, SCHEMA) as writer:
@@ -144,19 +153,32 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def _rows_where(mask: Callable[[pa.Array], npt.NDArray[np.bool_]], prepared: PreparedBatch) -> set[int]:
+    return set(prepared.row_column[mask(prepared.destination_column)].tolist())
+
+
 class _Rows:
     """Makes the report's rows of prepared ones, and counts them.
 
     :param unclaimed: the fate of messages that no request holds.
     :param untold: the fate of messages while there is no ledger.
+    :param suppressed: the numbers that were left out.
     """
 
-    def __init__(self, seen: SeenRows, ledger: CampaignLedger | None, unclaimed: Fate, untold: Fate) -> None:
+    def __init__(
+        self,
+        seen: SeenRows,
+        ledger: CampaignLedger | None,
+        unclaimed: Fate,
+        untold: Fate,
+        suppressed: SuppressedNumbers | None,
+    ) -> None:
         self.counts: Counter[str] = Counter()
         self._seen = seen
         self._ledger = ledger
         self._unclaimed = unclaimed
         self._untold = untold
+        self._suppressed = suppressed
 
     def block(self, prepared: PreparedBatch, first: int) -> pa.RecordBatch:
         """Give the report's rows of a block.
@@ -164,15 +186,21 @@ class _Rows:
         :param first: index in the source of the block's first row.
         """
         held, fates = self._look_up(prepared)
-        repeats = self._seen.repeats(first, prepared.num_rows)
+        repeats = self._seen.repeats.among(first, prepared.num_rows)
+        capped = self._seen.capped.among(first, prepared.num_rows)
+        listed = set() if self._suppressed is None else _rows_where(self._suppressed.mask, prepared)
         unclaimed = self._unclaimed if self._ledger is not None else self._untold
         # Few fates are shared by many rows: each row has the number of its own.
         numbers: dict[Fate, int] = {}
         rows: list[tuple[int, str | None, int]] = []
         for row, key, destination in zip(prepared.rows, prepared.keys, prepared.destinations, strict=True):
             request_id = held.get(key)
-            if row in repeats:
+            if row in listed:
+                fate = _LISTED
+            elif row in repeats:
                 fate = _REPEAT
+            elif row in capped:
+                fate = _CAPPED
             elif request_id is None:
                 fate = unclaimed
             elif row >= self._seen.until and fates[request_id].mine:

@@ -113,10 +113,10 @@ approval = Table(
     Column("id", _Id, primary_key=True),
     Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
     Column("plan_id", String(64), nullable=False),
-    # send or stop.
-    Column("decision", String(10), nullable=False),
-    Column("decided_by", String(250), nullable=False),
-    Column("decided_at", Float(53), nullable=False),
+    # send or stop; None: that a person was asked.
+    Column("decision", String(10)),
+    Column("decided_by", String(250)),
+    Column("decided_at", Float(53)),
     # The try that asked.
     Column("claimant_id", ForeignKey("sms_claimant.id")),
     Column("messages", BigInteger),

@@ -12,13 +12,14 @@ import queue
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError
+from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError, TooManyErrorsError
 from airflow_provider_sms.sending.backlog import Backlog
+from airflow_provider_sms.sending.brakes import Brakes
 from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.sending.departures import HOLD_SECONDS, Departures
 from airflow_provider_sms.sending.flights import Batch, Flight
 from airflow_provider_sms.sending.flush import flush
 from airflow_provider_sms.sending.outcomes import accepted, failed, surely_not_sent
-from airflow_provider_sms.sending.pacing import Pacer
 from airflow_provider_sms.sending.posters import Posters
 from airflow_provider_sms.sending.read_ahead import ReadAhead
 from airflow_provider_sms.sending.tally import Tally, reported
@@ -50,6 +51,7 @@ class Sender:
     :param post_seconds: the longest that ``post`` may take.
     :param stop: when set, nothing more is claimed; what is in flight is awaited and recorded.
     :param tally: where to count.
+    :param brakes: what may end the sending early though nothing is wrong; None: nothing.
     :param monotonic: seconds from any start: for waits, which a clock that is set must not stretch.
     :param sleep: waits for that many seconds.
     """
@@ -63,11 +65,13 @@ class Sender:
         options: SendingOptions,
         stop: StopSignal,
         tally: Tally | None = None,
+        brakes: Brakes | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.tally = Tally() if tally is None else tally
         self.error: Exception | None = None
+        self.brakes = Brakes() if brakes is None else brakes
         self._ledger = ledger
         self._post = post
         self._post_seconds = post_seconds
@@ -75,11 +79,10 @@ class Sender:
         self._stop = stop
         self._monotonic = monotonic
         self._sleep = sleep
-        self._pacer = Pacer(options.max_requests_per_second)
+        self._departures = Departures(options, self.brakes)
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
         self._landed: queue.Queue[tuple[Flight, SendResponse | BaseException]] = queue.Queue()
         self._flying = 0
-        self._waiting: list[Batch] = []
         self._outcomes: list[Outcome] = []
         self._posted: dict[int, int] = {}
         self._ledger_failed = False
@@ -104,8 +107,10 @@ class Sender:
             backlog = Backlog(ahead, self._ledger, self.tally, resend=self._options.resends)
             if posters is not None:
                 with posters:
-                    while self._flying or (self._claiming and (self._waiting or not backlog.empty)):
+                    while self._flying or (self._claiming and (self._departures.waiting or not backlog.empty)):
                         self._step(backlog, posters)
+                    if self._claiming:
+                        self.brakes.all_read()
             self._flush()
             self._count_the_rest(backlog)
 
@@ -118,7 +123,7 @@ class Sender:
 
     @property
     def _claiming(self) -> bool:
-        return self.error is None and not self._stop.is_set()
+        return self.error is None and not self._stop.is_set() and self.brakes.halt is None
 
     def _fail(self, error: Exception) -> None:
         """Claim nothing more, because of the first error that said so."""
@@ -138,12 +143,8 @@ class Sender:
     def _patience(self, backlog: Backlog) -> float:
         if not self._claiming:
             return POLL_SECONDS
-        now = self._monotonic()
-        paced = self._pacer.delay(now)
-        waits = [POLL_SECONDS, *(max(batch.due - now, paced) for batch in self._waiting)]
-        if self._free_slots() > 0 and backlog.ready:
-            waits.append(paced)
-        return max(0.0, min(waits))
+        wait = self._departures.patience(self._monotonic(), self._flying, more=backlog.ready)
+        return min(POLL_SECONDS, wait)
 
     def _land(self, flight: Flight, result: SendResponse | BaseException, backlog: Backlog) -> None:
         self._flying -= 1
@@ -167,26 +168,36 @@ class Sender:
                 submitted,
                 reported(response.error_report),
             )
+        try:
+            self.brakes.answered(flight.batch, response)
+        except TooManyErrorsError as error:
+            self._fail(error)
 
     def _not_processed(self, flight: Flight, error: SmsError) -> None:
         """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
         self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
         batch = flight.batch
         batch.turn_away(self.tally.accepted)
+        now = self._monotonic()
+        if self.brakes.unanswered(batch, error):
+            log.warning("Request %d was refused, since the credit is out: %s", flight.request_id, error)
+            self._departures.hold(batch, now)
+            return
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = error.transient and batch.turned_away < self._options.backoff.attempts_beside_others
         wait = self._options.backoff.wait(batch.attempt, asked) if again else None
+        if wait is None or not self._claiming:
+            self._departures.hold(batch, now)
         if wait is None and self._claiming:
             self._fail(error)
         elif wait is not None and self._claiming:
             log.warning("Request %d was not processed, again in %.1f s: %s", flight.request_id, wait, error)
-            batch.due = self._monotonic() + wait
-            self._pacer.hold(batch.due)
-        self._waiting.append(batch)
+            self._departures.again(batch, now + wait)
 
     def _unknown(self, flight: Flight, error: BaseException, backlog: Backlog) -> None:
         outcome = failed(flight.request_id, UNKNOWN, error)
         self._outcomes.append(outcome)
+        self.brakes.unanswered(flight.batch, error)
         log.warning(
             "Request %d of %d messages: its outcome is unknown: %s",
             flight.request_id,
@@ -205,33 +216,18 @@ class Sender:
                 self.tally.unknown += 1
                 self.tally.unknown_requests.add(flight.request_id)
 
-    def _free_slots(self) -> int:
-        return self._options.concurrency - self._flying - len(self._waiting)
-
     def _next_batches(self, backlog: Backlog) -> list[Batch]:
         batches: list[Batch] = []
-        now = self._monotonic()
-        for batch in [batch for batch in self._waiting if batch.due <= now]:
-            if self._claiming and self._pacer.allowed(now, 1):
-                self._pacer.take(now)
-                self._waiting.remove(batch)
-                batches.append(batch)
-        while self._claiming and self._pacer.allowed(now, self._free_slots() - len(batches)):
-            try:
-                batch = Batch(*backlog.take(self._options.chunk_size))
-            except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
-                self._fail(error)
-                break
-            if not batch.messages:
-                break
-            self._pacer.take(now)
-            batches.append(batch)
+        try:
+            batches.extend(self._departures.next(backlog, self._monotonic(), self._flying, lambda: self._claiming))
+        except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
+            self._fail(error)
         return batches
 
     def _commit(self, backlog: Backlog, batches: list[Batch], posters: Posters[Flight]) -> None:
         """Record and claim in one commit, and post what was claimed."""
         if self._ledger_failed or not (self._outcomes or batches):
-            self._waiting += batches
+            self._put_off(batches)
             return
         seconds = self._post_seconds + MARGIN_SECONDS
         try:
@@ -240,17 +236,37 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
             self._fail(error)
             self._ledger_failed = True
-            self._waiting += batches
+            self._put_off(batches)
             return
         self._outcomes = []
+        if batches and self.brakes.pulled(self._ledger.paused):
+            self._put_off(batches)
+            return
         for batch, claim in zip(batches, claims, strict=True):
-            if lost := batch.keep(claim.won):
+            self._count_capped(batch, [batch.messages[place] for place in claim.capped])
+            if lost := batch.keep(claim.won, claim.capped):
                 self._sort_lost(backlog, lost)
-            if claim.request_id is not None:
+            if claim.request_id is None:
+                self.brakes.gave_up(batch)
+            else:
                 batch.attempt += 1
                 self._flying += 1
                 self._posted[claim.request_id] = len(batch.messages)
                 posters.give(Flight(claim.request_id, batch, claim.deadline))
+
+    def _count_capped(self, batch: Batch, capped: list[Outgoing]) -> None:
+        """Count messages to people who must not be texted yet; what an unknown request holds stays unknown."""
+        for outgoing in capped:
+            if outgoing.key in batch.take_over:
+                self.tally.unknown += 1
+                self.tally.unknown_requests.add(batch.take_over[outgoing.key])
+            else:
+                self.tally.add_capped(outgoing.row)
+
+    def _put_off(self, batches: Iterable[Batch]) -> None:
+        """Keep what was not claimed; soon enough it is tried again, if anything is."""
+        for batch in batches:
+            self._departures.hold(batch, self._monotonic() + HOLD_SECONDS)
 
     def _sort_lost(self, backlog: Backlog, lost: list[Outgoing]) -> None:
         """Find out what became of messages that somebody else claimed first."""
@@ -286,7 +302,7 @@ class Sender:
 
     def _count_the_rest(self, backlog: Backlog) -> None:
         """After an error of the service, look up what was not reached, so that the counts say what became of it."""
-        for batch in self._waiting:
+        for batch in self._departures.waiting:
             backlog.count_unsent(batch.messages, batch.take_over)
         until = self._monotonic() + STOP_SECONDS
 

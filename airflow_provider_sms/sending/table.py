@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.messages.prepare import Checked, Preparation, PreparedBatch, RejectedRow
     from airflow_provider_sms.messages.sources import Source
-    from airflow_provider_sms.sending.earlier import TableKeys
+    from airflow_provider_sms.messages.suppression import SuppressedNumbers
+    from airflow_provider_sms.sending.plan import Limits
     from airflow_provider_sms.sending.stop import StopSignal
+    from airflow_provider_sms.sending.survey import Survey
 
 MAX_EXAMPLES = 10
 BLOCK_ROWS = 10_000
@@ -52,32 +54,42 @@ class CheckedTable:
 
 
 def check_table(
-    source: Source, preparation: Preparation, table: CheckedTable, stop: StopSignal, keys: TableKeys | None = None
+    source: Source,
+    preparation: Preparation,
+    table: CheckedTable,
+    stop: StopSignal,
+    *,
+    survey: Survey | None = None,
+    limits: Limits | None = None,
 ) -> None:
     """Look at every row, and send nothing.
 
     :param table: filled with what is found, as far as it gets.
     :param stop: ends the look early.
-    :param keys: filled with those of the messages; None: nobody needs them.
+    :param survey: gets the messages; None: nobody needs them.
+    :param limits: end the look where there are too many rows; None: none are too many.
     :raises StoppedError: when it did.
     :raises ColumnError: when a column is missing.
     :raises SourceError: when the source cannot be read.
     :raises TemplateError: when the template does not fit a column.
+    :raises LimitError: when there are too many rows.
     """
     preparation.check(source.schema)
     for batch in source.batches(preparation.columns, BLOCK_ROWS):
         checked: Checked | PreparedBatch
-        if keys is None:
+        if survey is None:
             checked = preparation.check_batch(batch, table.rows)
         else:
             checked = preparation.prepare(batch, table.rows)
-            keys.add(checked.keys)
+            survey.add(checked)
         if stop.is_set():
             raise StoppedError("Told to stop while the rows were checked; nothing was sent")
         table.rows += checked.num_rows
         table.invalid += len(checked.rejected)
         table.reasons.update(rejected.reason for rejected in checked.rejected)
         table.examples.extend(checked.rejected[: MAX_EXAMPLES - len(table.examples)])
+        if limits is not None:
+            limits.check_rows(table.rows)
 
 
 def require_sendable(table: CheckedTable, *, skip_invalid: bool) -> None:
@@ -103,7 +115,13 @@ def rows_of_block(read: int) -> int:
 
 
 def outgoing_blocks(
-    source: Source, preparation: Preparation, expected: CheckedTable, stop: StopSignal, *, keep_order: bool = False
+    source: Source,
+    preparation: Preparation,
+    expected: CheckedTable,
+    stop: StopSignal,
+    *,
+    keep_order: bool = False,
+    suppressed: SuppressedNumbers | None = None,
 ) -> Iterator[Block]:
     """Read the table once more, and give its messages.
 
@@ -114,6 +132,7 @@ def outgoing_blocks(
     :param expected: what the check found.
     :param stop: ends the gathering of a larger block early.
     :param keep_order: give the messages in the order of the source.
+    :param suppressed: numbers that are left out; None: none.
     :raises SourceError: when the source has changed since: its rows were not checked.
     """
     rows = invalid = valid = 0
@@ -127,7 +146,8 @@ def outgoing_blocks(
             raise SourceError(
                 "The source has changed since it was checked, so sending stopped: let nothing write to it"
             )
-        gathering.add(prepared)
+        sendable = prepared if suppressed is None else prepared.keeping(~suppressed.mask(prepared.destination_column))
+        gathering.add(sendable, len(prepared.keys) - len(sendable.keys))
         wanted = BLOCK_ROWS if keep_order else rows_of_block(rows)
         if gathering.rows >= wanted or gathering.nbytes >= MAX_BLOCK_BYTES or stop.is_set():
             yield gathering.block(rows, by_key=not keep_order and rows > BLOCK_ROWS)

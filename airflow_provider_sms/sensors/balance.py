@@ -21,10 +21,11 @@ from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.outlets import describe_on_assets
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.rows import located, shielded_source
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -34,12 +35,23 @@ if TYPE_CHECKING:
 class BalanceSensor(BaseSensorOperator):
     """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
 
+    The amount is given, or told from recipients and a text.
+
     Returns ``{"balance": 1500.0, "post_paid": false}``. Transient errors (no connection, 5xx, 429) are ridden out, up
     to a number in a row; 401 and 403 fail at once, without retries. Each poke of the mode ``reschedule`` is a process
     of its own that remembers nothing: there, a poke tries as often itself, waiting 1, 2, 4 … seconds. What the base
     knows, ``exponential_backoff``, ``max_wait``, ``timeout``, ``soft_fail`` and the like, means the same when deferred.
 
-    :param min_balance: the least that suffices: a number, or text of one. (templated)
+    :param min_balance: the least that suffices: a number, or text of one. None: what ``source`` is estimated to cost.
+        (templated)
+    :param source: recipients, as of a :class:`~airflow_provider_sms.operators.sms.BulkSmsOperator`, in place of
+        ``min_balance``: there is to be credit for a message to each. The worker reads them before it waits, in the mode
+        ``reschedule`` before each poke. (templated)
+    :param message: the text to them, as of that operator. (templated)
+    :param content_column: as of that operator.
+    :param destination_column: as of that operator.
+    :param default_region: as of that operator.
+    :param cost_per_part: credits for an SMS part, as of that operator.
     :param sms_conn_id: the connection. (templated)
     :param deferrable: wait in the triggerer, without a worker slot. Default: Airflow's
         ``operators.default_deferrable``.
@@ -47,13 +59,19 @@ class BalanceSensor(BaseSensorOperator):
     :param sleep: waits for that many seconds; for tests.
     """
 
-    template_fields: Sequence[str] = ("min_balance", "sms_conn_id")
+    template_fields: Sequence[str] = ("min_balance", "source", "message", "sms_conn_id")
     ui_color = "#e3f2ee"
 
     def __init__(
         self,
         *,
-        min_balance: float | str | Decimal,
+        min_balance: float | str | Decimal | None = None,
+        source: Any = None,
+        message: str | None = None,
+        content_column: str | None = None,
+        destination_column: str = "destination",
+        default_region: str | None = None,
+        cost_per_part: float | Mapping[str, float] = 1,
         sms_conn_id: str = SmsHook.default_conn_name,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         max_failures: int = 5,
@@ -62,12 +80,28 @@ class BalanceSensor(BaseSensorOperator):
     ) -> None:
         super().__init__(**kwargs)
         self.min_balance = min_balance
+        self.source = source
+        self.message = message
+        self.content_column = content_column
+        self.destination_column = destination_column
+        self.default_region = default_region
+        self.cost_per_part = cost_per_part
         self.sms_conn_id = sms_conn_id
         self.deferrable = deferrable
         self.max_failures = max_failures
         self._sleep = sleep
         self._failures = 0
         self._started_at = 0.0
+        self._needed: Decimal | None = None
+
+    @property
+    def source(self) -> Any:
+        """The recipients; rows in memory are wrapped, so that Airflow cannot show them."""
+        return self._source
+
+    @source.setter
+    def source(self, value: Any) -> None:
+        self._source = shielded_source(value)
 
     def execute(self, context: Context) -> Any:
         """Poke until it suffices, or defer.
@@ -87,7 +121,7 @@ class BalanceSensor(BaseSensorOperator):
         :raises AirflowException: when there were too many transient errors in a row.
         """
         try:
-            wanted = _amount(self.min_balance)
+            wanted = self._wanted()
             balance = self._balance()
         except InputError as error:
             raise AirflowFailException(str(error)) from error
@@ -109,6 +143,34 @@ class BalanceSensor(BaseSensorOperator):
                 timeout=timedelta(seconds=max(self._started_at + self.timeout - time.time(), 0.0)),
             )
         return PokeReturnValue(is_done=False)
+
+    def _wanted(self) -> Decimal:
+        """Give the balance that suffices; the recipients are read once for all pokes of this process."""
+        if (self.min_balance is None) == (self.source is None):
+            raise InputError("give one of min_balance and source")
+        if self.min_balance is not None:
+            return _amount(self.min_balance)
+        if self._needed is None:
+            self._needed = self._cost_of_source()
+        return self._needed
+
+    def _cost_of_source(self) -> Decimal:
+        from airflow_provider_sms.messages.prepare import Preparation
+        from airflow_provider_sms.messages.prices import Prices
+        from airflow_provider_sms.messages.sources import open_source
+        from airflow_provider_sms.sending.stop import StopSignal
+        from airflow_provider_sms.sending.survey import Survey
+        from airflow_provider_sms.sending.table import CheckedTable, check_table
+
+        preparation = Preparation(self.message, self.content_column, self.destination_column, self.default_region)
+        survey, table = Survey(Prices(self.cost_per_part)), CheckedTable()
+        try:
+            check_table(open_source(located(self.source)), preparation, table, StopSignal(), survey=survey)
+        finally:
+            survey.close()
+        cost = survey.measure.cost
+        self.log.info("%d messages cost about %s credits", survey.measure.messages, cost)
+        return cost
 
     def _trigger(self, wanted: Decimal) -> BalanceTrigger:
         return BalanceTrigger(

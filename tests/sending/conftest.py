@@ -46,8 +46,8 @@ def store(open_store):
 def enter(store, clock):
     """Enter the campaign as another try."""
 
-    def enter(try_number=1, *, campaign="c", into=store, clock=clock, resumed=False, **changes):
-        return CampaignLedger(into, campaign, claimant(try_number, **changes), clock=clock, resumed=resumed)
+    def enter(try_number=1, *, campaign="c", into=store, clock=clock, resumed=False, cap=None, **changes):
+        return CampaignLedger(into, campaign, claimant(try_number, **changes), clock=clock, resumed=resumed, cap=cap)
 
     return enter
 
@@ -56,7 +56,7 @@ def enter(store, clock):
 def sender(service, enter):
     """Make a sender whose waits take no time."""
 
-    def sender(ledger=None, *, stop=None, post=service, **options):
+    def sender(ledger=None, *, stop=None, post=service, brakes=None, **options):
         options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
         return Sender(
             ledger or enter(),
@@ -64,6 +64,7 @@ def sender(service, enter):
             post_seconds=5.0,
             options=SendingOptions(**options),
             stop=stop or StopSignal(),
+            brakes=brakes,
             sleep=lambda seconds: None,
         )
 

@@ -25,6 +25,15 @@ def test_what_was_decided_last_counts(store):
     assert [tuple(row) for row in rows] == [("a1b2", "ann"), ("c3d4", "bob"), ("c3d4", "cid")]
 
 
+def test_an_approval_is_of_one_plan_and_no_more_messages():
+    """Fewer messages are the rest of what was approved; more, another plan, or a refusal are not."""
+    approval = Approval("a1b2", SEND, "ann", 0.0, messages=100)
+    assert [approval.allows("a1b2", 100), approval.allows("a1b2", 3)] == [True, True]
+    assert [approval.allows("a1b2", 101), approval.allows("c3d4", 100)] == [False, False]
+    assert not approval._replace(decision=STOP).allows("a1b2", 100)
+    assert not approval._replace(messages=None).allows("a1b2", 1)
+
+
 def test_decisions_are_of_one_campaign(store, enter):
     """Nothing was decided about another campaign, nor about one that is not there."""
     enter(campaign="other")

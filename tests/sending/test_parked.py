@@ -3,10 +3,11 @@ from __future__ import annotations
 import pytest
 from support.sending import claimant, people
 
-from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.earlier import register
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.parked import ParkedRequest
+from airflow_provider_sms.sending.replay import replay
 
 
 @pytest.fixture
@@ -54,17 +55,22 @@ def test_what_is_sent_later_is_of_no_earlier_part(enter, send, store, clock):
     assert whose(enter(2, resumed=True), people(1)[0]) == (False, True)
 
 
-def test_the_accepted_requests_of_earlier_parts_come_in_order(enter, send):
-    """All parts before this one, the campaign's only, and nothing that is unknown."""
+def test_the_requests_of_earlier_parts_come_in_order(enter, send):
+    """All parts before this one, the campaign's only, and nothing that was surely not sent."""
     first = enter(2)
     one = send(first, people(3), messages=2, response='{"EventId": 1}')
-    send(first, people(1, 10), UNKNOWN)
+    lost = send(first, people(1, 10), UNKNOWN)
+    send(first, people(1, 11), NOT_SENT)
     send(enter(2, campaign="other"), people(2, 20))
     send(enter(1), people(1, 30))
     two = send(enter(2, resumed=True), people(1, 40))
     resumed = enter(2, resumed=True)
     send(resumed, people(1, 50))
-    expected = [ParkedRequest(one, 3, 2, '{"EventId": 1}'), ParkedRequest(two, 1, None, None)]
+    expected = [
+        ParkedRequest(one, ACCEPTED, 3, 2, '{"EventId": 1}'),
+        ParkedRequest(lost, UNKNOWN, 1, None, None),
+        ParkedRequest(two, ACCEPTED, 1, None, None),
+    ]
     assert list(resumed.parked_requests()) == expected
 
 
@@ -77,3 +83,30 @@ def test_requests_are_written_while_parked_ones_are_read(enter, send):
     found = [next(requests).request_id]
     send(resumed, people(1, 500))
     assert found + [each.request_id for each in requests] == parked
+
+
+def test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat(sender, enter, send):
+    """Airflow may run two parts of a try at once: what is unknown stays unknown, and what was sent counts as sent."""
+    before = enter(2)
+    sent, lost = send(before, people(2)), send(before, people(1, 2), UNKNOWN)
+    resumed = enter(2, resumed=True)
+    part = sender(resumed)
+    replay(resumed, part.tally)
+    late = send(before, people(3, 3)), send(before, people(4, 6), UNKNOWN)
+    part.run([people(20)])
+    tally = part.tally
+    assert sent < lost < min(late)
+    assert (tally.accepted, tally.already_sent, tally.unresolved, tally.repeated) == (2 + 10, 3, 1 + 4, 0)
+    assert tally.settled == 20
+
+
+def test_a_late_answer_to_an_earlier_part_is_no_repeat(sender, enter, send):
+    """What was unknown when the try went on may turn out as sent before its row is met."""
+    before = enter(2)
+    lost = send(before, people(3), UNKNOWN)
+    resumed = enter(2, resumed=True)
+    part = sender(resumed)
+    replay(resumed, part.tally)
+    before.commit(outcomes=[Outcome(lost, ACCEPTED)])
+    part.run([people(10)])
+    assert (part.tally.accepted, part.tally.already_sent, part.tally.repeated, part.tally.settled) == (7, 3, 0, 10)

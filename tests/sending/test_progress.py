@@ -30,3 +30,18 @@ def test_progress_without_any_is_said_too():
     progress = Progress(10, clock)
     clock.now = 6.0
     assert progress.line(0) == "0 of 10 messages done, 0 a second, no estimate yet"
+
+
+def test_a_send_that_is_paused_tells_no_time_that_is_left():
+    """Nobody knows when it is resumed."""
+    clock = Clock(0.0)
+    progress = Progress(1000, clock)
+    clock.now = 10.0
+    assert progress.line(250, paused=True) == "250 of 1000 messages done, paused"
+
+
+def test_what_was_done_before_is_no_pace(clock):
+    """A try that goes on after a wait tells how fast it is itself."""
+    progress = Progress(1000, clock, done=800, every=5.0)
+    clock.now += 10.0
+    assert progress.line(900) == "900 of 1000 messages done, 10 a second, 10 s left"

@@ -3,10 +3,9 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
-import pytest
 from support.sending import answer
 
-from airflow_provider_sms.sending.report import COUNTS, continued, summarise
+from airflow_provider_sms.sending.report import COUNTS, summarise
 from airflow_provider_sms.sending.tally import Tally
 from airflow_provider_sms.service.responses import NetworkCost, parse_send_response
 
@@ -97,68 +96,42 @@ def test_the_balance_is_the_last_one_seen():
     assert summarise("c", 1, 0, tally)["remaining_balance"] == 1000.0
 
 
-def part(**changes):
-    """Give the summary of a part of a try, of 300 rows."""
-    nothing = dict.fromkeys(("accepted", "unknown", "not_sent", "duplicate", "already_sent", "requests", "parts"), 0)
-    return {**summarise("c", 300, 0, Tally()), **nothing, "cost": 0.0, **changes}
+def test_what_a_try_sent_before_it_waited_counts_as_its_own():
+    """Its rows are met again; each message is counted once, and its other rows are repeats."""
+    tally = Tally()
+    tally.replay(1, 100, answer(12_345_678_901, 98, 2))
+    tally.replay(2, 50, None)
+    tally.met = 153
+    tally.add_accepted(3, 40, answer(12_345_678_903, 40))
+    summary = summarise("c", 193, 0, tally)
+    assert counts(summary) == {"accepted": 188, "not_sent": 2, "duplicate": 3}
+    assert (summary["requests"], summary["event_ids"]) == (3, ["12345678901", "12345678903"])
 
 
-FIRST = part(accepted=150, unknown=100, duplicate=50, requests=3, parts=150, cost=150.0, event_ids=["1", "2"])
+def test_what_was_not_looked_up_again_is_not_counted_twice():
+    """A part that ends early leaves what was sent before it accepted, and the rest not sent."""
+    tally = Tally()
+    tally.replay(1, 100, answer(1, 100))
+    tally.met = 40
+    assert counts(summarise("c", 150, 0, tally)) == {"accepted": 100, "not_sent": 50}
 
 
-@pytest.mark.parametrize(
-    ("after", "accepted", "unknown", "not_sent"),
-    [
-        (part(already_sent=300), 250, 0, 0),
-        (part(accepted=100, already_sent=200, requests=1), 250, 0, 0),
-        (part(unknown=100, already_sent=200, requests=1), 150, 100, 0),
-        (part(unknown=50, not_sent=50, already_sent=200, requests=1), 150, 50, 50),
-        (part(not_sent=300), 150, 100, 0),
-        (part(invalid=1, not_sent=299), 150, 100, 0),
-        ({**part(), "rows": 0}, 150, 100, 0),
-        ({**part(not_sent=500), "rows": 500}, 150, 100, 0),
-    ],
-    ids=[
-        "treated as sent",
-        "sent again",
-        "lost again",
-        "some of it",
-        "refused before anything was looked up",
-        "a row became invalid",
-        "not read",
-        "another table",
-    ],
-)
-def test_what_was_known_before_a_question_stays_known(after, accepted, unknown, not_sent):
-    """Only what was unknown can have become something else; the counts add up, whatever came after the answer."""
-    summary = continued(FIRST, after, 1000)
-    assert (summary["accepted"], summary["unknown"], summary["not_sent"]) == (accepted, unknown, not_sent)
-    assert summary["rows"] == sum(summary[name] for name in COUNTS) == 300
-    assert summary["duplicate"] == 50
+def test_messages_whose_rows_are_gone_are_not_counted():
+    """The counts are of the source as it is: they add up to its rows, also where it has lost some that were sent."""
+    tally = Tally()
+    tally.replay(1, 100, answer(1, 100))
+    tally.met = 90
+    assert counts(summarise("c", 90, 0, tally)) == {"accepted": 90}
 
 
-def test_the_parts_of_a_try_are_added():
-    """Requests, parts, costs, event ids and counters are of the whole try; above the limit there are no event ids."""
-    before = {**FIRST, "error_report": {"NoContents": 3}, "cost_breakdown": {"Local": {"cost": 150.0, "quantity": 150}}}
-    after = part(
-        accepted=100,
-        already_sent=200,
-        requests=1,
-        parts=100,
-        cost=100.5,
-        event_ids=["9"],
-        error_report={"Faults": 1},
-        cost_breakdown={"Local": {"cost": 100.5, "quantity": 100}},
-        remaining_balance=7.0,
-    )
-    summary = continued(before, after, 4)
-    assert (summary["requests"], summary["parts"], summary["cost"]) == (4, 250, 250.5)
-    assert (summary["event_ids"], summary["remaining_balance"]) == (["1", "2", "9"], 7.0)
-    assert summary["error_report"] == {"NoContents": 3, "Faults": 1}
-    assert summary["cost_breakdown"] == {"Local": {"cost": 250.5, "quantity": 250}}
-    assert continued(before, after, 3)["event_ids"] == []
+def counts(summary):
+    assert summary["rows"] == sum(summary[name] for name in COUNTS)
+    return {name: summary[name] for name in COUNTS if summary[name]}
 
 
-def test_without_a_first_part_there_is_nothing_to_add():
-    """A try that pushes no XComs has only what came after the answer."""
-    assert continued(None, FIRST, 1000) == FIRST
+def test_both_ways_not_to_text_somebody_count_as_suppressed():
+    """A list of numbers, and a text too recently."""
+    tally = Tally(suppressed=3)
+    tally.add_capped(7)
+    tally.add_capped(8)
+    assert counts(summarise("c", 6, 0, tally)) == {"suppressed": 5, "not_sent": 1}

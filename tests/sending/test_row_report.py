@@ -32,7 +32,7 @@ from airflow_provider_sms.sending.row_records import RequestRecord
 from airflow_provider_sms.sending.row_report import ROWS_AT_ONCE, SCHEMA, whole_file, write_row_report
 from airflow_provider_sms.sending.stop import StopSignal
 from airflow_provider_sms.sending.table import CheckedTable, check_table, outgoing_blocks
-from airflow_provider_sms.sending.tally import SeenRows
+from airflow_provider_sms.sending.tally import RowBits, SeenRows
 from airflow_provider_sms.sending.transitions import LAPSED
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import parse_send_response
@@ -569,16 +569,16 @@ def test_a_report_appears_whole_or_not_at_all(tmp_path, stored, airflow_home):
     assert ([path.read_bytes()], [path]) == ([b"after"], list(tmp_path.iterdir()))
 
 
-def test_seen_rows_are_noted_by_the_bit():
+def test_rows_are_noted_by_the_bit():
     """A bit for each row, whatever the order in which rows are noted and asked for."""
     chance = random.Random(1)
     rows = set(chance.sample(range(10_000), 500))
-    seen = SeenRows()
+    bits = RowBits()
     for row in chance.sample(sorted(rows), 500):
-        seen.add_repeat(row)
+        bits.add(row)
     for first, count in [(0, 20_000), (3, 4), (17, 1000), (8, 8), (12_000, 5), (5000, 0)]:
-        assert seen.repeats(first, count) == {row for row in rows if first <= row < first + count}
-    assert len(seen._repeats) <= 10_000 // 8
+        assert bits.among(first, count) == {row for row in rows if first <= row < first + count}
+    assert len(bits._bits) <= 10_000 // 8
 
 
 class Unreadable:
@@ -588,6 +588,7 @@ class Unreadable:
         self._ledger = ledger
         self._left = after
         self.clock, self.commit, self.finish = ledger.clock, ledger.commit, ledger.finish
+        self.paused = None
 
     def holders(self, keys):
         self._read()

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from support.sending import failing, outgoing, people
+from support.sending import claimant, failing, outgoing, people
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -21,6 +21,8 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.contacts import FrequencyCap
+from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.stop import StopSignal
 
 LOST = UnknownOutcomeError("the answer was lost")
@@ -168,7 +170,7 @@ def test_one_request_that_is_turned_away_holds_the_others_back(sender, service):
 
     def take_after_that(service, messages, number):
         until = time.monotonic() + 10
-        while not send._waiting and time.monotonic() < until:
+        while not send._departures.waiting and time.monotonic() < until:
             time.sleep(0.001)
         return service.take(messages, number)
 
@@ -600,6 +602,10 @@ class BetweenLookupAndClaim:
         self._happens = [happens]
         self.clock = ledger.clock
 
+    @property
+    def paused(self):
+        return self._ledger.paused
+
     def holders(self, keys):
         return self._ledger.holders(keys)
 
@@ -621,6 +627,10 @@ class FailingLedger:
         self.clock = ledger.clock
         self._failing = failing
         self._commits = 0
+
+    @property
+    def paused(self):
+        return self._ledger.paused
 
     def holders(self, keys):
         return self._ledger.holders(keys)
@@ -672,3 +682,25 @@ def test_only_the_requests_that_a_person_named_are_posted_again(sender, service,
     send.run([people(20)])
     assert (counts(send.tally), send.tally.unknown_requests) == ({"accepted": 10, "unknown": 10}, {other})
     assert service.taken.keys() == {m.destination for m in people(10)}
+
+
+def test_whoever_is_capped_is_counted_once_and_left_alone(sender, service, store, clock):
+    """A claim that leaves people out is not made again for them; they are in one count, and nobody posts to them."""
+    cap = FrequencyCap("marketing", 100.0)
+    sender(CampaignLedger(store, "other", claimant(), clock=clock, cap=cap)).run([people(5, start=3)])
+    taken, looks = set(service.taken), []
+    ledger = CampaignLedger(store, "c", claimant(), clock=clock, cap=cap)
+    stop = StopSignal()
+
+    def commit(**arguments):
+        looks.append(arguments)
+        if len(looks) > 20:
+            stop.set()
+        return CampaignLedger.commit(ledger, **arguments)
+
+    ledger.commit = commit
+    send = sender(ledger, stop=stop)
+    send.run([people(20)])
+    assert (send.tally.accepted, send.tally.capped, send.tally.settled) == (15, 5, 20)
+    assert (service.duplicates, len(service.taken), len(taken)) == (0, 20, 5)
+    assert not stop.is_set()

@@ -9,7 +9,11 @@ from datetime import datetime, timezone
 
 @contextmanager
 def somebody_answers(*options, name="ann"):
-    """Answer the next questions, one after the other, as Airflow's own API does from 3.3 on; give the questions."""
+    """Answer the next questions, one after the other, as Airflow's own API does from 3.3 on; give the questions.
+
+    :param options: what is chosen; or a pair of that and what is put into the form's fields, which may be a function
+        that is called without arguments when the question is there.
+    """
     questions = []
     left = list(options)
     ended = threading.Event()
@@ -37,16 +41,31 @@ def _look(left, name, questions):
 
     with create_session() as session:
         found = session.execute(_waiting()).first()
+        is_open = found is not None and found[0].responded_at is None
+    # Outside of the session, which is the only one of this thread.
+    chosen = _next_choice(left) if is_open else None
+    with create_session() as session:
+        found = session.execute(_waiting()).first()
         if found is None:
             return
         detail, instance = found
-        if detail.responded_at is None:
-            questions.append({"subject": detail.subject, "body": detail.body, "options": detail.options})
+        if detail.responded_at is None and is_open:
+            questions.append(
+                {"subject": detail.subject, "body": detail.body, "options": detail.options, "params": detail.params}
+            )
             detail.responded_by = {"id": "7", "name": name}
             detail.responded_at = datetime.now(timezone.utc)
-            detail.chosen_options = [left.pop(0) if left else "Fail"]
-            detail.params_input = {}
+            option, detail.params_input = chosen or (detail.options[-1], {})
+            detail.chosen_options = [option]
         _wake(detail, instance, session)
+
+
+def _next_choice(left):
+    if not left:
+        return None
+    chosen = left.pop(0)
+    option, fields = (chosen, {}) if isinstance(chosen, str) else chosen
+    return option, fields() if callable(fields) else fields
 
 
 def _waiting():

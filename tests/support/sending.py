@@ -62,7 +62,16 @@ def answer(event_id, messages, left_out=0):
         parts=messages,
         cost_breakdown=(),
         error_report=ErrorReport(opted_outs=left_out),
-        raw={"EventId": event_id, "Messages": messages},
+        raw={
+            "Cost": 1.5 * messages,
+            "RemainingBalance": 1000,
+            "EventId": event_id,
+            "Sample": "",
+            "Messages": messages,
+            "Parts": messages,
+            "CostBreakDown": [],
+            "ErrorReport": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": left_out, "Faults": []},
+        },
     )
 
 

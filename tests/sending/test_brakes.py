@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from support.sending import answer, failing, people
+
+from airflow_provider_sms.exceptions import RefusedError, TooManyErrorsError, UnknownOutcomeError
+from airflow_provider_sms.messages.prices import Prices
+from airflow_provider_sms.sending.brakes import Brakes, Credit, Halt
+from airflow_provider_sms.sending.pauses import pause, resume
+from airflow_provider_sms.sending.window import SendWindow
+
+NOON = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
+CLOSES = datetime(2026, 11, 23, 20, 0, tzinfo=timezone.utc)
+OPENS = datetime(2026, 11, 24, 8, 0, tzinfo=timezone.utc)
+HOURS = SendWindow(start="08:00", end="20:00", timezone="UTC")
+OUT_OF_CREDIT = RefusedError("no credit", status=403, code="InsufficientCredits")
+
+
+class Service:
+    """Takes what it is sent while the credit lasts, 1 for each message."""
+
+    def __init__(self, balance, told=None):
+        self.balance = Decimal(balance)
+        self.told = told
+        self.taken = []
+        self.refused = 0
+
+    def __call__(self, messages):
+        if len(messages) > self.balance:
+            self.refused += 1
+            raise OUT_OF_CREDIT
+        self.balance -= len(messages)
+        self.taken += [m.destination for m in messages]
+        return answer_with(self.balance if self.told is None else self.told, len(messages))
+
+
+def answer_with(balance, messages):
+    given = answer(1, messages)
+    return type(given)(**{**{name: getattr(given, name) for name in given.__slots__}, "remaining_balance": balance})
+
+
+def credit(balance, planned):
+    return Brakes(credit=Credit(Prices(1), Decimal(planned), Decimal(balance)))
+
+
+def test_nothing_is_claimed_outside_of_the_hours(sender, service, enter):
+    """A send that begins too late posts nothing, and says when it may go on."""
+    late = Brakes(HOURS, clock=CLOSES.timestamp)
+    send = sender(brakes=late)
+    send.run([people(25)])
+    assert (service.requests, send.error, late.halt) == ([], None, Halt(until=OPENS))
+    assert send.tally.not_sent == 25
+
+
+def test_the_hours_end_in_the_middle(sender, service):
+    """They are looked at before every claim: what is under way ends, and nothing more is claimed."""
+    now = [NOON]
+
+    def pass_time(messages):
+        now[0] = NOON if len(service.requests) < 2 else CLOSES
+
+    service.before_each = pass_time
+    brakes = Brakes(HOURS, clock=lambda: now[0].timestamp())  # noqa: PLW0108 - it changes
+    send = sender(brakes=brakes, concurrency=1)
+    send.run([people(50)])
+    assert (len(service.requests), brakes.halt) == (3, Halt(until=OPENS))
+    assert (send.tally.accepted, send.tally.not_sent) == (30, 20)
+
+
+def test_a_send_that_has_halted_claims_nothing_more(sender, service):
+    """Hours that are over for one request are over for all after it, whatever the clock says then."""
+    times = iter([NOON, CLOSES])
+    brakes = Brakes(HOURS, clock=lambda: next(times, NOON).timestamp())
+    send = sender(brakes=brakes, concurrency=1)
+    send.run([people(50)])
+    assert (len(service.requests), brakes.halt) == (1, Halt(until=OPENS))
+    assert (send.tally.accepted, send.tally.not_sent) == (10, 40)
+
+
+def test_what_is_under_way_when_a_send_halts_is_recorded(sender, service):
+    """The task gives up its slot only when nothing of it is in flight: what is sent must not become unknown."""
+    times = iter([NOON, CLOSES])
+    halted = threading.Event()
+
+    def clock():
+        now = next(times)
+        if now == CLOSES:
+            halted.set()
+        return now.timestamp()
+
+    service.before_each = lambda messages: halted.wait(60.0)
+    brakes = Brakes(HOURS, clock=clock)
+    send = sender(brakes=brakes, concurrency=2)
+    send.run([people(50)])
+    assert (brakes.halt, send.error) == (Halt(until=OPENS), None)
+    assert (send.tally.accepted, send.tally.unknown, send.tally.not_sent) == (10, 0, 40)
+
+
+def test_each_recipient_has_hours_of_their_own(sender, service):
+    """With the recipients' time zones those whose hours it is are texted; the others wait for the next of theirs."""
+    window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
+    everybody = [people(1)[0], *people(3, 34_692_000_000)]  # South Africa and, of 61…, Australia
+    australians = [m._replace(destination=f"6141234567{n}") for n, m in enumerate(everybody[1:])]
+    brakes = Brakes(window, clock=NOON.timestamp)
+    send = sender(brakes=brakes)
+    send.run([[everybody[0], *australians]])
+    assert (list(service.taken), send.tally.not_sent) == ([everybody[0].destination], 3)
+    assert brakes.halt is not None
+    assert NOON < brakes.halt.until < NOON + timedelta(hours=24)
+
+
+def test_a_balance_that_does_not_cover_the_next_request_halts_before_it(sender):
+    """What the service says is left is enough to know: the request that it would refuse is not made."""
+    service = Service(35)
+    brakes = credit(35, 100)
+    send = sender(post=service, brakes=brakes, concurrency=1)
+    send.run([people(100)])
+    assert (len(service.taken), brakes.halt) == (30, Halt(credit=Decimal(70)))
+    assert (send.tally.accepted, send.tally.not_sent, send.error) == (30, 70, None)
+
+
+def test_several_requests_at_once_spend_the_same_credit(sender):
+    """Requests under way count as spent; so none of them is refused, and none is held back for good."""
+    service = Service(25)
+    brakes = credit(25, 100)
+    send = sender(post=service, brakes=brakes, concurrency=4)
+    send.run([people(100)])
+    assert (len(service.taken), service.refused, send.error) == (20, 0, None)
+    assert brakes.halt == Halt(credit=Decimal(80))
+
+
+def test_a_service_that_says_that_the_credit_is_out_halts(sender):
+    """Whatever the estimate says, the service knows better; the refused request is nobody's loss."""
+    service = Service(30, told=Decimal(1000))
+    brakes = credit(1000, 100)
+    send = sender(post=service, brakes=brakes, concurrency=1)
+    send.run([people(100)])
+    assert (len(service.taken), send.error) == (30, None)
+    assert brakes.halt == Halt(credit=Decimal(70), too_little=Decimal(1000))
+    assert send.tally.not_sent == 70
+
+
+def test_without_the_brake_a_lack_of_credit_is_an_error(sender):
+    """Nobody asked to wait."""
+    send = sender(post=Service(30), concurrency=1)
+    send.run([people(100)])
+    assert (send.tally.accepted, send.error) == (30, OUT_OF_CREDIT)
+
+
+def test_what_is_lost_is_no_longer_under_way(sender, service):
+    """A request without an answer does not keep its credit from the next one for ever."""
+    service.script = [failing(UnknownOutcomeError("lost"))]
+    brakes = credit(10, 20)
+    send = sender(brakes=brakes, concurrency=1)
+    send.run([people(20)])
+    assert (send.tally.unknown, send.tally.accepted, brakes.halt) == (10, 10, None)
+
+
+@pytest.mark.parametrize(("limit", "stops"), [(0.1, True), (0.2, False), (None, False)])
+def test_too_many_bad_answers_stop_the_send(sender, service, limit, stops):
+    """The share is judged from the first hundred messages on, and what was taken stays counted."""
+    service.script = [lambda service, messages, number: service.take(messages, number, 2)] * 100
+    send = sender(brakes=Brakes(max_error_rate=limit), concurrency=1)
+    send.run([people(300)])
+    assert (isinstance(send.error, TooManyErrorsError), len(service.requests)) == (stops, 10 if stops else 30)
+    assert send.tally.settled == 300
+
+
+def test_old_errors_are_forgotten(sender, service):
+    """Only the last thousand messages are judged: a bad start that was too little then is none later."""
+    service.script = [lambda service, messages, number: service.take(messages, number, 9)]
+    send = sender(brakes=Brakes(max_error_rate=0.0095), concurrency=1, chunk_size=10)
+    brakes = send.brakes
+    for _ in range(95):
+        brakes._judge(10, 0, 1.0)
+    send.run([people(2000)])
+    assert send.error is None
+
+
+def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, store, enter):
+    """The sender waits between requests, without an end, and goes on by itself."""
+    enter()
+    pause(store, "c", "anna")
+    seen = []
+
+    def wake(messages):
+        seen.append(len(messages))
+
+    service.before_each = wake
+    send = sender()
+    looks = []
+
+    def resume_later():
+        looks.append(send.brakes.paused)
+        if len(looks) == 3:
+            resume(store, "c", "bert")
+
+    send._departures.hold = _counting(send._departures.hold, resume_later)
+    send.run([people(15)])
+    assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
+    assert (sorted(seen), send.tally.accepted, send.brakes.paused) == ([5, 10], 15, None)
+
+
+def _counting(hold, called):
+    def counted(batch, at):
+        called()
+        hold(batch, 0.0)
+
+    return counted
+
+
+def test_a_paused_send_can_be_stopped(sender, service, store, enter):
+    """A person who pauses does not keep Airflow from ending the task."""
+    enter()
+    pause(store, "c", "anna")
+    send = sender()
+    send._departures.hold = _counting(send._departures.hold, send._stop.set)
+    send.run([people(15)])
+    assert (service.requests, send.tally.not_sent, send.error) == ([], 15, None)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import threading
+
+import pandas as pd
+import pytest
+from support.airflow import run_task
+
+from airflow_provider_sms.sensors.balance import BalanceSensor
+
+MODES = {
+    "poke": {"mode": "poke", "deferrable": False},
+    "reschedule": {"mode": "reschedule", "deferrable": False},
+    "deferrable": {"deferrable": True},
+}
+
+
+@pytest.fixture
+def source(tmp_path):
+    people = pd.DataFrame({"destination": [str(27_820_000_000 + n) for n in range(120)], "name": ["Ann"] * 120})
+    path = tmp_path / "people.parquet"
+    people.to_parquet(path)
+    return str(path)
+
+
+def wait(**arguments):
+    return run_task(lambda: BalanceSensor(task_id="wait", **{"poke_interval": 0.05, "timeout": 20, **arguments}))
+
+
+def looks(sandbox):
+    return sum(request.operation == "balance" for request in sandbox.state.requests)
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+def test_it_waits_for_what_the_recipients_cost(sms_default, sandbox, source, mode):
+    """A text of two parts to 120 people needs 240 credits: with one less the DAG is delayed."""
+    sandbox.state.set_balance(239)
+    ended = threading.Event()
+
+    def top_up():
+        while looks(sandbox) < 2 and not ended.wait(0.01):
+            pass
+        sandbox.state.set_balance(240)
+
+    thread = threading.Thread(target=top_up)
+    thread.start()
+    try:
+        ran = wait(source=source, message="Hi {name} " + "x" * 160, **mode)
+    finally:
+        ended.set()
+        thread.join()
+    assert (ran.state, ran.summary) == ("success", {"balance": 240.0, "post_paid": False})
+    assert "120 messages cost about 240 credits" in ran.log
+
+
+def test_prices_are_by_prefix(sms_default, sandbox, source):
+    """As of the operator that is to send."""
+    sandbox.state.set_balance(60)
+    ran = wait(source=source, message="Hi", cost_per_part={"27": "0.5"})
+    assert (ran.state, looks(sandbox)) == ("success", 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "give one of min_balance and source"),
+        ({"min_balance": 1, "source": "x", "message": "Hi"}, "give one of min_balance and source"),
+        ({"source": [{"destination": "27820000001"}]}, "exactly one of message and content_column is needed"),
+        ({"source": [{"number": "27820000001"}], "message": "Hi"}, "'destination'"),
+    ],
+    ids=["neither", "both", "no text", "no column"],
+)
+def test_a_need_that_cannot_be_told_fails_at_once(sms_default, sandbox, arguments, words):
+    """The error names the argument, and nothing is waited for."""
+    ran = wait(**arguments)
+    assert (ran.state, looks(sandbox)) == ("failed", 0)
+    assert words in ran.log
+
+
+def test_recipients_are_kept_out_of_sight(sms_default, sandbox):
+    """Rows in memory do not reach what Airflow stores and shows, nor the log."""
+    ran = wait(source=[{"destination": "27829999999"}], message="Hi")
+    assert ran.state == "success"
+    assert ran.rendered["source"] == "list of 1 rows"
+    assert "27829999999" not in str(ran.rendered) + ran.log

@@ -35,6 +35,11 @@ def test_schedules_have_everything_in_them():
         *((what, at) for what in ("die", "hang") for at in ("post", "posted")),
         *((what, "any") for what in ("stop", "jump", "wake")),
     }
+    parts = [part for plan in plans for part in plan.tries]
+    assert {(p.resumed, p.overlaps, p.halts.requests is None, p.halts.balance is None) for p in parts if p.resumed} == {
+        (True, overlaps, *halts) for overlaps in (False, True) for halts in ((True, True), (True, False), (False, True))
+    }
+    assert {plan.last_resumed for plan in plans} == {False, True}
     faults = [fault for plan in plans for fault in plan.faults]
     assert {f["kind"] for f in faults} == {
         *("none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign")

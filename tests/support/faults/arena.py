@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import tempfile
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from sqlalchemy import create_engine
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
+from airflow_provider_sms.sending.claims import ACCEPTED
 from support.faults.tries import TOKEN, Campaign, Ended, Ledgers, attempt
 from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
 
@@ -76,15 +77,18 @@ class Arena:
 
         :param ended: the try that ended last; None where it was cut short.
         """
-        self._looks[campaign.name].append(
-            judge(
-                read_witness(self._witness, self._start),
-                self.states(campaign),
-                campaign.expected,
-                resumed=False,
-                summary=ended and ended.summary,
-            )
+        states = self.states(campaign)
+        figures = judge(
+            read_witness(self._witness, self._start),
+            states,
+            campaign.expected,
+            resumed=False,
+            summary=ended and ended.summary,
         )
+        if ended is not None and ended.whole:
+            missing = abs(Counter(states.values())[ACCEPTED] - ended.summary["accepted"])
+            figures += Figures(lost=missing + ended.summary["already_sent"] + ended.summary["duplicate"])
+        self._looks[campaign.name].append(figures)
 
     def resume(self, name: str, campaign: Campaign) -> Ended:
         """Send the rest, without faults, when every deadline has passed; the case is judged in the end."""

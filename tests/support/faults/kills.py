@@ -9,7 +9,7 @@ import os
 import signal
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from support.faults import victim
 from support.faults.arena import LATER, Arena
@@ -18,7 +18,7 @@ from support.faults.tries import Ended, attempt
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from support.faults.tries import Campaign, Ledgers
     from support.faults.verdict import Figures
@@ -76,25 +76,36 @@ def one(arena: Arena, way: str, point: str, nth: int) -> None:
     arena.resume(name, campaign)
 
 
-def killed(arena: Arena, campaign: Campaign, point: str, nth: int) -> None:
-    """Let a process kill itself."""
+def killed(arena: Arena, campaign: Campaign, point: str, nth: int, **part: Any) -> None:
+    """Let a process kill itself.
+
+    :param part: of a try, as for :func:`victim.start`.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        process = victim.start(campaign, point, nth, signal.SIGKILL, _clock(folder))
+        process = victim.start(campaign, point, nth, signal.SIGKILL, _clock(folder), **part)
         _output(process)
     assert process.returncode == -signal.SIGKILL, f"{point} was not passed {nth} times"
 
 
-def hung(arena: Arena, campaign: Campaign, point: str, nth: int) -> Ended:
-    """Let a process stop itself; a successor takes over when its deadlines have passed; then it goes on and ends."""
+def hung(arena: Arena, campaign: Campaign, point: str, nth: int, *, resumed: bool = False) -> Ended:
+    """Let a process stop itself; a successor takes over when its deadlines have passed; then it goes on and ends.
+
+    :param resumed: whether both are the same part of a try, which Airflow runs twice; else the successor is a retry.
+    """
     with tempfile.TemporaryDirectory() as folder:
         clock = _clock(folder)
-        process = victim.start(campaign, point, nth, signal.SIGSTOP, clock)
+        process = victim.start(campaign, point, nth, signal.SIGSTOP, clock, resumed=resumed)
         try:
             _wait_until_stopped(process)
             # A file stays locked as long as the process hangs; a server ends the session that holds the lock.
             locked = point in IN_TRANSACTION and campaign.ledgers.name == "sqlite"
             successor = attempt(
-                campaign, 2, concurrency=2, ahead=lambda: LATER, busy_seconds=0.3 if locked else PATIENCE
+                campaign,
+                1 if resumed else 2,
+                concurrency=2,
+                ahead=lambda: LATER,
+                busy_seconds=0.3 if locked else PATIENCE,
+                resumed=resumed,
             )
             assert (successor.error is not None) == locked, "a successor goes on exactly where the ledger lets it"
             arena.look(campaign, successor)
@@ -110,15 +121,20 @@ def hung(arena: Arena, campaign: Campaign, point: str, nth: int) -> Ended:
     return Ended(json.loads(output)["summary"])
 
 
-def failed(campaign: Campaign, way: str, point: str, nth: int) -> Ended | None:
-    """Let a try meet an error that nobody foresaw, or an interruption."""
+def failed(
+    campaign: Campaign, way: str, point: str, nth: int, play: Callable[[Campaign], Ended] = attempt
+) -> Ended | None:
+    """Let a try meet an error that nobody foresaw, or an interruption.
+
+    :param play: makes the try.
+    """
 
     def strike() -> None:
         raise RuntimeError("on purpose") if way == "error" else InterruptedSend
 
     ended = None
     with struck(point, nth, strike) as turn, contextlib.suppress(RuntimeError, InterruptedSend):
-        ended = attempt(campaign)
+        ended = play(campaign)
     assert turn.struck, f"{point} was not passed {nth} times"
     return ended
 

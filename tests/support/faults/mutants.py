@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from support.faults.block_mutations import BLOCK_MUTATIONS
+from support.faults.brake_mutations import BRAKE_MUTATIONS
 from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from support.faults.mutation import Mutation
 
-MUTATIONS = LEDGER_MUTATIONS + BLOCK_MUTATIONS + SENDER_MUTATIONS + GUARD_MUTATIONS
+MUTATIONS = LEDGER_MUTATIONS + BLOCK_MUTATIONS + SENDER_MUTATIONS + BRAKE_MUTATIONS + GUARD_MUTATIONS
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"
 COPIED = (PACKAGE, "tests", "pyproject.toml")

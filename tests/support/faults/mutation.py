@@ -14,6 +14,8 @@ CONTACTS = "tests/sending/test_contacts.py"
 PAUSES = "tests/sending/test_pauses.py"
 SQLITE = "tests/sending/test_sqlite.py"
 BACKLOG = "tests/sending/test_backlog.py"
+BRAKES = "tests/sending/test_brakes.py"
+CLEARANCE = "tests/operators/test_clearance.py"
 SCHEDULES = "tests/faults/test_schedules.py"
 PAIRS = "tests/faults/test_pairs.py"
 KEYS = "tests/messages/test_keys.py"
@@ -29,7 +31,7 @@ class Mutation:
     :param old: what is there now, exactly once.
     :param new: what the defect makes of it.
     :param tests: what is run, in this order, until something fails.
-    :param first: the test of the sender that holds the rule, run before all of them.
+    :param first: the test that holds the rule, of the first file of these, run before all of them.
     :param also: a second replacement that belongs to the first.
     """
 
@@ -44,7 +46,7 @@ class Mutation:
     @property
     def rounds(self) -> tuple[tuple[str, ...], ...]:
         """What pytest is to run, one after the other."""
-        return (self.tests,) if self.first is None else ((f"{SENDER}::{self.first}",), self.tests)
+        return (self.tests,) if self.first is None else ((f"{self.tests[0]}::{self.first}",), self.tests)
 
     def apply(self, package: Path) -> None:
         """Change a copy of the package.

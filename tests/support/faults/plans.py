@@ -6,6 +6,8 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from support.faults.halts import NEVER, Halts
+
 FIRST_NUMBER = 27_820_000_000
 NUMBERS = 200
 OPTED_OUT = frozenset(str(FIRST_NUMBER + n) for n in range(0, NUMBERS, 9))
@@ -40,8 +42,8 @@ MISHAPS = (
 class Mishap:
     """Something that befalls a try.
 
-    :param what: ``fail`` (the ledger's database raises), ``die``, ``hang``, ``jump`` (the clock), ``stop``, or ``wake``
-        (the tries that hang go on).
+    :param what: ``fail`` (the ledger's database raises), ``die``, ``hang``, ``jump`` (the clock), ``stop``, ``wake``
+        (the tries that hang go on), or ``pause`` (the campaign).
     :param at: the kind of point, or ``any``.
     :param step: how many points the try has passed by then, at least.
     :param times: points in a row that fail.
@@ -55,12 +57,15 @@ class Mishap:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One try of the campaign.
+    """One try of the campaign, or the part of one that goes on after a wait.
 
     :param order: positions of the table's rows, as this try reads them.
     :param block: rows read at once.
     :param overlaps: whether it starts while the try before it still runs.
     :param later: seconds by which the clock has moved on before it starts.
+    :param resumed: whether it is the same try as the one before it, in a process of its own; else it is the next try.
+        Whatever became of the part before: it may have died in its wait, and it may still live.
+    :param halts: where it ends early to wait.
     """
 
     order: tuple[int, ...]
@@ -68,6 +73,8 @@ class Try:
     overlaps: bool
     later: float
     mishaps: tuple[Mishap, ...]
+    resumed: bool = False
+    halts: Halts = NEVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ class Plan:
     :param timeout: seconds that the client waits for an answer.
     :param tick: seconds by which the clock moves on each time that a try looks what others hold.
     :param faults: of the service, for one request each.
+    :param last_resumed: whether the last one, without faults, is a part of the try before it.
     """
 
     seed: int
@@ -89,6 +97,7 @@ class Plan:
     faults: tuple[dict[str, Any], ...]
     tries: tuple[Try, ...]
     last: tuple[int, ...]
+    last_resumed: bool
 
 
 def people(count: int) -> list[str]:
@@ -115,6 +124,7 @@ def plan_of(seed: int) -> Plan:
         faults=faults,
         tries=tuple(tries),
         last=_order(chance, len(rows)),
+        last_resumed=chance.random() < 0.5,
     )
 
 
@@ -148,7 +158,18 @@ def _try(chance: random.Random, rows: int, requests: int, *, first: bool) -> Try
         overlaps=not first and chance.random() < 0.3,
         later=chance.choice((0.0, 5.0, 1000.0)),
         mishaps=tuple(mishaps),
+        resumed=not first and chance.random() < 0.5,
+        halts=_halts(chance, rows, requests),
     )
+
+
+def _halts(chance: random.Random, rows: int, requests: int) -> Halts:
+    """Let every second part end early."""
+    if chance.random() < 0.5:
+        return NEVER
+    if chance.random() < 0.5:
+        return Halts(requests=chance.randint(0, requests))
+    return Halts(balance=chance.randint(0, rows), foreseen=chance.random() < 0.5)
 
 
 def _faults(chance: random.Random, requests: int) -> tuple[dict[str, Any], ...]:

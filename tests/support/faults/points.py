@@ -151,6 +151,14 @@ POINTS: dict[str, Install] = {
 }
 """From a campaign's claim to its end, in order."""
 
+WAIT_POINTS: dict[str, Install] = {
+    "replayed": _before(CampaignLedger, "parked_requests"),
+    "gone on": _before(Sender, "run"),
+    "halted": _before(Sender, "_flush"),
+    "parked": _after(Sender, "run"),
+}
+"""Points of a part of a try that goes on after a wait, or ends to wait."""
+
 IN_TRANSACTION = frozenset({"claim begun", "request inserted", "claim inserted", "recorded", "in finish"})
 """Points at which a process holds the ledger's lock."""
 
@@ -189,5 +197,5 @@ def struck(point: str, nth: int, strike: Callable[[], None]) -> Iterator[_Turn]:
     turn = _Turn(nth, strike)
     with ExitStack() as stack:
         stack.enter_context(patch.object(connections, "MAX_IDLE", -1.0))
-        POINTS[point](stack, turn)
+        (POINTS | WAIT_POINTS)[point](stack, turn)
         yield turn

@@ -7,6 +7,8 @@ from contextlib import suppress
 from http import HTTPStatus
 
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3.util import Retry
 
 from support.versions import AIRFLOW
 
@@ -18,17 +20,18 @@ PATIENCE = 60.0
 POLL_SECONDS = 0.1
 
 
-def until(condition, *, seconds, what):
+def until(condition, *, seconds, what, every=POLL_SECONDS):
     """Wait until something holds, and give it.
 
     :param condition: asked again and again, until what it gives is true.
     :param what: for the error.
+    :param every: seconds between two looks.
     """
     end = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > end:
             raise TimeoutError(f"after {seconds:.0f} s still waiting until {what}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(every)
     return found
 
 
@@ -44,6 +47,19 @@ class RestApi:
         self.home = home
         self._session = requests.Session()
         self._session.trust_env = False
+        # Where much happens at once, Airflow's SQLite database is locked for longer than its API waits for it.
+        again = Retry(
+            total=None,
+            connect=0,
+            read=0,
+            redirect=0,
+            status=5,
+            status_forcelist=(500,),
+            allowed_methods=None,
+            backoff_factor=1,
+            raise_on_status=False,
+        )
+        self._session.mount(url, HTTPAdapter(max_retries=again))
 
     def close(self):
         """Close its connections."""
@@ -116,11 +132,14 @@ class RestApi:
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         self.call("PATCH", path, new_state=state)
 
-    def answer(self, dag_id, run_id, task_id, option):
-        """Answer what a task asks, as a person does in the required actions; it may be answered already."""
+    def answer(self, dag_id, run_id, task_id, option, **fields):
+        """Answer what a task asks, as a person does in the required actions; it may be answered already.
+
+        :param fields: of the form.
+        """
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
         try:
-            self.call("PATCH", path, chosen_options=[option], params_input={})
+            self.call("PATCH", path, chosen_options=[option], params_input=fields)
         except requests.HTTPError as error:
             if error.response.status_code != HTTPStatus.CONFLICT:
                 raise
@@ -129,9 +148,12 @@ class RestApi:
         """Give what the last try of each task instance of a run has pushed as its result, with its map index."""
         for instance in self.instances(dag_id, run_id):
             task_id, map_index = instance["task_id"], instance["map_index"]
-            entry = f"{task_id}/xcomEntries/return_value?map_index={map_index}&stringify=false"
-            path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{entry}"
-            yield map_index, self.call("GET", path)["value"]
+            yield map_index, self.xcom(dag_id, run_id, task_id, "return_value", map_index)
+
+    def xcom(self, dag_id, run_id, task_id, key, map_index=-1):
+        """Give what the last try of a task instance has pushed."""
+        entry = f"{task_id}/xcomEntries/{key}?map_index={map_index}&stringify=false"
+        return self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{entry}")["value"]
 
 
 class _Bearer(requests.auth.AuthBase):

@@ -94,6 +94,23 @@ class Stage:
 
         until(there, seconds=RUN_SECONDS, what=f"the task is {state} in try {tries}")
 
+    def await_parked(self, run_id):
+        """Wait until a task waits for a person, and nothing of its process is left: neither it nor news of its end.
+
+        A scheduler that hears of that end after the answer takes the task, which is to go on, for failed. It has heard
+        of it when it has gone all the way round since.
+        """
+        self.await_tries(run_id, WAITS)
+        self.await_no_sender()
+        for _ in range(2):
+            beat = self._scheduler_beat()
+            until(
+                lambda seen=beat: self._scheduler_beat() != seen, seconds=RUN_SECONDS, what="the scheduler goes round"
+            )
+
+    def _scheduler_beat(self):
+        return self.airflow.health()["scheduler"]["latest_scheduler_heartbeat"]
+
     def senders(self):
         """Give the processes that have entered the campaign's ledger and live."""
         alive = {process.pid for process in self.airflow.processes()}
@@ -223,11 +240,12 @@ def _lose_answers(stage, kind):
 
 
 def _answer(stage, run, option):
-    """Answer until the run has ended: a scheduler that has not noticed yet that a task waits takes it for failed."""
+    """Answer until the run has ended: a task that was taken for failed all the same asks again in its next try."""
 
     def ended():
         (instance,) = stage.airflow.instances(stage.dag_id, run)
         if instance["state"] == WAITS:
+            stage.await_parked(run)
             stage.airflow.answer(stage.dag_id, run, "send", option)
         return instance["state"] in ("success", "failed")
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.sending.stop import StopSignal
+from support.faults.halts import NEVER
 from support.faults.lives import PATIENCE, DiedError, Life, Wire
 from support.faults.plans import plan_of
 from support.faults.sendings import Clock, Sending
@@ -20,6 +21,7 @@ from support.faults.verdict import Figures
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from airflow_provider_sms.sending.contacts import FrequencyCap
     from airflow_provider_sms.sending.store import Store
     from support.faults.plans import Plan, Try
     from support.faults.stage import Stage
@@ -32,15 +34,20 @@ QUICK = 150
 class Playing(threading.Thread):
     """A try in a thread of its own, as in a process of its own."""
 
-    def __init__(self, game: Game, number: int, planned: Try) -> None:
-        super().__init__(name=f"try-{number}", daemon=True)
+    def __init__(self, game: Game, place: int, number: int, planned: Try) -> None:
+        super().__init__(name=f"part-{place}", daemon=True)
         self._game = game
         self._number = number
         self._planned = planned
         self._stopping = StopSignal()
-        acts = {"jump": lambda: game.clock.jump(1000.0), "stop": self._stopping.set, "wake": game.wake}
+        acts = {
+            "jump": lambda: game.clock.jump(1000.0),
+            "stop": self._stopping.set,
+            "wake": game.wake,
+            "pause": game.pause,
+        }
         self.life = Life(planned.mishaps, acts)
-        self._wire = game.wires[number]
+        self._wire = game.wires[place]
         self._wire.life = self.life
         self.miscounted = 0
         self.error: BaseException | None = None
@@ -49,7 +56,14 @@ class Playing(threading.Thread):
         plan, planned = self._game.plan, self._planned
         try:
             sending = self._game.sending(
-                self._wire, self._number, stop=self._stopping, tick=plan.tick, timeout=plan.timeout, around=self._around
+                self._wire,
+                self._number,
+                stop=self._stopping,
+                tick=plan.tick,
+                timeout=plan.timeout,
+                around=self._around,
+                resumed=planned.resumed,
+                brakes=planned.halts.brakes(len(plan.rows)),
             )
             sending.run([plan.rows[position] for position in planned.order], planned.block)
             self.miscounted = sending.miscounted
@@ -69,14 +83,32 @@ class Playing(threading.Thread):
 
 
 class Game:
-    """One schedule, played."""
+    """One schedule, played.
 
-    def __init__(self, stage: Stage, wires: list[Wire], plan: Plan, *, resend: bool) -> None:
+    :param clock: of all that plays at once; None: nothing else does.
+    :param cap: how often a person is texted by this campaign and others.
+    :param pause: pauses a campaign for a while.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        wires: list[Wire],
+        plan: Plan,
+        *,
+        resend: bool = False,
+        clock: Clock | None = None,
+        cap: FrequencyCap | None = None,
+        pause: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._resend = resend
         self.plan = plan
         self.stage = stage
         self.wires = wires
-        self.clock = Clock()
+        self.clock = clock or Clock()
+        self._cap = cap
+        self._pause = pause
+        self._number = 0
         self.campaign = stage.new_campaign(f"schedule {plan.seed}")
         self._tries: list[Playing] = []
 
@@ -91,6 +123,7 @@ class Game:
             chunk_size=self.plan.chunk_size,
             concurrency=self.plan.concurrency,
             resend_unknown=self._resend,
+            cap=self._cap,
             **how,
         )
 
@@ -99,24 +132,44 @@ class Game:
         for playing in self._tries:
             playing.life.wake()
 
+    def pause(self) -> None:
+        """Have the campaign paused."""
+        self._pause(self.campaign)
+
     def play(self) -> Figures:
         """Run the tries, then one without faults when every deadline has passed, and judge."""
-        state = self.stage.sandbox.state
-        state.set_faults(self.plan.faults)
-        for number, planned in enumerate(self.plan.tries):
+        self.stage.sandbox.state.set_faults(self.plan.faults)
+        self.send()
+        last = self.send_rest()
+        return self.stage.judge(self.campaign, self.plan.rows, last) + Figures(lost=self.miscounted)
+
+    def send(self) -> None:
+        """Run the tries."""
+        for place, planned in enumerate(self.plan.tries):
+            self._number += not planned.resumed
             if self._tries and not planned.overlaps:
                 _await(self._tries[-1])
             self.clock.jump(planned.later)
-            playing = Playing(self, number, planned)
+            planned.halts.begin(self.stage.sandbox.state)
+            playing = Playing(self, place, self._number, planned)
             self._tries.append(playing)
             playing.start()
         self._end()
-        state.set_faults([])
+
+    def send_rest(self) -> Sending:
+        """Run a try without faults when every deadline has passed, or the last part of the one before."""
+        self.stage.sandbox.state.set_faults([])
+        NEVER.begin(self.stage.sandbox.state)
         self.clock.jump(10_000.0)
-        last = self.sending(self.wires[-1], len(self._tries))
+        resumed = self.plan.last_resumed
+        last = self.sending(self.wires[-1], self._number + (not resumed), resumed=resumed)
         last.run([self.plan.rows[position] for position in self.plan.last], len(self.plan.rows))
-        lost = sum(playing.miscounted for playing in self._tries)
-        return self.stage.judge(self.campaign, self.plan.rows, last) + Figures(lost=lost)
+        return last
+
+    @property
+    def miscounted(self) -> int:
+        """What the counts of all tries but the last one hold wrongly."""
+        return sum(playing.miscounted for playing in self._tries)
 
     def _end(self) -> None:
         """Wait for all of it: only then is there nothing left that could still send."""

@@ -50,9 +50,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "all of a batch is posted, not what was won",
         "sending/flights.py",
-        "        self.messages = [every[position] for position in won]\n"
-        "        kept = {outgoing.key for outgoing in self.messages}\n",
-        "        kept = {every[position].key for position in won}\n",
+        "        self.messages = [every[position] for position in won]\n        settled = {outgoing.key for",
+        "        settled = {every[position].key for position in won} - {outgoing.key for",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(
@@ -138,7 +137,7 @@ SENDER_MUTATIONS = (
         "        if response.messages < submitted:\n",
         "        if response.messages < submitted:\n"
         "            self._outcomes[-1] = failed(flight.request_id, NOT_SENT, None)\n"
-        "            self._waiting.append(flight.batch)\n",
+        "            self._departures.waiting.append(flight.batch)\n",
         first="test_fewer_messages_than_submitted_are_counted",
     ),
     Mutation(
@@ -150,24 +149,24 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a try does not write down the claims that lapsed before it",
-        "operators/campaign.py",
+        "operators/delivery.py",
         "        ledger.lapse()\n",
         "",
         (LAPSE,),
     ),
     Mutation(
         "one request that is turned away holds no other back",
-        "sending/sender.py",
-        "            self._pacer.hold(batch.due)\n",
+        "sending/departures.py",
+        "        self._pacer.hold(at)\n",
         "",
         (SENDER,),
         first="test_one_request_that_is_turned_away_holds_the_others_back",
     ),
     Mutation(
         "a slot is free before its outcome is recorded",
-        "sending/sender.py",
-        "return self._options.concurrency - self._flying - len(self._waiting)",
-        "return self._options.concurrency - len(self._waiting)",
+        "sending/departures.py",
+        "return self._options.concurrency - flying - len(self.waiting)",
+        "return self._options.concurrency - len(self.waiting)",
         (SENDER,),
         first="test_at_most_concurrency_requests_are_open",
     ),
@@ -188,8 +187,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "told to stop, a sender goes on claiming",
         "sending/sender.py",
-        "        return self.error is None and not self._stop.is_set()\n",
-        "        return self.error is None\n",
+        "        return self.error is None and not self._stop.is_set() and self.brakes.halt is None\n",
+        "        return self.error is None and self.brakes.halt is None\n",
         first="test_stopping_claims_nothing_more_and_records_what_is_in_flight",
     ),
 )

@@ -19,15 +19,19 @@ from airflow_provider_sms.sending.claims import Claimant
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.options import SendingOptions
 from airflow_provider_sms.sending.postgres import open_postgres
+from airflow_provider_sms.sending.replay import replay
 from airflow_provider_sms.sending.report import summarise
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.sqlite import open_sqlite
 from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.sending.tally import Tally
 from airflow_provider_sms.service.client import SmsClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from airflow_provider_sms.sending.brakes import Brakes
+    from airflow_provider_sms.sending.contacts import FrequencyCap
     from airflow_provider_sms.sending.store import Store
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -85,6 +89,7 @@ class Sending:
 
     :param number: of the try.
     :param around: called with each post, in place of it.
+    :param resumed: whether it is the part of the try that comes after a wait.
     """
 
     def __init__(
@@ -100,13 +105,19 @@ class Sending:
         timeout: float = 30.0,
         stop: StopSignal | None = None,
         around: Callable[[Callable[[], SendResponse]], SendResponse] | None = None,
+        resumed: bool = False,
+        brakes: Brakes | None = None,
+        cap: FrequencyCap | None = None,
         **options: Any,
     ) -> None:
         self.campaign = campaign
+        self.number = number
         self._closing = ExitStack()
         who = Claimant("dag", "send", "run", map_index, number, "host", os.getpid())
-        self.ledger = LookingLedger(store, campaign, who, clock=clock)
+        self.ledger = LookingLedger(store, campaign, who, clock=clock, resumed=resumed, cap=cap)
         self.ledger.tick = tick
+        tally = Tally()
+        replay(self.ledger, tally)
         self.ledger.lapse()
         client = self._closing.enter_context(
             SmsClient(base_url, token=TOKEN, connect_timeout=5.0, timeout=timeout, pool_size=options["concurrency"])
@@ -123,13 +134,17 @@ class Sending:
             post_seconds=client.longest_call,
             options=SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001)),
             stop=self.stop,
+            tally=tally,
+            brakes=brakes,
             sleep=lambda seconds: None,
         )
         self.rows = 0
+        self._repeats = False
 
     def run(self, rows: Sequence[str], block: int) -> None:
         """Send a table, read in blocks."""
         self.rows = len(rows)
+        self._repeats = len(set(rows)) < len(rows)
         messages = outgoing(self.campaign, rows)
         with self._closing:
             self.sender.run(messages[start : start + block] for start in range(0, len(messages), block))
@@ -150,10 +165,12 @@ class Sending:
 
     @property
     def miscounted(self) -> int:
-        """Rows that no count holds, or that are counted twice; a try that was stopped may leave rows unread."""
+        """Rows that no count holds, or a wrong one; a try that was stopped may leave rows unread."""
         settled = self.sender.tally.settled
         cut_short = self.stop.is_set() or self.sender._ledger_failed
-        return max(0, settled - self.rows) if cut_short else abs(settled - self.rows)
+        wrong = max(0, settled - self.rows) if cut_short else abs(settled - self.rows)
+        # Where nobody stands twice in the table, no row repeats another one, whoever else sends.
+        return wrong + (0 if self._repeats else self.sender.tally.repeated)
 
 
 @contextlib.contextmanager

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
+from sqlalchemy import text
+
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending import sender
-from airflow_provider_sms.sending.claims import UNKNOWN
+from airflow_provider_sms.sending import departures, sender
+from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN
 from support.faults.plans import OPTED_OUT
 from support.faults.sendings import POLL_SECONDS, TOKEN, outgoing, quiet, text_of
 from support.faults.verdict import Figures, judge, read_ledger
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
     from support.faults.sendings import Sending
 
 _nonce = itertools.count()
+
+_OF_TRY = text(
+    "SELECT m.message_key, r.state FROM sms_campaign c JOIN sms_message m ON m.campaign_id = c.id "
+    "JOIN sms_request r ON r.id = m.request_id JOIN sms_claimant k ON k.id = r.claimant_id "
+    "WHERE c.name = :name AND k.try_number = :number"
+)
 
 
 class Witness:
@@ -77,6 +85,14 @@ class Stage:
         self.sandbox.state.reset()
         return f"{name} {os.getpid()}.{next(_nonce)}"
 
+    def witnessed(self, text: str) -> Counter[tuple[str, str]]:
+        """Count how often each person was sent a text."""
+        return self._witness.of(text)
+
+    def states_of(self, campaign: str) -> dict[bytes, str]:
+        """Give the state of each message of a campaign that is held."""
+        return read_ledger(self.reader._engine, campaign)
+
     def judge(self, campaign: str, rows: Sequence[str], last: Sending | None = None) -> Figures:
         """Judge a case.
 
@@ -87,7 +103,7 @@ class Stage:
         return figures
 
     def _judge(self, campaign: str, rows: Sequence[str], last: Sending | None = None) -> Figures:
-        states = read_ledger(self.reader._engine, campaign)
+        states = self.states_of(campaign)
         messages = outgoing(campaign, rows)
         expected = {m.key: (str(m.destination), m.content) for m in messages}
         figures = judge(
@@ -100,10 +116,20 @@ class Stage:
         )
         if last is None:
             return figures
-        rows_by_state = Counter(states.get(m.key) for m in messages)
-        tally = last.sender.tally
-        miscounted = abs(tally.unknown - rows_by_state[UNKNOWN]) + abs(tally.not_sent - tally.partial)
+        tally, its = last.sender.tally, self._of_try(campaign, last.number)
+        unknown = Counter(m.key for m in messages if states.get(m.key) == UNKNOWN)
+        # Each message that an earlier part of the try lost has one row; what others lost has all of its rows.
+        expected_unknown = sum(1 if its.get(key) == UNKNOWN else rows for key, rows in unknown.items())
+        accepted = sum(state == ACCEPTED for state in its.values())
+        miscounted = abs(tally.unresolved - expected_unknown) + abs(tally.not_sent - tally.partial)
+        miscounted += abs(tally.accepted + tally.partial - accepted)
         return figures + Figures(lost=miscounted + last.miscounted + (last.sender.error is not None))
+
+    def _of_try(self, campaign: str, number: int) -> dict[bytes, str]:
+        """Give the state of each message that a try holds, of all its parts."""
+        with self.reader._engine.connect() as connection:
+            rows = connection.execute(_OF_TRY, {"name": campaign, "number": number})
+            return {bytes(key): state for key, state in rows}
 
     def came_late(self) -> Figures:
         """Judge every case again, of which something may have reached the witness since; no case is counted twice."""
@@ -135,6 +161,8 @@ def play_all(
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="airflow-provider-sms-faults-")))
         witness = folder / "witness.jsonl"
         closing.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
+        closing.enter_context(patch.object(sender, "HOLD_SECONDS", POLL_SECONDS))
+        closing.enter_context(patch.object(departures, "HOLD_SECONDS", POLL_SECONDS))
         config = SandboxConfig(token=TOKEN, balance=10**9, log=witness, opted_out=OPTED_OUT)
         with running_sandbox(config) as sandbox:
             stage = Stage(sandbox, witness, open_store, closing)

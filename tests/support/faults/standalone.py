@@ -15,7 +15,7 @@ import requests
 
 import airflow_provider_sms
 from support.faults.rest import PATIENCE, POLL_SECONDS, READY_SECONDS, RestApi, until
-from support.versions import AIRFLOW
+from support.versions import AIRFLOW, HAS_COMMANDS_OF_PROVIDERS
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
 STOP_SECONDS = 8.0
@@ -95,6 +95,22 @@ class Standalone(RestApi):
         with suppress(requests.ConnectionError, requests.Timeout, FileNotFoundError):
             return self.health()["scheduler"]["status"] == "healthy"
         return False
+
+    def ledger_command(self, *arguments):
+        """Run a command of the ledger in a process of its own, as a person on this machine does.
+
+        It is Airflow's own, or the console script where Airflow has none of providers.
+        """
+        script = "from airflow_provider_sms.cli.main import main; main()"
+        ours = ["-m", "airflow", "sms"] if HAS_COMMANDS_OF_PROVIDERS else ["-c", script]
+        return subprocess.run(
+            [sys.executable, *ours, "ledger", *arguments],
+            env=self._environment,
+            cwd=self.home,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
 
     # Processes
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from support.faults import airflow, kills, network, pairs, schedules, sigkills, steps, tasks
+from support.faults import airflow, groups, kills, network, pairs, parts, schedules, sigkills, steps, tasks
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
 
@@ -26,8 +26,10 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "steps": steps.run,
     "tasks": tasks.run,
     "kills": kills.run,
+    "parts": parts.run,
     "network": network.run,
     "schedules": schedules.run,
+    "groups": groups.run,
     "sigkills": sigkills.run,
     "pairs": pairs.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),

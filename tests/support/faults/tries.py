@@ -15,12 +15,14 @@ from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.options import SendingOptions
 from airflow_provider_sms.sending.postgres import open_postgres
+from airflow_provider_sms.sending.replay import replay
 from airflow_provider_sms.sending.report import summarise
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.sqlite import open_sqlite
 from airflow_provider_sms.sending.stop import StopSignal
 from airflow_provider_sms.sending.tally import Tally
 from airflow_provider_sms.service.client import SmsClient
+from support.faults.halts import NEVER, Halts
 from support.sending import claimant, people
 
 if TYPE_CHECKING:
@@ -105,10 +107,14 @@ class Ended:
 
     :param summary: ``rows`` and the seven counts.
     :param error: why it ended early; None where it did not.
+    :param halted: whether it ended early to wait.
+    :param whole: whether nobody else has sent anything: then all that was sent is in the summary, as this try's own.
     """
 
     summary: dict[str, Any]
     error: Exception | None = field(default=None)
+    halted: bool = False
+    whole: bool = False
 
 
 def attempt(
@@ -121,6 +127,8 @@ def attempt(
     timeout: float = 5.0,
     busy_seconds: float = 60.0,
     before_post: Callable[[], object] = lambda: None,
+    resumed: bool = False,
+    halts: Halts = NEVER,
 ) -> Ended:
     """Send to everybody who can be, and say how that ended; only what no try survives is raised.
 
@@ -130,8 +138,11 @@ def attempt(
     :param timeout: seconds to wait for a connection, and for an answer.
     :param busy_seconds: how long to wait for others to release the ledger.
     :param before_post: called before each request.
+    :param resumed: whether it is the part of the try that comes after a wait.
+    :param halts: where it ends early to wait.
     """
     tally = Tally()
+    brakes = halts.brakes(campaign.count)
     error: Exception | None = None
 
     def post(messages: Sequence[Outgoing]) -> SendResponse:
@@ -149,7 +160,10 @@ def attempt(
             ) as client,
             closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,
         ):
-            ledger = CampaignLedger(store, campaign.name, claimant(number), clock=lambda: time.time() + ahead())
+            ledger = CampaignLedger(
+                store, campaign.name, claimant(number), clock=lambda: time.time() + ahead(), resumed=resumed
+            )
+            replay(ledger, tally)
             ledger.lapse()
             sender = Sender(
                 ledger,
@@ -162,10 +176,11 @@ def attempt(
                 ),
                 stop=StopSignal(),
                 tally=tally,
+                brakes=brakes,
                 sleep=lambda seconds: None,
             )
             sender.run([campaign.messages])
             error = sender.error
     except SmsError as failure:
         error = failure
-    return Ended(summarise(campaign.name, campaign.count, 0, tally), error)
+    return Ended(summarise(campaign.name, campaign.count, 0, tally), error, halted=brakes.halt is not None)

@@ -10,11 +10,13 @@ import logging
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import make_url
 
+from support.faults.halts import NEVER, Halts
 from support.faults.points import struck
 from support.faults.tries import Campaign, Ledgers, attempt
 
@@ -23,11 +25,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def start(campaign: Campaign, point: str, nth: int, with_signal: signal.Signals, clock: Path) -> subprocess.Popen[str]:
+def start(
+    campaign: Campaign,
+    point: str,
+    nth: int,
+    with_signal: signal.Signals,
+    clock: Path,
+    *,
+    resumed: bool = False,
+    halts: Halts = NEVER,
+) -> subprocess.Popen[str]:
     """Start a victim; it prints its summary, should it come to that.
 
     :param with_signal: that it sends itself at the point: SIGKILL or SIGSTOP.
     :param clock: file with the seconds that its clock is ahead.
+    :param resumed: whether it is the part of a try that comes after a wait.
+    :param halts: where it ends early to wait.
     """
     specification = {
         "campaign": [campaign.base_url, campaign.name, campaign.start, campaign.count, campaign.chunk_size],
@@ -36,6 +49,8 @@ def start(campaign: Campaign, point: str, nth: int, with_signal: signal.Signals,
         "nth": nth,
         "signal": int(with_signal),
         "clock": str(clock),
+        "resumed": resumed,
+        "halts": asdict(halts),
     }
     return subprocess.Popen(
         [sys.executable, "-m", "support.faults.victim", json.dumps(specification)],
@@ -58,6 +73,8 @@ def main(specification: Mapping[str, Any]) -> None:
             ahead=lambda: float(clock.read_text()),
             timeout=60.0,
             busy_seconds=2.0,
+            resumed=specification["resumed"],
+            halts=Halts(**specification["halts"]),
         )
     sys.stdout.write(json.dumps({"struck": turn.struck, "summary": ended.summary}))
 

@@ -33,11 +33,12 @@ def bag(airflow_home):
 
 @pytest.fixture
 def run_example(bag, sms_default, ledger_path):
-    """Run an example against the sandbox, with a ledger of this test's own."""
+    """Run an example against the sandbox, with a ledger of this test's own; ``change`` may alter the DAG before."""
 
-    def run(dag_id, logical_date, **params):
+    def run(dag_id, logical_date, *, change=lambda dag: None, **params):
         # Read anew: tasks that run in this process leave the run's params in the DAG.
         read = load_dags(DAGS, bag.dags[dag_id].fileloc)
+        change(read.dags[dag_id])
         finished = run_dag(read.dags[dag_id], logical_date, params)
         ran = DagRan(str(finished.state), {}, {})
         for xcom, value in stored_xcoms(dag_id=dag_id, run_id=finished.run_id):

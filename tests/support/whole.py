@@ -122,6 +122,7 @@ def run_all(folder):
     """
     home, report = folder / "airflow", folder / "report.parquet"
     shutil.copytree(EXAMPLES, home / "dags", ignore=shutil.ignore_patterns("__pycache__"))
+    _open_all_day(home / "dags" / "example_sms_controls.py")
     source = people(folder / "people.parquet", "0841", 30)
     own = DAGS.format(
         has_deadlines=HAS_DEADLINES,
@@ -159,6 +160,17 @@ def people(path, prefix, count):
     path.parent.mkdir(exist_ok=True)
     pq.write_table(pa.table(columns), path)
     return str(path)
+
+
+def _open_all_day(dag):
+    """Let an example send at whatever hour this is."""
+    hours, always = "send_window=SOUTH_AFRICAN_DIRECT_MARKETING", 'send_window=SendWindow("00:00", "24:00", "UTC")'
+    text = dag.read_text()
+    assert hours in text
+    imported = "from airflow_provider_sms.sending.window import SOUTH_AFRICAN_DIRECT_MARKETING"
+    dag.write_text(
+        text.replace(hours, always).replace(imported, imported.replace("SOUTH_AFRICAN_DIRECT_MARKETING", "SendWindow"))
+    )
 
 
 def _set_up(airflow, sandbox):

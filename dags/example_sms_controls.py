@@ -1,0 +1,54 @@
+"""A campaign with everything that can hold it back: opt-outs, hours, limits, credit, a frequency cap, and approval.
+
+`text_customers` checks the table, logs a plan of what is about to be sent, and pushes it as the XCom `plan`. Then it
+sends, in South Africa's hours for direct marketing: outside of them, and where credit is missing, it gives up its slot
+and waits. A plan that is larger or dearer than expected fails the task before anybody is texted.
+
+`params.campaign` names the campaign. Run again under that name it texts nobody twice; under another one it texts nobody
+who was texted by a campaign of the group `marketing` within a week.
+
+It needs the connection `sms_default`, and a triggerer for the waits.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+from airflow.providers.common.compat.sdk import DAG, Param
+
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.sending.window import SOUTH_AFRICAN_DIRECT_MARKETING
+
+DATA = Path(__file__).parent / "data"
+RECIPIENTS, OPTED_OUT = DATA / "recipients.parquet", DATA / "opted_out.csv"
+
+with DAG(
+    "example_sms_controls",
+    schedule=None,
+    params={"campaign": Param("spring-sale", type="string", minLength=1)},
+    tags=["example", "sms"],
+    doc_md=__doc__,
+):
+    # [START howto_operator_bulk_sms_controls]
+    BulkSmsOperator(
+        task_id="text_customers",
+        source=str(RECIPIENTS),
+        message="Hi {first_name}, the spring sale begins at our {city} branch. Reply STOP to opt out.",
+        default_region="ZA",
+        campaign="{{ dag.dag_id }}.{{ params.campaign }}",
+        suppress=str(OPTED_OUT),
+        campaign_group="marketing",
+        min_interval=timedelta(days=7),
+        send_window=SOUTH_AFRICAN_DIRECT_MARKETING,
+        on_invalid="skip",
+        max_invalid=0.05,  # a share of the rows
+        max_rows=2_000,
+        max_parts_per_message=2,
+        cost_per_part={"276": 0.35, "277": 0.8, "27": 1, "": 2.4},  # credits, as the sandbox charges
+        max_cost=1_000,
+        max_error_rate=0.1,
+        wait_for_credit=True,
+        # From Airflow 3.1 on: approve=True, and a person looks at the plan first.
+    )
+    # [END howto_operator_bulk_sms_controls]

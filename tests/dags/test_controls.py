@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import json
+
+import pendulum
+import pytest
+from support.pages import ROOT, blocks
+
+from airflow_provider_sms.sending.report import COUNTS
+from airflow_provider_sms.sending.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
+
+DAG_ID, TASK_ID = "example_sms_controls", "text_customers"
+PAGE = ROOT / "docs" / "before-sending.md"
+
+
+@pytest.fixture
+def run_controls(run_example):
+    """Run the example, at whatever hour this is."""
+
+    def open_all_day(dag):
+        dag.get_task(TASK_ID).send_window = SendWindow("00:00", "24:00", "UTC")
+
+    return lambda **params: run_example(DAG_ID, pendulum.now("UTC"), change=open_all_day, **params)
+
+
+def counts(ran):
+    summary = ran.xcoms[TASK_ID]["return_value"]
+    assert summary["rows"] == sum(summary[name] for name in COUNTS)
+    return {name: summary[name] for name in COUNTS if summary[name]}
+
+
+def test_the_plan_on_the_page_is_the_examples(run_controls, sandbox, caplog, capfd):
+    """The page shows the plan as the log has it and as the XCom holds it, and what is planned is what happens."""
+    ran = run_controls()
+    plan, summary = ran.xcoms[TASK_ID]["plan"], ran.xcoms[TASK_ID]["return_value"]
+    captured = capfd.readouterr()
+    log = captured.out + captured.err + caplog.text
+    (shown,) = (json.loads(block.code) for block in blocks(PAGE, "json") if '"texts"' in block.code)
+    (table,) = (block.code for block in blocks(PAGE, "text") if "] Plan " in block.code)
+    assert shown == plan
+    for line in table.splitlines():
+        assert line.removeprefix("[info     ] ").strip() in log
+    assert ran.state == "success"
+    assert counts(ran) == {"accepted": plan["to_send"], "invalid": 20, "duplicate": plan["duplicate"], "suppressed": 3}
+    assert (summary["parts"], summary["cost"], summary["requests"]) == (plan["parts"], plan["cost"], plan["requests"])
+    texted = {each.destination for each in sandbox.state.accepted}
+    assert {"27820000363", "27820000125", "27720000530"} & texted == set()
+
+
+def test_another_campaign_of_the_group_texts_nobody_so_soon(run_controls, sandbox):
+    """The same campaign again finds everybody texted, and another one within the week texted too recently."""
+    texted = counts(run_controls())["accepted"]
+    again = counts(run_controls())
+    assert (again["already_sent"], again.get("accepted", 0)) == (texted + 12, 0)
+    other = run_controls(campaign="summer-sale")
+    assert (other.state, counts(other)) == ("success", {"invalid": 20, "duplicate": 12, "suppressed": 1018})
+    assert len(sandbox.state.accepted) == texted
+
+
+def test_the_example_keeps_to_the_hours(bag):
+    """As it stands it sends in the hours of South Africa, and at no other time."""
+    assert bag.dags[DAG_ID].get_task(TASK_ID).send_window == SOUTH_AFRICAN_DIRECT_MARKETING

@@ -1,0 +1,219 @@
+"""What may come before the last text: each scenario a function that yields once its task waits."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import requests
+
+from support.before_sending import EVERY, RUN_SECONDS, until
+from support.faults.scenarios import WAITS
+from support.versions import CAN_ASK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PEOPLE = 1000
+PLENTY = 1_000_000
+LARGE, SUPPRESSED_EACH = 100_000, 50
+"""Rows of the large table, and how far apart those who have opted out are in it."""
+IN_FLIGHT = 4
+CLOSED = timedelta(seconds=15)
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One thing that may come before the last text.
+
+    :param play: a generator of one part before, and one after its wait.
+    :param balance: of its service.
+    :param options: gives further arguments of its operator, for the stage.
+    """
+
+    play: Callable[[Any], Any]
+    people: int
+    balance: int
+    options: Callable[[Any], dict[str, Any]]
+
+    @property
+    def dag_id(self):
+        return self.play.__name__
+
+
+SCENARIOS: list[Scenario] = []
+
+
+def scenario(*, people=PEOPLE, balance=PLENTY, options=None, **same):
+    """Add a scenario, unless this Airflow cannot ask and it does."""
+
+    def add(play):
+        if CAN_ASK or not same.get("approve"):
+            SCENARIOS.append(Scenario(play, people, balance, options or (lambda _: dict(same))))
+        return play
+
+    return add
+
+
+# The estimate of the cost is half of it, so the balance runs out in the middle.
+WAIT_FOR_CREDIT = {"wait_for_credit": True, "credit_interval": 1, "cost_per_part": 0.5}
+
+
+@scenario(balance=600, concurrency=1, **WAIT_FOR_CREDIT)
+def credit_foreseen(stage):
+    """After six requests nothing is left, as the sixth answer says."""
+    yield from _wait_for_credit(stage)
+
+
+@scenario(balance=650, concurrency=1, **WAIT_FOR_CREDIT)
+def credit_refused(stage):
+    """After six requests there is too little left, which the service says to the seventh."""
+    yield from _wait_for_credit(stage)
+
+
+def _wait_for_credit(stage):
+    stage.trigger()
+    stage.await_wait()
+    yield
+    stage.service.set_balance(PLENTY)
+    stage.await_end()
+    stage.seen["responses"] = stage.xcom("responses")
+
+
+@scenario(balance=500, concurrency=2, chunk_size=10, **WAIT_FOR_CREDIT)
+def credit_killed(stage):
+    """The process that goes on after the wait is killed."""
+    stage.trigger()
+    stage.await_wait()
+    yield
+    stage.be_late(0.3)
+    stage.service.set_balance(PLENTY)
+    stage.await_taken(stage.waited[0][1] + 50)
+    stage.airflow.kill(stage.pid())
+    stage.seen["killed"] = stage.taken()
+    stage.service.set_faults([])
+    stage.await_end()
+
+
+def hours_of_file(stage):
+    return {"hours_of": str(stage.folder / "hours.txt"), "chunk_size": 20, "concurrency": 2}
+
+
+@scenario(options=hours_of_file)
+def hours_end(stage):
+    """They end in the middle, and begin again soon."""
+    stage.be_late(0.3)
+    stage.trigger()
+    stage.await_taken(PEOPLE // 5)
+    opening = datetime.now(timezone.utc) + CLOSED
+    new = stage.folder / "hours.new"
+    new.write_text(opening.isoformat())
+    os.replace(new, stage.folder / "hours.txt")  # noqa: PTH105  # whole, or not there
+    stage.await_wait()
+    stage.service.set_faults([])
+    yield
+    stage.await_end()
+    stage.seen["opening"] = opening
+
+
+def closed_now(stage):
+    opening = (datetime.now(timezone.utc) + 3 * HOUR).replace(second=0, microsecond=0)
+    stage.seen["opening"] = opening
+    return {"hours": {"start": f"{opening:%H:%M}", "end": f"{opening + HOUR:%H:%M}", "timezone": "UTC"}}
+
+
+@scenario(people=10, options=closed_now)
+def hours_closed(stage):
+    """They begin in some hours; a person does not wait for them."""
+    stage.trigger()
+    stage.await_wait()
+    yield
+    stage.seen["later"] = stage.instance()["state"]
+    stage.airflow.mark(stage.dag_id, "once", "send", "failed")
+    stage.await_end()
+
+
+@scenario(approve=True)
+def approved(stage):
+    """A person says that it is sent."""
+    yield from _ask(stage)
+    stage.answer("Send", plan=stage.seen["plan"])
+    _await_decided(stage)
+
+
+@scenario(approve=True)
+def refused(stage):
+    """A person says that it is not."""
+    yield from _ask(stage)
+    stage.answer("Stop", plan=stage.seen["plan"])
+    _await_decided(stage)
+
+
+@scenario(approve=True)
+def changed(stage):
+    """The table is another one when the person says that it is sent."""
+    yield from _ask(stage)
+    stage.people.append(str(int(stage.people[-1]) + 1))
+    stage.write_source()
+    stage.answer("Send", plan=stage.seen["plan"])
+    until(lambda: stage.xcom("plan")["id"] != stage.seen["plan"], seconds=RUN_SECONDS, what="another plan", every=EVERY)
+    stage.await_wait(WAITS)
+    stage.seen["second_plan"] = stage.xcom("plan")["id"]
+    stage.answer("Send", plan=stage.seen["second_plan"])
+    _await_decided(stage)
+
+
+def _ask(stage):
+    stage.trigger()
+    stage.await_wait(WAITS)
+    stage.seen["plan"] = stage.xcom("plan")["id"]
+    yield
+
+
+def _await_decided(stage):
+    stage.await_end()
+    stage.seen["status"] = stage.status()
+    with suppress(requests.HTTPError):
+        stage.seen["approval"] = stage.xcom("approval")
+
+
+@scenario(chunk_size=5, concurrency=IN_FLIGHT, max_requests_per_second=40)
+def paused(stage):
+    """The real command pauses it while it is under way, and another one resumes it."""
+    stage.be_late(0.8)
+    stage.trigger()
+    stage.await_taken(50)
+    stage.seen["said"] = stage.command("pause").stderr
+    stage.seen["at_once"] = len(stage.requests())
+    yield
+    until(lambda: not stage.under_way(), seconds=RUN_SECONDS, what="nothing is under way")
+    stage.seen["under_way_ended"] = len(stage.requests())
+    stage.seen["status"] = stage.status()
+    stage.seen["later"] = len(stage.requests()), stage.instance()["state"]
+    stage.service.set_faults([])
+    stage.command("resume")
+    stage.await_end()
+
+
+def opted_out(stage):
+    path = stage.folder / "opted_out.parquet"
+    stage.seen["suppressed"] = stage.people[::SUPPRESSED_EACH]
+    # As people write them, and not in the table's order.
+    written = [f"+{number[:2]} {number[2:4]} {number[4:]}" for number in reversed(stage.seen["suppressed"])]
+    pq.write_table(pa.table({"destination": written}), path)
+    stage.seen["report"] = stage.folder / "report.parquet"
+    return {"suppress": str(path), "report": str(stage.seen["report"])}
+
+
+@scenario(people=LARGE, options=opted_out)
+def large(stage):
+    """Many people, some of whom have opted out."""
+    stage.trigger()
+    yield
+    stage.await_end()

@@ -1,0 +1,274 @@
+"""A real Airflow in which sends wait for credit, hours and people, are paused and killed, all at once."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from configparser import ConfigParser
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from cryptography.fernet import Fernet
+from sqlalchemy import text
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from support.faults.airflow import TOKEN, a_ledger, leaks
+from support.faults.campaigns import MESSAGE
+from support.faults.rest import ENDED, RUN_SECONDS, until
+from support.faults.standalone import running_airflow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN, TASK = "once", "send"
+FIRST, EACH = 27_820_000_000, 100_000
+"""The first number of all, and how many each scenario has to itself."""
+TIMEOUTS = {"timeout": 10, "connect_timeout": 2}
+"""Seconds; so long, and some more, a try waits for the requests of one that was killed."""
+EVERY = 1.0
+"""Seconds between two looks of a scenario at Airflow: many look at the same time."""
+
+DAGS = """
+from datetime import datetime
+from pathlib import Path
+
+from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.sending.window import SendWindow
+
+
+class HoursOfFile:
+    recipient_time_zone = False
+
+    def __init__(self, path):
+        self.path = Path(path)
+
+    def closed_until(self, now, destination=None):
+        if not self.path.exists():
+            return None
+        opening = datetime.fromisoformat(self.path.read_text())
+        return opening if now < opening else None
+
+
+def made(options):
+    if "hours" in options:
+        options["send_window"] = SendWindow(**options.pop("hours"))
+    if "hours_of" in options:
+        options["send_window"] = HoursOfFile(options.pop("hours_of"))
+    return options
+
+
+for dag_id, options in {dags!r}.items():
+    with DAG(dag_id, schedule=None, default_args={{"retries": 2, "retry_delay": 1}}) as dag:
+        BulkSmsOperator(task_id={task!r}, message={message!r}, sms_conn_id=dag_id, **made(options))
+    globals()[dag_id] = dag
+"""
+
+SETTINGS = {
+    "AIRFLOW__CORE__PARALLELISM": "6",
+    # A busy machine is not to be taken for a dead scheduler.
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
+    # A triggerer that was killed is missed within seconds.
+    "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+    "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
+}
+
+_UNDER_WAY = text(
+    "SELECT count(*) FROM sms_request r JOIN sms_claimant k ON k.id = r.claimant_id "
+    "WHERE k.dag_id = :dag_id AND r.state = 'claimed'"
+)
+_ONE_AT_A_TIME = threading.Lock()
+"""For requests that change something: Airflow's SQLite database fails those that come together."""
+_LAST_PID = text("SELECT k.pid FROM sms_claimant k WHERE k.dag_id = :dag_id ORDER BY k.id DESC LIMIT 1")
+
+
+@dataclass
+class Stage:
+    """Where one scenario is played, with people and a service of its own, and what was seen there.
+
+    :param service: the sandbox's memory.
+    :param ledger: an engine that reads it.
+    :param people: the numbers, in the order of the table.
+    :param waited: its task instance whenever it waited, and the messages that the service had taken by then.
+    :param end: its task instance when it had ended.
+    :param seen: what else the scenario has found.
+    """
+
+    dag_id: str
+    service: Any
+    ledger: Any
+    folder: Path
+    people: list[str]
+    airflow: Any = None
+    waited: list[tuple[dict[str, Any], int]] = field(default_factory=list)
+    end: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+    log: str = ""
+    seen: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def source(self):
+        return self.folder / f"{self.dag_id}.parquet"
+
+    def write_source(self):
+        """Write the table of the people."""
+        names = [f"Name{number}" for number in range(len(self.people))]
+        pq.write_table(pa.table({"destination": self.people, "first_name": names}), self.source)
+
+    # What the service has seen
+
+    def taken(self):
+        """Count the messages that it has taken."""
+        total, _ = self.service.page(0, 0)
+        return total
+
+    def texted(self):
+        """Count how often it was asked to text each person, and did."""
+        return Counter(message.destination for message in self.service.accepted)
+
+    def requests(self):
+        """Give the requests to send that it has answered."""
+        return [request for request in self.service.requests if request.operation == "bulk"]
+
+    def be_late(self, seconds):
+        """Let it answer that late from now on."""
+        self.service.set_faults([{"kind": "delay", "seconds": seconds, "persistent": True}])
+
+    def await_taken(self, count):
+        what = f"{count} messages of {self.dag_id} were taken"
+        until(lambda: self.taken() >= count, seconds=RUN_SECONDS, what=what)
+
+    # What Airflow and the ledger know
+
+    def trigger(self):
+        with _ONE_AT_A_TIME:
+            self.airflow.trigger(self.dag_id, RUN)
+
+    def instance(self):
+        (instance,) = self.airflow.instances(self.dag_id, RUN)
+        return instance
+
+    def await_wait(self, state="deferred"):
+        """Wait until the task waits, or has ended, which is seen later."""
+        self.waited.append((self._await_state(state, *ENDED), self.taken()))
+        what = f"the scheduler knows that {self.dag_id} waits"
+        until(lambda: self._processes_ended() >= len(self.waited), seconds=RUN_SECONDS, what=what, every=EVERY)
+
+    def _processes_ended(self):
+        """Count the processes of its task whose end the scheduler has taken note of.
+
+        What goes on before that is taken for a failure by Airflow 3.3, and tried again.
+        """
+        lines = (self.airflow.home / "standalone-0.out").read_text(errors="replace").splitlines()
+        return sum("Received executor event" in line and f"dag_id='{self.dag_id}'" in line for line in lines)
+
+    def await_end(self):
+        self.end = self._await_state(*ENDED)
+        self.summary = self.xcom("return_value")
+        logs = [path for path in (self.airflow.home / "logs").rglob("*.log") if f"dag_id={self.dag_id}" in str(path)]
+        self.log = "".join(path.read_text() for path in sorted(logs))
+
+    def _await_state(self, *states):
+        def there():
+            instance = self.instance()
+            return instance if instance["state"] in states else None
+
+        what = f"the task of {self.dag_id} is {' or '.join(states)}"
+        return until(there, seconds=RUN_SECONDS, what=what, every=EVERY)
+
+    def xcom(self, key):
+        return self.airflow.xcom(self.dag_id, RUN, TASK, key)
+
+    def answer(self, option, **fields):
+        """Answer its question, with these fields of the form."""
+        with _ONE_AT_A_TIME:
+            self.airflow.answer(self.dag_id, RUN, TASK, option, **fields)
+
+    def command(self, name, *options):
+        """Run a command of the ledger about its campaign."""
+        return self.airflow.ledger_command(name, f"{self.dag_id}.{TASK}.{RUN}", *options)
+
+    def status(self):
+        """Give what the ledger's command says of its campaign."""
+        (status,) = json.loads(self.command("status", "-o", "json").stdout)
+        return status
+
+    def pid(self):
+        """Give the process that has entered the ledger last."""
+        return self._ask_ledger(_LAST_PID)
+
+    def under_way(self):
+        """Count the requests that are claimed and have no outcome yet."""
+        return self._ask_ledger(_UNDER_WAY)
+
+    def _ask_ledger(self, question):
+        with self.ledger.connect() as connection:
+            return connection.execute(question, {"dag_id": self.dag_id}).scalar()
+
+
+@dataclass(frozen=True)
+class Played:
+    """What came of all scenarios.
+
+    :param stages: by the name of the scenario.
+    :param triggers: class and arguments of all that a triggerer waited for when it was killed.
+    :param leaking: logs that hold what they must not.
+    """
+
+    stages: dict[str, Stage]
+    triggers: list[tuple[str, str]]
+    leaking: list[str]
+
+
+def play_all(folder, scenarios):
+    """Play scenarios at the same time; a triggerer is killed once all of them wait, and another one is started.
+
+    :param folder: an empty one.
+    """
+    home = folder / "airflow"
+    (home / "dags").mkdir(parents=True)
+    with ExitStack() as stack:
+        settings, ledger = stack.enter_context(a_ledger("sqlite", folder))
+        settings.update(SETTINGS)
+        stages, dags = {}, {}
+        for number, each in enumerate(scenarios):
+            sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=each.balance)))
+            connection = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": TIMEOUTS}
+            settings[f"AIRFLOW_CONN_{each.dag_id.upper()}"] = json.dumps(connection)
+            people = [str(FIRST + number * EACH + n) for n in range(each.people)]
+            stage = stages[each.dag_id] = Stage(each.dag_id, sandbox.state, ledger, folder, people)
+            stage.write_source()
+            dags[each.dag_id] = {"source": str(stage.source), **each.options(stage)}
+        (home / "dags" / "scenarios.py").write_text(DAGS.format(dags=dags, task=TASK, message=MESSAGE))
+        airflow = stack.enter_context(running_airflow(home, settings))
+        for stage in stages.values():
+            stage.airflow = airflow
+        plays = [each.play(stages[each.dag_id]) for each in scenarios]
+        with ThreadPoolExecutor(len(plays)) as pool:
+            list(pool.map(next, plays))
+            waiting = triggers(home)
+            airflow.kill_triggerer()
+            airflow.start_triggerer()
+            list(pool.map(list, plays))
+    people = {number for stage in stages.values() for number in stage.people}
+    return Played(stages, waiting, leaks(home, people))
+
+
+def triggers(home):
+    """Give class and arguments of the triggers that an Airflow has stored, as a triggerer reads them."""
+    settings = ConfigParser(interpolation=None)
+    settings.read(home / "airflow.cfg")
+    key = Fernet(settings["core"]["fernet_key"])
+    with closing(sqlite3.connect(f"file:{home}/airflow.db?mode=ro", uri=True)) as database:
+        rows = database.execute("SELECT classpath, kwargs FROM trigger").fetchall()
+    # Airflow encrypts them in some of its processes, and reads them either way.
+    return [(name, kept if kept.startswith("{") else key.decrypt(kept.encode()).decode()) for name, kept in rows]

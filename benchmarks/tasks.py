@@ -69,7 +69,7 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
         "peak": peak_bytes(),
         **measure.figures,
         "xcom_bytes": sum(map(len, written)),
-        "xcom_shape": re.sub(r"\d+(\.\d+)?", "0", "\n".join(written)),
+        "xcom_shape": re.sub(r'"id": "[0-9a-f]+"|\d+(\.\d+)?', "0", "\n".join(written)),
         "summary": summary,
         "seen": seen() if seen else {},
         "counters": asdict(service.counters()),

@@ -50,7 +50,7 @@ test-oldest:
 	@.venv/bin/nox -s "airflow(2.11.2)" -- --durations=5 --ignore=tests/faults \
 		--ignore=tests/sandbox --ignore=tests/service --ignore=tests/benchmarks \
 		--ignore=tests/acceptance/test_whole.py --ignore=tests/acceptance/test_privacy.py \
-		--ignore=tests/acceptance/test_before_sending.py $(PRINTED)
+		--ignore=tests/acceptance/test_before_sending.py --ignore=tests/acceptance/test_brakes.py $(PRINTED)
 
 matrix: env
 	@.venv/bin/nox -s airflow

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.airflow import load_dags, run_dag, stored_xcoms, sync_dags
+from support.airflow import everything_logged, load_dags, run_dag, stored_xcoms, sync_dags
 
 DAGS = Path(__file__).parents[2] / "dags"
 
@@ -21,6 +21,7 @@ class DagRan:
     state: str
     xcoms: dict[str, dict[str, Any]]
     mapped: dict[str, dict[str, list[Any]]]
+    log: str
 
 
 @pytest.fixture(scope="session")
@@ -39,8 +40,9 @@ def run_example(bag, sms_default, ledger_path):
         # Read anew: tasks that run in this process leave the run's params in the DAG.
         read = load_dags(DAGS, bag.dags[dag_id].fileloc)
         change(read.dags[dag_id])
-        finished = run_dag(read.dags[dag_id], logical_date, params)
-        ran = DagRan(str(finished.state), {}, {})
+        with everything_logged() as output:
+            finished = run_dag(read.dags[dag_id], logical_date, params)
+        ran = DagRan(str(finished.state), {}, {}, output.getvalue())
         for xcom, value in stored_xcoms(dag_id=dag_id, run_id=finished.run_id):
             if xcom.map_index < 0:
                 ran.xcoms.setdefault(xcom.task_id, {})[xcom.key] = value

@@ -29,17 +29,15 @@ def counts(ran):
     return {name: summary[name] for name in COUNTS if summary[name]}
 
 
-def test_the_plan_on_the_page_is_the_examples(run_controls, sandbox, caplog, capfd):
+def test_the_plan_on_the_page_is_the_examples(run_controls, sandbox):
     """The page shows the plan as the log has it and as the XCom holds it, and what is planned is what happens."""
     ran = run_controls()
     plan, summary = ran.xcoms[TASK_ID]["plan"], ran.xcoms[TASK_ID]["return_value"]
-    captured = capfd.readouterr()
-    log = captured.out + captured.err + caplog.text
     (shown,) = (json.loads(block.code) for block in blocks(PAGE, "json") if '"texts"' in block.code)
     (table,) = (block.code for block in blocks(PAGE, "text") if "] Plan " in block.code)
     assert shown == plan
     for line in table.splitlines():
-        assert line.removeprefix("[info     ] ").strip() in log
+        assert line.removeprefix("[info     ] ").strip() in ran.log
     assert ran.state == "success"
     assert counts(ran) == {"accepted": plan["to_send"], "invalid": 20, "duplicate": plan["duplicate"], "suppressed": 3}
     assert (summary["parts"], summary["cost"], summary["requests"]) == (plan["parts"], plan["cost"], plan["requests"])

@@ -47,20 +47,28 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
     with DAG(dag_id, schedule=None, default_args=default_args, **dag_arguments) as dag:
         task = make_task()
     register(dag)
+    with everything_logged() as output:
+        try:
+            run = run_dag(dag, pendulum.now("UTC"))
+        except BaseException as error:
+            # Airflow 2 lets through what ends a task early, once it has written down what became of the task.
+            if AIRFLOW >= (3, 0) or type(error).__name__ not in ("AirflowTaskTerminated", "AirflowTaskTimeout"):
+                raise
+            run = _only_run(dag_id)
+    return run if only is None else _result(run, task.task_id, output.getvalue())
+
+
+@contextlib.contextmanager
+def everything_logged():
+    """Collect what is logged or printed, and not by a fixture of pytest's: Airflow's handlers keep what it closes."""
     output = io.StringIO()
     handler = logging.StreamHandler(output)
     logging.getLogger().addHandler(handler)
     try:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
-            run = run_dag(dag, pendulum.now("UTC"))
-    except BaseException as error:
-        # Airflow 2 lets through what ends a task early, once it has written down what became of the task.
-        if AIRFLOW >= (3, 0) or type(error).__name__ not in ("AirflowTaskTerminated", "AirflowTaskTimeout"):
-            raise
-        run = _only_run(dag_id)
+            yield output
     finally:
         logging.getLogger().removeHandler(handler)
-    return run if only is None else _result(run, task.task_id, output.getvalue())
 
 
 def run_dag(dag, logical_date, conf=None):

@@ -157,12 +157,15 @@ def refuse_changed_texts(
 
     :param blocks: reads the table anew.
     :param stop: ends the look early.
-    :param keys: of the table, where they are known; closed by the look. None: they are read.
+    :param keys: of the table, where they are known; closed in any case, since a send need not hold them. None: they
+        are read.
     :raises InputError: says how many, and what to do.
     :raises StoppedError: when it was told to stop.
     :raises LedgerError: when the ledger cannot be read.
     """
     if not earlier.any():
+        if keys is not None:
+            keys.close()
         return
     if keys is None:
         keys = TableKeys()

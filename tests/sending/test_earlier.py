@@ -165,3 +165,11 @@ def test_the_look_gives_the_room_of_the_keys_back(enter):
     keys.add([message.key for message in people(5)])
     refuse_changed_texts(lambda: [Block.of(people(5))], enter(2).earlier(), StopSignal(), keys)
     assert keys.count_distinct() == 0
+
+
+def test_a_first_try_gives_back_the_keys_of_its_table(enter):
+    """They are not kept for as long as it sends."""
+    keys = TableKeys()
+    keys.add([message.key for message in people(3)])
+    refuse_changed_texts(list, enter().earlier(), StopSignal(), keys)
+    assert keys.count_distinct() == 0

@@ -15,7 +15,7 @@ from airflow_provider_sms.operators.parking import wait_for_balance, wait_until
 from airflow_provider_sms.sending.approvals import (
     SEND,
     STOP,
-    first_asked,
+    asked,
     latest_approval,
     note_question,
     record_approval,
@@ -122,33 +122,36 @@ class Clearance:
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], verdict: Verdict | None) -> None:
         entry, log = self._entry, self._task.log
-        asked = first_asked(entry.store, entry.who)
+        questions = asked(entry.store, entry.who)
+        first = questions[0].plan_id if questions else None
         if verdict is not None:
-            if (verdict.plan_id or asked) == plan.id:
+            meant = verdict.plan_id or first
+            # The last question about it was answered, of however many messages that was.
+            shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
+            if meant == plan.id and plan.to_send <= shown:
                 self._record(plan, SEND, verdict.by)
                 return
-            log.warning(
-                "%s approved plan %s, but the recipients or their texts have changed since: it is plan %s now. "
-                "Nothing was sent",
-                verdict.by,
-                verdict.plan_id or asked,
-                plan.id,
+            changed = (
+                f"it would text {plan.to_send} people now and not {shown}: fewer are suppressed"
+                if meant == plan.id
+                else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
+            log.warning("%s approved plan %s, but %s. Nothing was sent", verdict.by, meant, changed)
         latest = latest_approval(entry.store, self._campaign)
         if latest is not None and latest.allows(plan.id, plan.to_send):
             log.info("%s has approved plan %s", latest.decided_by, plan.id)
             self._push(latest.plan_id, SEND, latest.decided_by, latest.decided_at)
             return
-        if asked not in (None, plan.id):
+        if first not in (None, plan.id):
             log.warning(
                 "A person is asked again. Airflow shows the question with the first plan, %s: look at the plan above "
                 "or in the XCom %r, and put its id, %s, into the field of the form",
-                asked,
+                first,
                 FIELD,
                 plan.id,
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
-        note_question(entry.store, self._campaign, plan.id, claimant_id=entry.claimant_id)
+        note_question(entry.store, self._campaign, plan.id, claimant_id=entry.claimant_id, messages=plan.to_send)
         self._watch.note("waiting for approval", {"to_send": plan.to_send})
         wait_for_verdict(self._task, self._context, plan, samples)
 

@@ -42,13 +42,14 @@ class Approval(NamedTuple):
         return self.decision == SEND and self.plan_id == plan_id and messages <= (self.messages or 0)
 
 
-def note_question(store: Store, campaign_name: str, plan_id: str, *, claimant_id: int) -> None:
+def note_question(store: Store, campaign_name: str, plan_id: str, *, claimant_id: int, messages: int) -> None:
     """Note that a person is asked about a plan.
 
     :param claimant_id: of the try that asks.
+    :param messages: how many the plan is of.
     :raises LedgerError: when it was not committed.
     """
-    _add(store, campaign_name, store.clock(), plan_id=plan_id, claimant_id=claimant_id)
+    _add(store, campaign_name, store.clock(), plan_id=plan_id, claimant_id=claimant_id, messages=messages)
 
 
 def record_approval(
@@ -116,21 +117,29 @@ def latest_approval(store: Store, campaign_name: str) -> Approval | None:
     return Approval(**{**values, "cost": None if found.cost is None else Decimal(found.cost)})
 
 
-def first_asked(store: Store, who: Claimant) -> str | None:
-    """Give the plan that this task instance asked about first, which Airflow shows for ever; None where it never did.
+class Asked(NamedTuple):
+    """A plan that a person was asked about.
+
+    :param messages: how many it was of.
+    """
+
+    plan_id: str
+    messages: int
+
+
+def asked(store: Store, who: Claimant) -> list[Asked]:
+    """Give the plans that this task instance asked about, in order; Airflow shows the first of them for ever.
 
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
-        select(approval.c.plan_id)
+        select(approval.c.plan_id, approval.c.messages)
         .select_from(approval.join(claimant))
         .where(of_task(who), approval.c.decision.is_(None))
         .order_by(approval.c.id)
-        .limit(1)
     )
     with store.read() as connection:
-        found: str | None = connection.execute(query).scalar()
-    return found
+        return [Asked(*row) for row in connection.execute(query)]
 
 
 def _add(store: Store, campaign_name: str, now: float, **values: object) -> None:

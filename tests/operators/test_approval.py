@@ -105,6 +105,24 @@ def test_a_source_that_has_changed_is_asked_about_again(send, people, ledger_pat
 
 
 @needs_an_answer
+def test_an_approval_is_of_no_more_people_than_were_shown(send, people, tmp_path, ledger_path, witnessed):
+    """Where the list of those not to be texted has shrunk meanwhile, the person is asked again."""
+    frame = pd.read_parquet(people(120))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.head(20).to_parquet(opted_out)
+
+    def shrink():
+        frame.head(5).to_parquet(opted_out)
+        return {}
+
+    with somebody_answers(("Send", shrink), "Send") as questions:
+        ran = send(people(120), approve=True, suppress=str(opted_out))
+    assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 115, "suppressed": 5}, 2)
+    assert recorded(ledger_path) == [("send", "ann", 115)]
+    assert "it would text 115 people now and not 100: fewer are suppressed" in ran.log
+
+
+@needs_an_answer
 def test_a_no_counts_whatever_has_become_of_the_source(send, people, ledger_path, sandbox):
     """Also where the plan has since become too small to be asked about."""
     path = people(120)

@@ -111,10 +111,18 @@ BRAKE_MUTATIONS = (
     Mutation(
         "who approved one plan has approved any",
         "operators/clearance.py",
-        "            if (verdict.plan_id or asked) == plan.id:\n",
+        "            if meant == plan.id and plan.to_send <= shown:\n",
         "            if verdict.send:\n",
         (APPROVAL,),
         first="test_a_source_that_has_changed_is_asked_about_again",
+    ),
+    Mutation(
+        "who approved some messages has approved more",
+        "operators/clearance.py",
+        "            if meant == plan.id and plan.to_send <= shown:\n",
+        "            if meant == plan.id:\n",
+        (APPROVAL,),
+        first="test_an_approval_is_of_no_more_people_than_were_shown",
     ),
     Mutation(
         "an approval holds for more messages, too",

@@ -1,6 +1,6 @@
 """The ledger's tables: a contract with every ledger already on disk.
 
-A change here needs a new ``SCHEMA_VERSION`` and a migration; versions 2 and 3 only added tables. Times are seconds
+A change here needs a new ``SCHEMA_VERSION`` and a migration; versions 2 to 4 only added tables. Times are seconds
 since the epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not rounded.
 """
 
@@ -20,7 +20,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 # SQLite numbers rows by itself only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -158,4 +158,40 @@ pauses = Table(
     Column("resumed_by", String(250)),
     Column("resumed_at", Float(53)),
     Index("sms_pause_campaign", "campaign_id"),
+)
+
+progress = Table(
+    "sms_progress",
+    metadata,
+    # A try, or the part of one between two waits.
+    Column("claimant_id", ForeignKey("sms_claimant.id"), primary_key=True, autoincrement=False),
+    Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
+    # None: it was made before there were such notes.
+    Column("conn_id", String(250)),
+    # What it does, waits for or came to, as it said last.
+    Column("state", String(30), nullable=False),
+    Column("updated_at", Float(53), nullable=False),
+    # Rows that can be texted, and those it is done with; None until it has counted them.
+    Column("total", BigInteger),
+    Column("done", BigInteger),
+    Column("not_sent", BigInteger),
+    Column("invalid", BigInteger),
+    # Messages a second.
+    Column("rate", Float(53)),
+    # JSON: what else it said with its state; at its end, its summary without event ids.
+    Column("figures", Text),
+    # JSON: what was to be sent.
+    Column("plan", Text),
+    Index("sms_progress_campaign", "campaign_id", "claimant_id"),
+)
+
+balance = Table(
+    "sms_balance",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("conn_id", String(250), nullable=False),
+    Column("observed_at", Float(53), nullable=False),
+    # Credits; None: the account is post-paid.
+    Column("amount", String(40)),
+    Index("sms_balance_conn", "conn_id", "observed_at"),
 )

@@ -100,14 +100,14 @@ class Landings:
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = error.transient and batch.turned_away < self._options.backoff.attempts_beside_others
         wait = self._options.backoff.wait(batch.attempt, asked) if again else None
-        if wait is None or not self._claiming():
-            self._departures.hold(batch, now)
-        if wait is None and self._claiming():
-            return error
-        if wait is not None and self._claiming():
+        # Looked at once: told to stop between two looks, the batch would not wait, and be in no count.
+        claiming = self._claiming()
+        if claiming and wait is not None:
             log.warning("Request %d was not processed, again in %.1f s: %s", flight.request_id, wait, error)
             self._departures.again(batch, now + wait)
-        return None
+            return None
+        self._departures.hold(batch, now)
+        return error if claiming else None
 
     def _unknown(self, flight: Flight, error: BaseException, backlog: Backlog) -> Exception | None:
         outcome = failed(flight.request_id, UNKNOWN, error)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import compress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -11,105 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.arrow import constant, mask, text, valid_rows
+from airflow_provider_sms.messages.arrow import constant, text, valid_rows
 from airflow_provider_sms.messages.columns import column_of, field_of
 from airflow_provider_sms.messages.destinations import CleanDestinations, clean_destinations
 from airflow_provider_sms.messages.keys import can_be_key, lost_digits, message_keys
 from airflow_provider_sms.messages.masking import mask_number
+from airflow_provider_sms.messages.prepared import Checked, PreparedBatch, RejectedRow
 from airflow_provider_sms.messages.template import Template, TextColumn
 from airflow_provider_sms.messages.written import can_hold_numbers, first_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy.typing as npt
-
 NO_VALUE = "no value"
 EMPTY_TEXT = "the text is empty"
 LOST_DIGITS = "a float too large to tell it from its neighbours: store the column as integers or as text"
-
-
-@dataclass(frozen=True, slots=True)
-class RejectedRow:
-    """A row that cannot be texted."""
-
-    row: int
-    """Index in the source, from 0."""
-    column: str
-    """The column that is to blame."""
-    reason: str
-    """What is wrong, without the value."""
-    value: str
-    """A number, masked; '' where there is none, and for texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What a look at a batch found."""
-
-    num_rows: int
-    """Rows of the batch."""
-    valid: int
-    """How many of them can be texted."""
-    rejected: list[RejectedRow]
-    """The others, in order."""
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class PreparedBatch:
-    """The messages of a batch, as columns of one length, and the rows that gave none."""
-
-    num_rows: int
-    """Rows of the batch."""
-    row_column: npt.NDArray[np.int64]
-    """Index in the source, from 0, of each message's row."""
-    destination_column: pa.Array
-    """Digits with country code."""
-    content_column: pa.Array
-    """The texts."""
-    keys: list[bytes]
-    """What identifies each message, 16 bytes."""
-    rejected: list[RejectedRow]
-    """Rows without a message, in order."""
-    rejected_numbers: list[str | None]
-    """The number of each of those: cleaned where it is valid, else as it was written; None where there is none."""
-
-    def __repr__(self) -> str:
-        return f"PreparedBatch({len(self.keys)} messages of {self.num_rows} rows)"
-
-    def keeping(self, which: npt.NDArray[np.bool_]) -> PreparedBatch:
-        """Give some of the messages; the rows that gave none stay.
-
-        :param which: whether each message stays.
-        """
-        if which.all():
-            return self
-        condition = mask(which)
-        return replace(
-            self,
-            row_column=self.row_column[which],
-            destination_column=self.destination_column.filter(condition),
-            content_column=self.content_column.filter(condition),
-            keys=list(compress(self.keys, which.tolist())),
-        )
-
-    @property
-    def rows(self) -> list[int]:
-        """Index in the source, from 0, of each message's row."""
-        rows: list[int] = self.row_column.tolist()
-        return rows
-
-    @property
-    def destinations(self) -> list[str]:
-        """Digits with country code."""
-        destinations: list[str] = self.destination_column.to_pylist()
-        return destinations
-
-    @property
-    def contents(self) -> list[str]:
-        """The texts."""
-        contents: list[str] = self.content_column.to_pylist()
-        return contents
 
 
 class _Rule(NamedTuple):

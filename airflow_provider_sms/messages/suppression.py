@@ -15,7 +15,7 @@ from airflow_provider_sms.messages.arrow import constant, integers
 from airflow_provider_sms.messages.columns import column_of, field_of
 from airflow_provider_sms.messages.destinations import clean_destinations
 from airflow_provider_sms.messages.masking import mask_number
-from airflow_provider_sms.messages.prepare import RejectedRow
+from airflow_provider_sms.messages.prepared import RejectedRow
 from airflow_provider_sms.messages.spilled import SpilledIntegers
 from airflow_provider_sms.messages.written import NO_NUMBER, can_hold_numbers
 

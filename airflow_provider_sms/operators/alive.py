@@ -19,6 +19,8 @@ LOOK_SECONDS = 2.0
 """Between two looks. Airflow itself notices at its next heartbeat, which is seconds later."""
 OURS = ("running", "scheduled")
 """The latter is what a task is for all of its run in ``dag.test()`` of Airflow 2."""
+RESTARTING = "restarting"
+"""What Airflow 2 calls a job whose task was cleared while it ran."""
 
 
 class Alive:
@@ -74,18 +76,28 @@ class Alive:
 
     def _state_in_database(self) -> str:
         from airflow import settings
+        from airflow.jobs.job import Job
         from airflow.models.taskinstance import TaskInstance
         from sqlalchemy import select
 
-        mine = {
-            "dag_id": self._dag_id,
-            "task_id": self._task_id,
-            "run_id": self._run_id,
-            "map_index": self._map_index,
-        }
         # Not by a session: Airflow 2 has one for the whole thread, which the task's own code is in the middle of.
         engine: Any = settings.engine
+        task: Any = TaskInstance
+        query = (
+            select(task.state, task.try_number, Job.state)
+            .select_from(task)
+            # In dag.test() a task has no job.
+            .outerjoin(Job, Job.id == task.job_id)
+            .where(
+                task.dag_id == self._dag_id,
+                task.task_id == self._task_id,
+                task.run_id == self._run_id,
+                task.map_index == self._map_index,
+            )
+        )
         with engine.connect() as connection:
-            query = select(TaskInstance.state, TaskInstance.try_number).filter_by(**mine)
-            state, try_number = connection.execute(query).one()
-        return str(state or "none") if try_number == self._try_number else f"in try {try_number}"
+            state, try_number, job_state = connection.execute(query).one()
+        if try_number != self._try_number:
+            return f"in try {try_number}"
+        # A clear through Airflow 2's API tells the job alone, which looks at its next heartbeat.
+        return RESTARTING if job_state == RESTARTING else str(state or "none")

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, Any]:
     """Give the raw answers to this task's requests, of all its tries; above the limit only how many there are."""
-    count = ledger.count_responses()
+    count = ledger.responses.count()
     if count > limit:
         return {"truncated": True, "requests": count}
-    return [for_xcom(body) for body in ledger.responses(limit)]
+    return [for_xcom(body) for body in ledger.responses.first(limit)]
 
 
 def for_xcom(body: str) -> Any:

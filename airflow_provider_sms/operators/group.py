@@ -80,7 +80,7 @@ class GroupSmsOperator(CampaignOperator):
             return client.send_group(self.message, groups, send_options=self.send_options)
 
         def finish(ledger: CampaignLedger, _: Exception | None) -> None:
-            body = ledger.response_to(key)
+            body = ledger.responses.to(key)
             if body is not None:
                 answers.append(for_xcom(body))
                 self.push(context, "responses", answers)

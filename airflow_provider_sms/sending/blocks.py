@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Self
 
-    from airflow_provider_sms.messages.prepare import PreparedBatch
+    from airflow_provider_sms.messages.prepared import PreparedBatch
 
 KEY_BYTES = 16
 

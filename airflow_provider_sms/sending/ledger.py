@@ -16,11 +16,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, func, select, update
+from sqlalchemy import and_, delete, select, update
 
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
 from airflow_provider_sms.sending.contacts import Capping, lock_groups
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
+from airflow_provider_sms.sending.kept_responses import KeptResponses
 from airflow_provider_sms.sending.parked import earlier_parts, requests_of
 from airflow_provider_sms.sending.pauses import open_pause
 from airflow_provider_sms.sending.row_records import read_records
@@ -83,6 +84,8 @@ class CampaignLedger:
         self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
         with self._write() as connection:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
+        self.responses = KeptResponses(store, self._campaign_id, who)
+        """The service's answers in the campaign."""
         self._capping = None if cap is None else Capping(store, cap, self._campaign_id)
 
     def _write(self) -> AbstractContextManager[Connection]:
@@ -242,9 +245,6 @@ class CampaignLedger:
         with self._write() as connection:
             lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
 
-    def _of_this_task(self) -> ColumnElement[bool]:
-        return and_(request.c.campaign_id == self._campaign_id, request.c.response.is_not(None), of_task(self._who))
-
     @property
     def _this_try(self) -> ColumnElement[bool]:
         """Give the condition for its claimants: Airflow may run a try twice at once, and one that waited has two."""
@@ -267,42 +267,3 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         return requests_of(self._store, self._campaign_id, self._parked)
-
-    def count_responses(self) -> int:
-        """Count the answers to this task instance's requests in this campaign, of all its tries.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        query = select(func.count()).select_from(request.join(claimant)).where(self._of_this_task())
-        with self._store.read() as connection:
-            return int(connection.execute(query).scalar_one())
-
-    def responses(self, limit: int) -> list[str]:
-        """Give the answers to this task instance's requests in this campaign, of all its tries, in request order.
-
-        :param limit: how many at most.
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        query = (
-            select(request.c.response)
-            .select_from(request.join(claimant))
-            .where(self._of_this_task())
-            .order_by(request.c.id)
-            .limit(limit)
-        )
-        with self._store.read() as connection:
-            return [response for (response,) in connection.execute(query)]
-
-    def response_to(self, key: bytes) -> str | None:
-        """Give the answer to the request that holds a message, whoever made it; None where there is none.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        query = (
-            select(request.c.response)
-            .select_from(message.join(request, request.c.id == message.c.request_id))
-            .where(message.c.campaign_id == self._campaign_id, message.c.message_key == key)
-        )
-        with self._store.read() as connection:
-            response: str | None = connection.execute(query).scalar()
-        return response

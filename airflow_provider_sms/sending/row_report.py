@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from airflow_provider_sms.messages.prepare import Preparation, PreparedBatch
+    from airflow_provider_sms.messages.prepare import Preparation
+    from airflow_provider_sms.messages.prepared import PreparedBatch
     from airflow_provider_sms.messages.sources import Source
     from airflow_provider_sms.messages.suppression import SuppressedNumbers
     from airflow_provider_sms.sending.ledger import CampaignLedger

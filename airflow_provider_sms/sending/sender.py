@@ -7,23 +7,22 @@ share one commit, and a slot is free again only once its outcome is recorded: so
 
 from __future__ import annotations
 
-import logging
 import queue
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerError, NotSentError, ServiceError, SmsError, TooManyErrorsError
+from airflow_provider_sms.exceptions import LedgerError, NotSentError
 from airflow_provider_sms.sending.backlog import Backlog
 from airflow_provider_sms.sending.brakes import Brakes
-from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN, Outcome
+from airflow_provider_sms.sending.claims import UNKNOWN
 from airflow_provider_sms.sending.departures import HOLD_SECONDS, Departures
 from airflow_provider_sms.sending.flights import Batch, Flight
 from airflow_provider_sms.sending.flush import flush
-from airflow_provider_sms.sending.outcomes import accepted, failed, surely_not_sent
+from airflow_provider_sms.sending.landings import Landings
+from airflow_provider_sms.sending.outcomes import failed
 from airflow_provider_sms.sending.posters import Posters
 from airflow_provider_sms.sending.read_ahead import ReadAhead
-from airflow_provider_sms.sending.tally import Tally, reported
-from airflow_provider_sms.service.responses import SendResponse
+from airflow_provider_sms.sending.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
     from airflow_provider_sms.sending.stop import StopSignal
-
-log = logging.getLogger(__name__)
+    from airflow_provider_sms.service.responses import SendResponse
 
 MARGIN_SECONDS = 10.0
 """What a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
@@ -80,10 +78,17 @@ class Sender:
         self._monotonic = monotonic
         self._sleep = sleep
         self._departures = Departures(options, self.brakes)
+        self._landings = Landings(
+            options,
+            self.tally,
+            self.brakes,
+            self._departures,
+            claiming=lambda: self._claiming,
+            monotonic=monotonic,
+        )
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
         self._landed: queue.Queue[tuple[Flight, SendResponse | BaseException]] = queue.Queue()
         self._flying = 0
-        self._outcomes: list[Outcome] = []
         self._posted: dict[int, int] = {}
         self._ledger_failed = False
 
@@ -148,73 +153,9 @@ class Sender:
 
     def _land(self, flight: Flight, result: SendResponse | BaseException, backlog: Backlog) -> None:
         self._flying -= 1
-        if isinstance(result, SendResponse):
-            self._accepted(flight, result)
-        elif surely_not_sent(result):
-            self._not_processed(flight, result)
-        else:
-            self._unknown(flight, result, backlog)
+        if (error := self._landings.land(flight, result, backlog)) is not None:
+            self._fail(error)
         del self._posted[flight.request_id]
-
-    def _accepted(self, flight: Flight, response: SendResponse) -> None:
-        submitted = len(flight.batch.messages)
-        self._outcomes.append(accepted(flight.request_id, response))
-        self.tally.add_accepted(flight.request_id, submitted, response)
-        if response.messages < submitted:
-            log.warning(
-                "Request %d: the service took %d of %d messages; its reasons: %s",
-                flight.request_id,
-                response.messages,
-                submitted,
-                reported(response.error_report),
-            )
-        try:
-            self.brakes.answered(flight.batch, response)
-        except TooManyErrorsError as error:
-            self._fail(error)
-
-    def _not_processed(self, flight: Flight, error: SmsError) -> None:
-        """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
-        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))
-        batch = flight.batch
-        batch.turn_away(self.tally.accepted)
-        now = self._monotonic()
-        if self.brakes.unanswered(batch, error):
-            log.warning("Request %d was refused, since the credit is out: %s", flight.request_id, error)
-            self._departures.hold(batch, now)
-            return
-        asked = error.retry_after if isinstance(error, ServiceError) else None
-        again = error.transient and batch.turned_away < self._options.backoff.attempts_beside_others
-        wait = self._options.backoff.wait(batch.attempt, asked) if again else None
-        if wait is None or not self._claiming:
-            self._departures.hold(batch, now)
-        if wait is None and self._claiming:
-            self._fail(error)
-        elif wait is not None and self._claiming:
-            log.warning("Request %d was not processed, again in %.1f s: %s", flight.request_id, wait, error)
-            self._departures.again(batch, now + wait)
-
-    def _unknown(self, flight: Flight, error: BaseException, backlog: Backlog) -> None:
-        outcome = failed(flight.request_id, UNKNOWN, error)
-        self._outcomes.append(outcome)
-        self.brakes.unanswered(flight.batch, error)
-        log.warning(
-            "Request %d of %d messages: its outcome is unknown: %s",
-            flight.request_id,
-            len(flight.batch.messages),
-            outcome.reason,
-        )
-        if not isinstance(error, SmsError):
-            # Something that nobody foresaw: it may happen to every request, so no other one is tried.
-            self._fail(error if isinstance(error, Exception) else RuntimeError(type(error).__name__))
-        self.tally.requests += 1
-        for outgoing in flight.batch.messages:
-            # Once more in one try is enough: the next try comes after Airflow's retry delay.
-            if self._options.resend_unknown and outgoing.key not in flight.batch.take_over:
-                backlog.take_over(outgoing, flight.request_id)
-            else:
-                self.tally.unknown += 1
-                self.tally.unknown_requests.add(flight.request_id)
 
     def _next_batches(self, backlog: Backlog) -> list[Batch]:
         batches: list[Batch] = []
@@ -226,19 +167,19 @@ class Sender:
 
     def _commit(self, backlog: Backlog, batches: list[Batch], posters: Posters[Flight]) -> None:
         """Record and claim in one commit, and post what was claimed."""
-        if self._ledger_failed or not (self._outcomes or batches):
+        if self._ledger_failed or not (self._landings.outcomes or batches):
             self._put_off(batches)
             return
         seconds = self._post_seconds + MARGIN_SECONDS
         try:
             chunks = [batch.chunk for batch in batches]
-            claims = self._ledger.commit(outcomes=self._outcomes, chunks=chunks, claim_seconds=seconds)
+            claims = self._ledger.commit(outcomes=self._landings.outcomes, chunks=chunks, claim_seconds=seconds)
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
             self._fail(error)
             self._ledger_failed = True
             self._put_off(batches)
             return
-        self._outcomes = []
+        self._landings.outcomes = []
         if batches and self.brakes.pulled(self._ledger.paused):
             self._put_off(batches)
             return
@@ -292,12 +233,12 @@ class Sender:
         """Record what is known and not yet recorded, within a bound; else the log holds it."""
         # What was posted and has no outcome was met by an error of this code: it is unknown, and never given back.
         for request_id, count in self._posted.items():
-            self._outcomes.append(failed(request_id, UNKNOWN, self.error))
+            self._landings.outcomes.append(failed(request_id, UNKNOWN, self.error))
             self.tally.unknown += count
             self.tally.unknown_requests.add(request_id)
-        if not (self._outcomes or self._ledger_failed):
+        if not (self._landings.outcomes or self._ledger_failed):
             return
-        if (error := flush(self._ledger, self._outcomes, self._sleep)) is not None:
+        if (error := flush(self._ledger, self._landings.outcomes, self._sleep)) is not None:
             self._fail(error)
 
     def _count_the_rest(self, backlog: Backlog) -> None:

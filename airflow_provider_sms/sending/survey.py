@@ -15,7 +15,7 @@ from airflow_provider_sms.sending.earlier import TableKeys
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from airflow_provider_sms.messages.prepare import PreparedBatch
+    from airflow_provider_sms.messages.prepared import PreparedBatch
     from airflow_provider_sms.messages.prices import Prices
     from airflow_provider_sms.messages.suppression import SuppressedNumbers
     from airflow_provider_sms.sending.look import CampaignLook

@@ -12,7 +12,8 @@ from airflow_provider_sms.sending.blocks import Block, Gathering
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sms.messages.prepare import Checked, Preparation, PreparedBatch, RejectedRow
+    from airflow_provider_sms.messages.prepare import Preparation
+    from airflow_provider_sms.messages.prepared import Checked, PreparedBatch, RejectedRow
     from airflow_provider_sms.messages.sources import Source
     from airflow_provider_sms.messages.suppression import SuppressedNumbers
     from airflow_provider_sms.sending.plan import Limits

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from airflow_provider_sms.exceptions import ColumnError, InputError
-from airflow_provider_sms.messages.prepare import RejectedRow
+from airflow_provider_sms.messages.prepared import RejectedRow
 from airflow_provider_sms.messages.sources import open_source
 from airflow_provider_sms.messages.suppression import MAX_EXAMPLES, read_suppressed
 

@@ -11,6 +11,7 @@ from support.people import somebody_answers
 from support.versions import PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.kept_responses import KeptResponses
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.report import COUNTS
 
@@ -164,7 +165,7 @@ def test_a_ledger_that_fails_in_the_end_costs_no_report(send, people, report, sa
     def gone(*_):
         raise LedgerError("the disk is gone")
 
-    monkeypatch.setattr(CampaignLedger, "count_responses", gone)
+    monkeypatch.setattr(KeptResponses, "count", gone)
     monkeypatch.setattr(CampaignLedger, "records", gone)
     ran = send(people(20), report=str(report))
     assert (ran.state, statuses(report), counts(ran)) == ("failed", {"unknown": 20}, {"accepted": 20})

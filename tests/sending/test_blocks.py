@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.messages.prepare import PreparedBatch
+from airflow_provider_sms.messages.prepared import PreparedBatch
 from airflow_provider_sms.sending.blocks import Block, Gathering, Outgoing
 
 

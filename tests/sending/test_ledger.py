@@ -197,34 +197,6 @@ def test_many_keys_are_looked_up_in_pieces(enter):
     assert {m.key for m in messages[::2]} == ledger.holders([m.key for m in messages]).keys()
 
 
-def test_responses_are_those_of_this_task_in_request_order(enter):
-    """A retry sees the answers of earlier tries of its task, and of no other task."""
-    first, other, retry = enter(1), enter(1, task_id="other"), enter(2)
-    for start, ledger in enumerate([first, other, first]):
-        record(ledger, claim(ledger, people(1, start)), ACCEPTED, response=f'{{"EventId": {start}}}')
-    assert retry.responses(10) == ['{"EventId": 0}', '{"EventId": 2}']
-    assert retry.responses(1) == ['{"EventId": 0}']
-    assert retry.count_responses() == 2
-
-
-def test_mapped_tasks_have_their_own_answers(enter):
-    """Each of a mapped task's instances sees the answers to its own requests only."""
-    mapped = [enter(1, map_index=index) for index in range(2)]
-    for index, ledger in enumerate(mapped):
-        record(ledger, claim(ledger, people(1, index)), ACCEPTED, response=f'{{"EventId": {index}}}')
-    assert [ledger.responses(10) for ledger in mapped] == [['{"EventId": 0}'], ['{"EventId": 1}']]
-    assert [ledger.count_responses() for ledger in mapped] == [1, 1]
-
-
-def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
-    """Another run of the campaign can read what became of a message."""
-    first = enter(1)
-    record(first, claim(first, people(1)), ACCEPTED, response="{}")
-    other = enter(1, run_id="other")
-    assert other.response_to(people(1)[0].key) == "{}"
-    assert other.response_to(people(1, 5)[0].key) is None
-
-
 @pytest.mark.parametrize("event_id", [2**63 - 1, 2**63, 2**64, -(2**63)])
 def test_no_event_id_costs_the_record_of_a_send(enter, event_id):
     """An event id that the column cannot hold does not keep an outcome from being recorded."""

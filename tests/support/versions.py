@@ -38,9 +38,3 @@ In a run by ``dag.test()`` a trigger cannot be answered, so tests that need an a
 """
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can leave a note that its later tries find."""
-CLEARS_WHAT_RUNS = AIRFLOW >= (3, 0)
-"""A clear through the API changes the state of a task that runs; that of Airflow 2 tells its job only.
-
-The job looks at its next heartbeat, which the test of it puts off.
-``operators/test_alive.py`` holds on each version that a task heeds it.
-"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import CONTACTS, LEDGER, PAIRS, PAUSES, SCHEDULES, SENDER, SQLITE, Mutation
+from support.faults.mutation import CONTACTS, LEDGER, PAIRS, PAUSES, RESPONSES, SCHEDULES, SENDER, SQLITE, Mutation
 
 LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES, PAIRS)
 
@@ -151,7 +151,7 @@ LEDGER_MUTATIONS = (
         "sending/earlier.py",
         "        claimant.c.map_index == who.map_index,\n",
         "",
-        (LEDGER,),
+        (RESPONSES,),
     ),
     Mutation(
         "a claim does not look whether its campaign is paused",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 SENDER = "tests/sending/test_sender.py"
 LEDGER = "tests/sending/test_ledger.py"
+RESPONSES = "tests/sending/test_kept_responses.py"
 CONTACTS = "tests/sending/test_contacts.py"
 PAUSES = "tests/sending/test_pauses.py"
 SQLITE = "tests/sending/test_sqlite.py"

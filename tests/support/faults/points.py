@@ -13,6 +13,7 @@ import urllib3.util.connection
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending import ledger as ledger_module
+from airflow_provider_sms.sending.landings import Landings
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.postgres import PostgresStore
 from airflow_provider_sms.sending.sender import Sender
@@ -141,7 +142,7 @@ POINTS: dict[str, Install] = {
     "sent": _sending("body"),
     "answer begun": _after(connections._TimelyResponse, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
-    "landed": _before(Sender, "_accepted"),
+    "landed": _before(Landings, "_accepted"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "recorded": _recorded,
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),

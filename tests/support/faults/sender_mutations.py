@@ -56,7 +56,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "an unknown outcome is recorded as not sent",
-        "sending/sender.py",
+        "sending/landings.py",
         "outcome = failed(flight.request_id, UNKNOWN, error)",
         "outcome = failed(flight.request_id, NOT_SENT, error)",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
@@ -78,7 +78,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "the end gives back what was posted",
         "sending/sender.py",
-        "            self._outcomes.append(failed(request_id, UNKNOWN, self.error))\n",
+        "            self._landings.outcomes.append(failed(request_id, UNKNOWN, self.error))\n",
         "",
         first="test_an_error_of_our_own_never_gives_back_what_was_posted",
     ),
@@ -133,10 +133,10 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a request that was taken in part is posted again",
-        "sending/sender.py",
+        "sending/landings.py",
         "        if response.messages < submitted:\n",
         "        if response.messages < submitted:\n"
-        "            self._outcomes[-1] = failed(flight.request_id, NOT_SENT, None)\n"
+        "            self.outcomes[-1] = failed(flight.request_id, NOT_SENT, None)\n"
         "            self._departures.waiting.append(flight.batch)\n",
         first="test_fewer_messages_than_submitted_are_counted",
     ),
@@ -172,8 +172,8 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a request that waits to be posted again keeps its claim",
-        "sending/sender.py",
-        "        self._outcomes.append(failed(flight.request_id, NOT_SENT, error))\n",
+        "sending/landings.py",
+        "        self.outcomes.append(failed(flight.request_id, NOT_SENT, error))\n",
         "",
         first="test_a_crash_while_waiting_to_post_again_makes_nothing_unknown",
     ),

@@ -36,7 +36,7 @@ export class Panel {
   }
 
   get #kind() {
-    return this.form.elements.kind.value;
+    return by("fault-kind").value;
   }
 
   #fault() {

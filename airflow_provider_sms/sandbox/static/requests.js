@@ -87,7 +87,7 @@ function about(row) {
 }
 
 function advice(row) {
-  return make("p", { className: "advice" }, make("b", { textContent: "A correct client must now: " }), row.advice);
+  return make("p", { className: "advice" }, make("b", { textContent: "What a correct client must do: " }), row.advice);
 }
 
 // A message in a list: number, text, and what is known of it.

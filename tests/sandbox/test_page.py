@@ -91,9 +91,7 @@ def test_advice_is_that_of_the_fault(client):
     assert client.control("GET", "/advice?kind=status&status=503&accepted=true").json() != told
 
 
-@pytest.mark.parametrize(
-    "query", ["requests?limit=0", "requests?limit=101", "numbers?before=-1", "search?q="]
-)
+@pytest.mark.parametrize("query", ["requests?limit=0", "requests?limit=101", "numbers?before=-1", "search?q="])
 def test_a_page_of_rows_is_bounded(client, query):
     """Nobody can ask for all at once, or for nothing."""
     assert client.control("GET", f"/{query}").status_code == 422

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOKEN = "made-up-token"
-NARROW = {"width": 390, "height": 844, "scale": 2}
+narrow_shot = partial(Shot, width=390, height=844, scale=1.5)
 
 
 @contextmanager
@@ -27,9 +28,8 @@ def shots() -> Iterator[list[Shot]]:
         yield [
             Shot("inbox-requests", root, prepare=_opened),
             Shot("inbox-numbers", f"{root}#/numbers/{SOMEBODY}", prepare=_read),
-            Shot("inbox-narrow-requests", root, **NARROW, prepare=_listed),
-            Shot("inbox-narrow-number", f"{root}#/numbers/{SOMEBODY}", **NARROW, prepare=_read),
-            Shot("inbox-narrow-panel", f"{root}#/panel", **NARROW, prepare=_advised),
+            narrow_shot("inbox-narrow-number", f"{root}#/numbers/{SOMEBODY}", prepare=_read),
+            narrow_shot("inbox-narrow-panel", f"{root}#/panel", prepare=_advised),
         ]
 
 

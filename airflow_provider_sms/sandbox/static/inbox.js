@@ -31,6 +31,7 @@ function route() {
     if (link.hash === `#/${view}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
+  failed(null);
   by("query").value = view === "search" ? argument : "";
   if (view === "numbers") numbers.choose(argument || null);
   search.look(view === "search" ? argument : null);

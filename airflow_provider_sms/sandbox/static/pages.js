@@ -26,7 +26,7 @@ export class Pages {
     this.#buttons = {
       newest: button("Newest", () => this.#go([null])),
       newer: button("Newer", () => this.#go(this.#before.slice(0, -1))),
-      older: button("Older", () => this.#go([...this.#before, this.#page.next])),
+      older: button("Older", () => this.#page && this.#go([...this.#before, this.#page.next])),
     };
     bar.append(this.#buttons.newest, this.#buttons.newer, this.#label, this.#buttons.older);
     bar.hidden = true;
@@ -35,7 +35,6 @@ export class Pages {
 
   // Begins anew, with nothing shown.
   restart() {
-    this.#page = null;
     return this.#go([null]);
   }
 
@@ -68,6 +67,7 @@ export class Pages {
 
   #go(before) {
     this.#before = before.length ? before : [null];
+    this.#page = null; // until the next one is there: of this one no older one is asked for twice
     this.#turn += 1;
     return this.refresh();
   }

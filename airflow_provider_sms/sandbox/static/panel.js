@@ -6,13 +6,15 @@ import { count } from "./format.js";
 
 export class Panel {
   #asked = 0;
+  #isTyped = false;
 
   constructor(failed) {
     this.failed = failed;
     this.form = by("fault-form");
+    by("balance").addEventListener("input", () => (this.#isTyped = true));
     by("balance-form").addEventListener("submit", (event) => {
+      this.#isTyped = false;
       this.#do(event, () => change("PUT", "balance", { balance: by("balance").valueAsNumber }));
-      by("balance").blur();
     });
     by("post-paid").addEventListener("change", (event) =>
       this.#do(event, () => change("PUT", "post-paid", { post_paid: by("post-paid").checked })),
@@ -24,7 +26,8 @@ export class Panel {
   }
 
   show(state) {
-    if (document.activeElement !== by("balance") && !state.post_paid) by("balance").value = state.balance;
+    // What arrives changes the balance, but not what somebody is about to set.
+    if (!this.#isTyped && !state.post_paid) by("balance").value = state.balance;
     by("balance").disabled = state.post_paid;
     by("post-paid").checked = state.post_paid;
     by("no-faults").hidden = state.faults.length > 0;

@@ -351,12 +351,13 @@ def test_a_stream_that_breaks_is_opened_again(start, browser, see):
         with running_sandbox() as sandbox:
             root = sandbox.base_url.removesuffix("v1")
             sandbox.state.accept(Submission("bulk", ((ANNA, "Before"),)), 1)
-            page = stack.enter_context(browser.page(f"{root}#/numbers", expected=lost))
-            see(page.locator(".person .preview")).to_have_text("Before")
+            page = stack.enter_context(browser.page(f"{root}#/numbers/{ANNA}", expected=lost))
+            see(page.locator(".bubble .content")).to_have_text("Before")
         see(page.locator("#live")).to_have_text("Not connected, trying again")
         with running_sandbox(SandboxConfig(port=urlsplit(root).port)) as sandbox:
-            sandbox.state.accept(Submission("bulk", ((BEN, "After"),)), 1)
+            sandbox.state.accept(Submission("bulk", ((ANNA, "After"),)), 1)
             see(page.locator("#live")).to_have_text("Live")
+            see(page.locator(".bubble .content")).to_have_text("After")
             see(page.locator(".person .preview")).to_have_text("After")
             see(page.locator("#problem")).to_be_hidden()
 

@@ -1,12 +1,13 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test test-newest test-whole test-oldest matrix docs bench bench-quick faults faults-quick clean
+.PHONY: help env demo test test-newest test-whole test-oldest matrix docs screenshots bench bench-quick faults faults-quick clean
 
 help:
 	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
 	@echo "make test    run everything that CI runs"
 	@echo "make matrix  run the tests on every Airflow version; nox -s 'airflow(2.11.2)' for one"
 	@echo "make docs    build the documentation as a site, docs/_build/html/docs/index.html; a broken link is an error"
+	@echo "make screenshots    take the pictures of the pages that the documentation shows, docs/images/; needs a Chromium"
 	@echo "make bench   measure what sending costs against its goals; BENCH='--only rate,ledger --rows 1000000' for a part"
 	@echo "make bench-quick    all of that with small sizes, without judging times"
 	@echo "make faults  break every step of a send on purpose, the package itself, and others who send, and say what came of it"
@@ -58,6 +59,9 @@ matrix: env
 # The whole repository is the source, so that pages link to each other as they do in its web view: see docs/conf.py.
 docs: env
 	@.venv/bin/python -m sphinx --conf-dir docs --fail-on-warning --keep-going --quiet . docs/_build/html
+
+screenshots: env
+	@PYTHONPATH=tests:. .venv/bin/python -m support.screenshots $(SHOTS)
 
 bench: env
 	@.venv/bin/python -m benchmarks $(BENCH)

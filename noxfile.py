@@ -19,8 +19,10 @@ NOT_ON_EACH = (
     "tests/benchmarks",
     # The types name the arguments that the newest Airflow takes, and mypy looks at no other.
     "tests/decorators/test_types.py",
-    # It builds the package, which is the same for all.
+    # They build the package, open a browser or take pictures of pages, which is the same for all.
+    "tests/test_browser.py",
     "tests/test_packaging.py",
+    "tests/test_screenshots.py",
     # They break the package's own code and watch the tests notice, or take other senders as an example.
     "tests/faults/test_mutants.py",
     "tests/faults/test_peers.py",

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -115,3 +116,18 @@ def metrics(use_metrics):
     from support.metrics import Recorder
 
     return use_metrics(Recorder())
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless browser for the tests of a file, which are skipped where there is none."""
+    from support.browser import NoBrowserError, is_required, running_browser
+
+    with contextlib.ExitStack() as stack:
+        try:
+            running = stack.enter_context(running_browser())
+        except NoBrowserError as missing:
+            if is_required():
+                raise
+            pytest.skip(f"no page can be opened here: {missing}")
+        yield running

@@ -55,6 +55,14 @@ def test_the_wheel_has_every_file_of_the_package(wheel):
     assert "airflow_provider_sms/py.typed" in files
 
 
+def test_the_wheel_has_the_sandboxs_page(wheel):
+    """Each file that the page is made of is in it, as it is here: nothing is fetched from elsewhere."""
+    folder = "airflow_provider_sms/sandbox/static"
+    files = {f"{folder}/{path.name}": path.read_bytes() for path in (ROOT / folder).iterdir()}
+    assert {"index.html", "inbox.css", "inbox.js", "icon.svg"} <= {name.rpartition("/")[2] for name in files}
+    assert files == {name: content for name, content in wheel.items() if name.startswith(f"{folder}/")}
+
+
 def test_the_wheel_has_the_licence(wheel):
     """The licence goes with the files, whole."""
     assert wheel[f"{INFO}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()

@@ -6,16 +6,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI, Request, Response
-from fastapi.responses import HTMLResponse
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
-from airflow_provider_sms.sandbox import page
 from airflow_provider_sms.sandbox.control import Control
 from airflow_provider_sms.sandbox.refusals import RefusalError
 from airflow_provider_sms.sandbox.responses import HangUp, JsonResponse
 from airflow_provider_sms.sandbox.service import Service
 from airflow_provider_sms.sandbox.state import SandboxState
+from airflow_provider_sms.sandbox.views import Views
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -52,10 +51,7 @@ def create_app(config: SandboxConfig) -> FastAPI:
         app.add_api_route(f"{base}/Balance", service.balance, methods=["GET"])
         app.add_api_route(f"{base}/Authentication", service.authentication, methods=["GET"])
     app.include_router(Control(state).router())
-
-    @app.get("/")
-    async def index() -> Response:
-        return HTMLResponse(page.render_page(state), headers=page.HEADERS)
+    app.include_router(Views(state).router())
 
     @app.exception_handler(RefusalError)
     async def refused(_request: Request, error: RefusalError) -> Response:

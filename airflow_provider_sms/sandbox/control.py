@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import orjson
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from airflow_provider_sms.sandbox.answers import number
 from airflow_provider_sms.sandbox.faults import parse_fault
 from airflow_provider_sms.sandbox.refusals import FORMAT, TYPE, bad_request
 from airflow_provider_sms.sandbox.responses import JsonResponse
+from airflow_provider_sms.sandbox.sites import refuse_other_sites
 
 if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.state import SandboxState
@@ -29,7 +30,7 @@ class Control:
 
     def router(self) -> APIRouter:
         """Give the routes."""
-        router = APIRouter(prefix="/_sandbox")
+        router = APIRouter(prefix="/_sandbox", dependencies=[Depends(refuse_other_sites)])
         router.add_api_route("/state", self.show, methods=["GET"])
         router.add_api_route("/messages", self.messages, methods=["GET"])
         router.add_api_route("/faults", self.add_faults, methods=["POST"])
@@ -41,13 +42,13 @@ class Control:
 
     async def show(self) -> Response:
         """Give balance, counts and the faults that wait."""
-        accepted, _ = self._state.page(0, 0)
+        mark = self._state.mark()
         return JsonResponse(
             {
-                "balance": number(self._state.balance),
-                "post_paid": self._state.post_paid,
-                "requests": len(self._state.requests),
-                "accepted_messages": accepted,
+                "balance": number(mark.balance),
+                "post_paid": mark.post_paid,
+                "requests": mark.requests,
+                "accepted_messages": mark.messages,
                 "faults": self._state.faults.pending(),
             }
         )

@@ -73,6 +73,7 @@ class FaultQueue:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: list[tuple[Fault, int]] = []
+        self._version = 0
 
     def add(self, faults: Iterable[Fault]) -> None:
         """Put faults behind those that wait.
@@ -81,11 +82,13 @@ class FaultQueue:
         """
         with self._lock:
             self._waiting.extend((fault, fault.times) for fault in faults)
+            self._version += 1
 
     def clear(self) -> None:
         """Forget every fault that waits."""
         with self._lock:
             self._waiting.clear()
+            self._version += 1
 
     def take(self, target: Target) -> Fault:
         """Give the next fault of an operation, and use it up by one request.
@@ -102,13 +105,29 @@ class FaultQueue:
                         self._waiting[place] = (fault, left - 1)
                     else:
                         del self._waiting[place]
+                    self._version += not fault.persistent
                     return fault
         return Fault("none")
+
+    @property
+    def version(self) -> int:
+        """A number that is another one whenever the faults that wait are others."""
+        with self._lock:
+            return self._version
 
     def pending(self) -> list[dict[str, Any]]:
         """Give the faults that wait as JSON objects, ``times`` being what is left of each."""
         with self._lock:
             return [{**asdict(fault), "times": left} for fault, left in self._waiting]
+
+    def first(self, limit: int) -> tuple[int, list[tuple[Fault, int]]]:
+        """Give the faults that come next, without copying all of them.
+
+        :param limit: faults to give, at most.
+        :returns: the number of all that wait, and the first of them with what is left of each, in requests.
+        """
+        with self._lock:
+            return len(self._waiting), self._waiting[:limit]
 
 
 def _require(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence at its calls

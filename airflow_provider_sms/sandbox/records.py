@@ -9,10 +9,19 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
 
+    from airflow_provider_sms.sandbox.faults import FaultKind, Target
     from airflow_provider_sms.sandbox.screening import Priced, Screened
     from airflow_provider_sms.sandbox.submissions import Kind
 
 Operation = Literal["bulk", "group", "balance", "authentication"]
+
+TARGETS: dict[Operation, Target] = {
+    "bulk": "send",
+    "group": "send",
+    "balance": "balance",
+    "authentication": "authentication",
+}
+"""What a fault is said to be on, by the operation that meets it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +46,7 @@ class Request:
     path: str
     status: int | None
     error: str | None
-    fault: str
+    fault: FaultKind
     submitted: int
     accepted: int
     event_id: int | None

@@ -11,7 +11,7 @@ from fastapi import Request, Response
 
 from airflow_provider_sms.sandbox import records
 from airflow_provider_sms.sandbox.answers import balance_body, send_body
-from airflow_provider_sms.sandbox.faults import Fault, Target
+from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sandbox.refusals import FORMAT, RefusalError, bad_request
 from airflow_provider_sms.sandbox.responses import HangUp, JsonResponse, Truncated, gone
 from airflow_provider_sms.sandbox.submissions import Submission, bulk_submission, group_submission
@@ -23,12 +23,6 @@ JSON = "application/json"
 NO_FAULT = Fault("none")
 FOREIGN_PAGE = "<!doctype html><title>Welcome</title><p>This is not the service you are looking for.</p>"
 FAULT_CODES = {400: FORMAT, 401: "AuthenticationToken.Invalid", 403: "InsufficientCredits"}
-TARGETS: dict[records.Operation, Target] = {
-    "bulk": "send",
-    "group": "send",
-    "balance": "balance",
-    "authentication": "authentication",
-}
 BODILESS = frozenset({204, 205, 304})  # RFC 9110 section 15: no content follows these
 
 
@@ -76,7 +70,7 @@ class Service:
 
     async def _serve(self, request: Request, operation: records.Operation) -> Response:
         number = self._state.next_number()
-        target = TARGETS[operation]
+        target = records.TARGETS[operation]
         fault, submission = NO_FAULT, None
         try:
             submission = await self._checked(request, operation)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,40 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.submissions import Submission
 
 POST_PAID_BALANCE = Decimal(1000000)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """How far a sandbox is: two marks are equal when nothing has happened between them.
+
+    :param epoch: another one after each start and each :meth:`SandboxState.reset`.
+    :param requests: requests to the service in this epoch.
+    :param messages: messages that were accepted in it.
+    :param balance: the credit that the service reports.
+    :param post_paid: whether nothing is deducted.
+    :param faults: version of the faults that wait.
+    """
+
+    epoch: str
+    requests: int
+    messages: int
+    balance: Decimal
+    post_paid: bool
+    faults: int
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What was added to the memory since somebody looked.
+
+    :param epoch: the epoch that it belongs to.
+    :param requests: requests, in the order in which they were decided.
+    :param messages: accepted messages, in the order of the witness; those of a request are neighbours.
+    """
+
+    epoch: str
+    requests: list[Request]
+    messages: list[Accepted]
 
 
 class SandboxState:
@@ -50,6 +85,7 @@ class SandboxState:
         self._post_paid = self.config.post_paid
         self._requests: list[Request] = []
         self._accepted: list[Accepted] = []
+        self._epoch = f"{time.time_ns():x}"
 
     @property
     def balance(self) -> Decimal:
@@ -91,6 +127,28 @@ class SandboxState:
             total = len(self._accepted)
             start = offset if offset >= 0 else max(0, total + offset)
             return total, self._accepted[start : start + limit]
+
+    def mark(self) -> Mark:
+        """Tell how far the sandbox is, whatever it remembers: this costs the same with a million messages."""
+        faults = self.faults.version
+        with self._lock:
+            requests, messages = len(self._requests), len(self._accepted)
+            return Mark(self._epoch, requests, messages, self._reported_balance(), self._post_paid, faults)
+
+    def since(self, epoch: str | None, requests: int, messages: int, limit: int) -> News:
+        """Give what was added after a place, or all from the start when the epoch is another by now.
+
+        :param epoch: the epoch that the place is in; None for the start.
+        :param requests: requests that are known.
+        :param messages: messages that are known.
+        :param limit: requests, and messages, to give at most: there may be more.
+        """
+        with self._lock:
+            if epoch != self._epoch:
+                requests = messages = 0
+            return News(
+                self._epoch, self._requests[requests : requests + limit], self._accepted[messages : messages + limit]
+            )
 
     def set_balance(self, balance: Decimal | float) -> None:
         """Change the credit of the pre-paid account.

@@ -2,64 +2,96 @@ from __future__ import annotations
 
 import re
 
-NUMBER = "27821234567"
+import pytest
+
+from airflow_provider_sms.sandbox import page
+
+POLICY = {
+    "default-src": "'none'",
+    "script-src": "'self'",
+    "style-src": "'self'",
+    "connect-src": "'self'",
+    "img-src": "'self' data:",
+    "base-uri": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": "'none'",
+}
 
 
-def page_of(client):
+@pytest.fixture
+def index(client):
     return client.call("GET", "/", base="", headers={})
 
 
-def test_the_page_shows_what_arrived_newest_first(client):
-    """Time, number, text, parts, cost and event id of each message, the newest on top."""
-    client.bulk((NUMBER, "First"))
-    event_id = client.bulk(("447700900123", "Second")).json()["EventId"]
-    answer = page_of(client)
-    rows = re.findall("<tr><td>.*</tr>", answer.text)
-    assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
-    assert [re.search('dir="auto">([^<]*)', row)[1] for row in rows] == ["Second", "First"]
-    cells = [re.sub("^[^>]*>", "", cell) for cell in rows[0].removesuffix("</tr>").split("<td")[1:]]
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", cells[0])
-    assert ["447700900123", "Second", "1", "2.4", str(event_id)] == cells[1:]
-    assert "2 messages arrived; balance 996.6" in answer.text
+def test_the_page_is_whole(client, index):
+    """Every file that the page names, and every module that one of its scripts imports, is served."""
+    named = set(re.findall(r'(?:src|href)="_sandbox/page/([^"]+)"', index.text))
+    assert {"inbox.js", "inbox.css", "icon.svg"} == named
+    seen = set()
+    while named:
+        name = named.pop()
+        seen.add(name)
+        answer = client.control("GET", f"/page/{name}")
+        assert answer.status_code == 200, name
+        named |= set(re.findall(r'from "\./([^"]+)"', answer.text)) - seen
+    assert seen | {page.INDEX} == set(page.assets())
 
 
-def test_texts_cannot_become_markup(client):
-    """A text with HTML in it is shown as text."""
-    client.bulk((NUMBER, "<script>alert('x')</script> & \"more\""))
-    page = page_of(client).text
-    assert "<script" not in page
-    assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; &quot;more&quot;" in page
+def test_the_files_have_the_types_that_a_browser_asks_for(client, index):
+    """Nothing is guessed: each file says what it is, and the browser is told to believe it."""
+    answers = {name: client.control("GET", f"/page/{name}").headers for name in ("inbox.js", "inbox.css", "icon.svg")}
+    assert {name: headers["Content-Type"].partition(";")[0] for name, headers in answers.items()} == {
+        "inbox.js": "text/javascript",
+        "inbox.css": "text/css",
+        "icon.svg": "image/svg+xml",
+    }
+    assert {headers["X-Content-Type-Options"] for headers in answers.values()} == {"nosniff"}
+    assert index.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
-def test_braces_in_a_text_are_just_braces(client):
-    """A text that looks like a template field is shown as it is."""
-    client.bulk((NUMBER, "Hi {rows} {0}"))
-    assert "Hi {rows} {0}" in page_of(client).text
+def test_the_browser_may_run_and_load_only_the_pages_own(index):
+    """Even a text that slipped in as markup could run nothing, load nothing and send nothing."""
+    given = dict(rule.strip().split(" ", 1) for rule in index.headers["Content-Security-Policy"].split(";"))
+    assert given == POLICY
 
 
-def test_the_page_needs_no_other_address(client):
-    """The page names no address outside itself and forbids the browser to load any."""
-    answer = page_of(client)
-    assert not re.search(r"https?:|//|src=|href=|@import|url\(", answer.text)
-    assert answer.headers["Content-Security-Policy"] == "default-src 'none'; style-src 'unsafe-inline'"
+def test_the_page_names_no_other_address():
+    """No file of the page names a place outside of it, but for the name of the format of its icon."""
+    told = {name: re.findall(rb"(?:https?:)?//[\w.]+", content) for name, content in page.assets().items()}
+    found = {name: set(urls) for name, urls in told.items() if urls}
+    assert found.pop("icon.svg") == {b"http://www.w3.org"}
+    assert not {name: urls for name, urls in found.items() if any(b":" in url for url in urls)}
 
 
-def test_the_page_follows_the_colours_of_the_reader(client):
-    """Light or dark, as the reader's system prefers."""
-    assert "prefers-color-scheme: dark" in page_of(client).text
+def test_the_page_makes_no_markup_of_texts():
+    """No script puts a text in as markup or runs one, and the page has no script or style of its own inside."""
+    scripts = b"".join(content for name, content in page.assets().items() if name.endswith(".js"))
+    assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", scripts)
+    assert not re.search(rb"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", page.assets()[page.INDEX])
 
 
-def test_a_long_list_is_cut(client):
-    """Of more than 500 messages the newest 500 are shown, and all are counted."""
-    for request in range(6):
-        client.bulk(*((NUMBER, f"text {request}-{index}") for index in range(100)))
-    page = page_of(client).text
-    assert page.count("<tr><td>") == 500
-    assert "600 messages arrived, the newest 500 below" in page
-    assert "text 5-99<" in page
-    assert "text 0-99<" not in page
+def test_what_is_no_file_of_the_page_is_not_served(client):
+    """Only the page's own files are there, whatever is asked for."""
+    for name in ("missing.js", "..%2Fpage.py", "%2Fetc%2Fpasswd"):
+        assert client.control("GET", f"/page/{name}").status_code == 404
 
 
-def test_a_post_paid_account_is_called_so(start):
-    """A post-paid account shows no balance."""
-    assert "0 messages arrived; post-paid." in page_of(start(post_paid=True)).text
+@pytest.mark.parametrize(
+    "query", ["", "kind=fire", "kind=none&on=moon", "kind=status&status=x", "kind=status&status=9"]
+)
+def test_advice_is_for_faults_only(client, query):
+    """What is no fault gets 400."""
+    assert client.control("GET", f"/advice?{query}").status_code == 400
+
+
+def test_advice_is_that_of_the_fault(client):
+    """The page is told what the fault in its form does and asks for."""
+    told = client.control("GET", "/advice?kind=status&on=send&status=503&accepted=false").json()
+    assert told["advice"].startswith("Nothing was sent: send the same request again")
+    assert client.control("GET", "/advice?kind=status&status=503&accepted=true").json() != told
+
+
+@pytest.mark.parametrize("query", ["requests?limit=0", "requests?limit=101", "numbers?before=-1", "search?q="])
+def test_a_page_of_rows_is_bounded(client, query):
+    """Nobody can ask for all at once, or for nothing."""
+    assert client.control("GET", f"/{query}").status_code == 422

@@ -1,0 +1,107 @@
+// Account and faults: what the next requests will meet.
+
+import { change, read } from "./api.js";
+import { by, make } from "./dom.js";
+import { count } from "./format.js";
+
+export class Panel {
+  #asked = 0;
+  #isTyped = false;
+
+  constructor(failed) {
+    this.failed = failed;
+    this.form = by("fault-form");
+    by("balance").addEventListener("input", () => (this.#isTyped = true));
+    by("balance-form").addEventListener("submit", (event) => {
+      this.#isTyped = false;
+      this.#do(event, () => change("PUT", "balance", { balance: by("balance").valueAsNumber }));
+    });
+    by("post-paid").addEventListener("change", (event) =>
+      this.#do(event, () => change("PUT", "post-paid", { post_paid: by("post-paid").checked })),
+    );
+    by("clear-faults").addEventListener("click", (event) => this.#do(event, () => change("DELETE", "faults")));
+    this.form.addEventListener("submit", (event) => this.#do(event, () => change("POST", "faults", [this.#fault()])));
+    this.form.addEventListener("input", () => this.#advise());
+    this.#advise();
+  }
+
+  show(state) {
+    // What arrives changes the balance, but not what somebody is about to set.
+    if (!this.#isTyped && !state.post_paid) by("balance").value = state.balance;
+    by("balance").disabled = state.post_paid;
+    by("post-paid").checked = state.post_paid;
+    by("no-faults").hidden = state.faults.length > 0;
+    by("clear-faults").disabled = state.faults.length === 0;
+    const more = state.waiting_faults - state.faults.length;
+    by("more-faults").hidden = more === 0;
+    by("more-faults").textContent = `and ${count(more, "more", "more")}`;
+    by("faults").replaceChildren(...state.faults.map(waiting));
+  }
+
+  get #kind() {
+    return by("fault-kind").value;
+  }
+
+  #fault() {
+    const fields = {
+      status: { status: by("fault-status").valueAsNumber, accepted: by("fault-accepted").checked, retry_after: by("fault-retry-after").value || null },
+      delay: { seconds: by("fault-seconds").valueAsNumber },
+      drop_before: { reset: by("fault-reset").checked },
+      drop_after: { reset: by("fault-reset").checked },
+    };
+    return {
+      kind: this.#kind,
+      on: by("fault-on").value,
+      times: by("fault-times").valueAsNumber,
+      persistent: by("fault-persistent").checked,
+      ...fields[this.#kind],
+    };
+  }
+
+  // Shows the fields of the kind, and what a client must do; a field of another kind is neither asked for nor sent.
+  async #advise() {
+    for (const label of this.form.querySelectorAll("[data-for]")) {
+      label.hidden = !label.dataset.for.split(" ").includes(this.#kind);
+      label.querySelector("input").disabled = label.hidden;
+    }
+    by("fault-times").disabled = by("fault-persistent").checked;
+    const { kind, on, status, accepted } = this.#fault();
+    if (kind === "status" && !by("fault-status").checkValidity()) return;
+    const asked = ++this.#asked;
+    try {
+      const told = await read("advice", { kind, on, status, accepted });
+      if (asked !== this.#asked) return;
+      by("fault-effect").textContent = told.effect;
+      by("fault-advice").textContent = told.advice;
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+
+  async #do(event, act) {
+    event.preventDefault();
+    try {
+      await act();
+      this.failed(null);
+    } catch (error) {
+      this.failed(error);
+    }
+  }
+}
+
+function waiting(fault) {
+  const details = [
+    fault.status,
+    fault.accepted ? "accepted" : null,
+    fault.retry_after === null ? null : `Retry-After ${fault.retry_after}`,
+    fault.seconds === null ? null : `${fault.seconds} s`,
+    { send: "sending", balance: "the balance", authentication: "authentication" }[fault.on],
+    fault.persistent ? "until cleared" : count(fault.left, "request"),
+  ].filter((detail) => detail !== null);
+  return make(
+    "li",
+    {},
+    make("p", { className: "facts" }, make("span", { className: "mark fault", textContent: fault.kind }), ...details.map((detail) => make("span", { textContent: String(detail) }))),
+    make("p", { className: "quiet", textContent: fault.advice }),
+  );
+}

@@ -1,0 +1,232 @@
+"""A headless Chromium, and pages in it that may do nothing wrong.
+
+Playwright's calls run an event loop in the thread that makes them, and another thread's code would then find a loop
+where it wants to start one. So the browser has a thread of its own, and what a test holds are proxies of its objects.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+REQUIRED = "SMS_TESTS_NEED_BROWSER"
+"""Variable of the environment; with it set, a browser that is missing is an error and no reason to skip."""
+TIMEOUT_SECONDS = 15
+
+FLAGS = (
+    "--no-sandbox",  # in a container there are no namespaces for it; only pages of this machine are opened
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
+    "--hide-scrollbars",
+    "--force-color-profile=srgb",
+    "--font-render-hinting=none",
+)
+
+
+class NoBrowserError(Exception):
+    """Nothing here can open a page. Its words say what is missing."""
+
+
+def chromium() -> str:
+    """Give the path of the browser.
+
+    :raises NoBrowserError: when there is none, or nothing that drives it.
+    """
+    try:
+        import playwright.sync_api  # noqa: F401 - whether it is there
+    except ModuleNotFoundError:
+        raise NoBrowserError("the Python package playwright is not installed, which drives the browser") from None
+    for name in NAMES:
+        if path := shutil.which(name):
+            return path
+    raise NoBrowserError(f"no browser is installed: none of {', '.join(NAMES)} was found")
+
+
+def is_required() -> bool:
+    """Tell whether tests must not be skipped for the want of a browser."""
+    return bool(os.environ.get(REQUIRED))
+
+
+class Proxy:
+    """One of Playwright's objects, whose every use happens in the browser's thread.
+
+    :param thread: that thread.
+    :param real: the object.
+    """
+
+    def __init__(self, thread: ThreadPoolExecutor, real: Any) -> None:
+        self.__dict__.update(_thread=thread, _real=real)
+
+    def __getattr__(self, name: str) -> Any:
+        return self._do(lambda: getattr(self._real, name))
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        given = [_bare(argument) for argument in arguments]
+        return self._do(lambda: self._real(*given, **{name: _bare(value) for name, value in named.items()}))
+
+    def __enter__(self) -> Any:
+        return self._do(self._real.__enter__)
+
+    def __exit__(self, *error: object) -> Any:
+        return self._do(lambda: self._real.__exit__(*error))
+
+    def _do(self, use: Callable[[], Any]) -> Any:
+        return _proxied(self._thread, self._thread.submit(use).result())
+
+
+class Browser:
+    """A running browser. Make one by :func:`running_browser`.
+
+    :param thread: the thread that all its objects are used in.
+    :param real: Playwright's browser.
+    """
+
+    def __init__(self, thread: ThreadPoolExecutor, real: Any) -> None:
+        self._thread = thread
+        self._real = real
+
+    @contextmanager
+    def page(
+        self,
+        url: str,
+        *,
+        color_scheme: Literal["light", "dark"] = "light",
+        width: int = 1400,
+        height: int = 900,
+        scale: float = 1,
+        expected: Iterable[str] = (),
+    ) -> Iterator[Any]:
+        """Open a page, in a profile of its own, and look at the end whether all went well.
+
+        :param url: the page; everything that it loads must come from the same host and port.
+        :param color_scheme: what the reader's system prefers; default ``light``.
+        :param width: pixels of the window; default 1400.
+        :param height: pixels of the window; default 900.
+        :param scale: pixels of the device for each; default 1.
+        :param expected: patterns (:func:`re.search`) of problems that are meant to occur.
+        :returns: Playwright's page.
+        :raises AssertionError: at the end, when something else went wrong: an error in the console or in a script, a
+            breach of the content security policy, an answer of 400 or more, a failed request, or one to elsewhere.
+        """
+        problems: list[str] = []
+        opened = self._thread.submit(self._open, url, problems, color_scheme, width, height, scale).result()
+        page = Proxy(self._thread, opened)
+        patterns = [re.compile(pattern) for pattern in expected]
+
+        def unexpected() -> list[str]:
+            return [problem for problem in problems if not any(pattern.search(problem) for pattern in patterns)]
+
+        try:
+            page.goto(url)
+            yield page
+            page.evaluate("0")  # what the page has told by now is heard by now
+        except BaseException:
+            print(*unexpected(), sep="\n")  # noqa: T201 - beside the failure, where it helps to understand it
+            raise
+        finally:
+            page.context.close()
+        assert not unexpected(), "\n".join(["the page did what it must not:", *unexpected()])
+
+    def expect(self, proxy: Any) -> Any:
+        """Give Playwright's assertions on a page or a locator: they wait until they hold.
+
+        :param proxy: the page or the locator.
+        """
+        from playwright.sync_api import expect
+
+        return Proxy(self._thread, expect)(proxy)
+
+    def _open(self, url: str, problems: list[str], color_scheme: str, width: int, height: int, scale: float) -> Any:
+        context = self._real.new_context(
+            color_scheme=color_scheme,
+            viewport={"width": width, "height": height},
+            device_scale_factor=scale,
+            reduced_motion="reduce",
+            locale="en-GB",
+            timezone_id="UTC",
+        )
+        context.set_default_timeout(TIMEOUT_SECONDS * 1000)
+        page = context.new_page()
+        page.on("console", lambda said: problems.append(f"console: {said.text}") if said.type == "error" else None)
+        page.on("pageerror", lambda error: problems.append(f"script: {error}"))
+        page.on("requestfailed", lambda asked: problems.extend(_failure(asked)))
+        page.on("response", lambda answer: problems.extend(_refusal(answer)))
+        page.on("request", lambda asked: problems.extend(_elsewhere(asked, url)))
+        return page
+
+
+@contextmanager
+def running_browser() -> Iterator[Browser]:
+    """Run a headless Chromium. Leaving ends it and its thread.
+
+    :raises NoBrowserError: when there is none.
+    """
+    path = chromium()
+    with ThreadPoolExecutor(1, "browser") as thread:
+        driver, real = thread.submit(_start, path).result()
+        try:
+            yield Browser(thread, real)
+        finally:
+            thread.submit(_stop, driver, real).result()
+
+
+def _start(path: str) -> tuple[Any, Any]:
+    from playwright.sync_api import expect, sync_playwright
+
+    expect.set_options(timeout=TIMEOUT_SECONDS * 1000)
+    driver = sync_playwright().start()
+    try:
+        return driver, driver.chromium.launch(executable_path=path, args=list(FLAGS))
+    except BaseException:
+        driver.stop()
+        raise
+
+
+def _stop(driver: Any, real: Any) -> None:
+    try:
+        real.close()
+    finally:
+        driver.stop()
+
+
+def _failure(request: Any) -> list[str]:
+    # A page that is left gives up what it still loads.
+    return (
+        [] if request.failure == "net::ERR_ABORTED" else [f"failed: {request.method} {request.url} {request.failure}"]
+    )
+
+
+def _refusal(response: Any) -> list[str]:
+    return [f"answer: {response.status} {response.url}"] if response.status >= 400 else []
+
+
+def _elsewhere(request: Any, url: str) -> list[str]:
+    asked, here = urlsplit(request.url), urlsplit(url)
+    same = asked.scheme in ("data", "blob") or asked[:2] == here[:2]
+    return [] if same else [f"elsewhere: {request.url}"]
+
+
+def _bare(value: Any) -> Any:
+    return value._real if isinstance(value, Proxy) else value
+
+
+def _proxied(thread: ThreadPoolExecutor, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_proxied(thread, item) for item in value]
+    if callable(value) or type(value).__module__.startswith("playwright."):
+        return Proxy(thread, value)
+    return value

@@ -1,0 +1,42 @@
+"""The command ``python -m support.screenshots``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from support.browser import NoBrowserError, running_browser
+from support.screenshots import inbox
+from support.screenshots.shots import take
+
+ROOT = Path(__file__).parents[3]
+SETS = {"inbox": inbox.shots}
+"""What there are pictures of: each runs what it shows, and gives the pictures."""
+
+
+def main() -> int:
+    """Take the pictures, and name each file.
+
+    :returns: exit status: 0 when all were taken, 1 when there is no browser.
+    """
+    parser = argparse.ArgumentParser(prog="python -m support.screenshots", description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=SETS, default=list(SETS), help="what to take pictures of")
+    parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images", help="folder (default: docs/images)")
+    given = parser.parse_args()
+    given.into.mkdir(parents=True, exist_ok=True)
+    try:
+        with running_browser() as browser:
+            for name in given.only:
+                with SETS[name]() as shots:
+                    for shot in shots:
+                        for path in take(browser, shot, given.into):
+                            print(path, f"{path.stat().st_size // 1024} KiB")  # noqa: T201 - a command's output
+    except NoBrowserError as missing:
+        print(missing, file=sys.stderr)  # noqa: T201 - a command's error
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

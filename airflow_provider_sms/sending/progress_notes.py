@@ -53,8 +53,8 @@ def note_progress(
     :param state: what it does, waits for or came to, at most 30 characters.
     :param conn_id: the connection that it sends with.
     :param total: rows that can be texted.
-    :param done: of these, rows that it is done with.
-    :param not_sent: rows that were not sent.
+    :param done: of these, rows that it is done with: sent now or before, unknown, repeats, or left out.
+    :param not_sent: of these, rows that were not sent.
     :param invalid: rows that cannot be texted.
     :param rate: messages a second.
     :param figures: what else there is to say of the state: counts, no number and no text.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_sms.sending.inquiry import RequestRow
+    from airflow_provider_sms.sending.store import Store
 
 MAX_NAMED = 20
 
@@ -119,44 +120,58 @@ def resume_campaign(args: Namespace) -> None:
 
 @command
 def purge(args: Namespace) -> None:
-    """Forget campaigns in which nothing has happened for long."""
-    from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
-
+    """Forget campaigns in which nothing has happened for long, and what balances were before."""
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         before = store.clock() - args.older_than
-        found = old_campaigns(store, before)
-        kept = [old for old in found if old.open_requests]
-        paused = [old for old in found if old.paused and not old.open_requests]
-        going = [old for old in found if not (old.open_requests or old.paused)]
-        if kept:
-            note(f"Kept, since requests of them are unknown or under way: {_named([old.name for old in kept])}")
-        if paused:
-            note(f"Kept, since they are paused: {_named([old.name for old in paused])}")
-        if not going:
-            note(f"No campaign can be forgotten: something has happened in each since {utc(before)}, or it is kept")
-            return
-        note(
-            f"To be forgotten: {counted(len(going), 'campaign')} with "
-            f"{counted(sum(old.messages for old in going), 'message')}, in which nothing has happened since "
-            f"{utc(before)}: {_named([old.name for old in going])}"
-        )
-        note(
-            "A campaign that is forgotten protects nobody any more: run again under its name, it texts everybody again."
-        )
-        confirm(f"Forget {counted(len(going), 'campaign')}?", yes=args.yes)
-        failed = 0
-        for old in going:
-            try:
-                messages = forget(store, old)
-            except InputError as error:
-                note(str(error))
-                failed += 1
-            else:
-                note(f"Forgotten: {old.name}, {counted(messages, 'message')}")
-        tries = forget_claimants(store, before)
-        note(f"Forgotten, too: {tries} {'try' if tries == 1 else 'tries'} that nothing refers to any more")
+        failed = _purge_campaigns(store, before, yes=args.yes)
+        _purge_balances(store, before, yes=args.yes)
     if failed:
         raise InputError(f"{counted(failed, 'campaign')} could not be forgotten")
+
+
+def _purge_campaigns(store: Store, before: float, *, yes: bool) -> int:
+    """Forget campaigns, and give how many could not be."""
+    from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
+
+    found = old_campaigns(store, before)
+    kept = [old for old in found if old.open_requests]
+    paused = [old for old in found if old.paused and not old.open_requests]
+    going = [old for old in found if not (old.open_requests or old.paused)]
+    if kept:
+        note(f"Kept, since requests of them are unknown or under way: {_named([old.name for old in kept])}")
+    if paused:
+        note(f"Kept, since they are paused: {_named([old.name for old in paused])}")
+    if not going:
+        note(f"No campaign can be forgotten: something has happened in each since {utc(before)}, or it is kept")
+        return 0
+    note(
+        f"To be forgotten: {counted(len(going), 'campaign')} with "
+        f"{counted(sum(old.messages for old in going), 'message')}, in which nothing has happened since "
+        f"{utc(before)}: {_named([old.name for old in going])}"
+    )
+    note("A campaign that is forgotten protects nobody any more: run again under its name, it texts everybody again.")
+    confirm(f"Forget {counted(len(going), 'campaign')}?", yes=yes)
+    failed = 0
+    for old in going:
+        try:
+            messages = forget(store, old)
+        except InputError as error:
+            note(str(error))
+            failed += 1
+        else:
+            note(f"Forgotten: {old.name}, {counted(messages, 'message')}")
+    tries = forget_claimants(store, before)
+    note(f"Forgotten, too: {tries} {'try' if tries == 1 else 'tries'} that nothing refers to any more")
+    return failed
+
+
+def _purge_balances(store: Store, before: float, *, yes: bool) -> None:
+    from airflow_provider_sms.sending.balances import count_balances, forget_balances
+
+    seen = count_balances(store, before)
+    if seen:
+        confirm(f"Forget {counted(seen, 'balance')} that tasks saw before {utc(before)}?", yes=yes)
+        note(f"Forgotten: {counted(forget_balances(store, before), 'balance')} that tasks saw before")
 
 
 def _described(row: RequestRow) -> str:

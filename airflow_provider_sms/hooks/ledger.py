@@ -15,7 +15,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 from airflow_provider_sms.exceptions import InputError, SmsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow.models.connection import Connection as AirflowConnection
     from sqlalchemy.engine import URL
@@ -83,10 +83,11 @@ def look_into_ledger(ledger_conn_id: str | None) -> Iterator[Store | None]:
             store.close()
 
 
-def open_existing_ledger(ledger_conn_id: str | None) -> Store:
-    """Open the ledger for a person at a terminal: the one that tasks made, wherever they run.
+def open_existing_ledger(ledger_conn_id: str | None, *, connection: Callable[[str], Any] | None = None) -> Store:
+    """Open the ledger that tasks made, wherever they run, for a person at a terminal or to add to it.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
+    :param connection: gives an Airflow connection; None: as it is read outside of tasks.
     :raises InputError: there is none, or the connection cannot be one; says where it was looked for.
     :raises LedgerError: it cannot be opened.
     """
@@ -95,8 +96,8 @@ def open_existing_ledger(ledger_conn_id: str | None) -> Store:
     if conn_id := _configured(ledger_conn_id):
         from airflow_provider_sms.sending.postgres import open_postgres
 
-        connection = _stored_connection(conn_id)
-        url = postgres_url(connection, connection.extra_dejson)
+        stored = (connection or _stored_connection)(conn_id)
+        url = postgres_url(stored, stored.extra_dejson)
         require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
         return open_postgres(url)
     from airflow_provider_sms.sending.sqlite import open_sqlite

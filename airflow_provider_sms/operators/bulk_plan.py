@@ -137,6 +137,7 @@ class BulkPlan:
         )
         task.log.info("%s", plan.table())
         task.push(self._context, XCOM, plan.as_json())
+        self._watch.planned(plan)
         task.limits.check(plan)
         return plan
 

@@ -63,24 +63,22 @@ class BulkTry:
             context, task.sms_conn_id, task.campaign_name(context), counted=self._before, resumed=event is not None
         )
         self._bulk_plan = BulkPlan(task, context, self._watch)
-        self._parked = False
         self._report = BulkReport(task, context, self._bulk_plan)
 
     def run(self) -> dict[str, Any]:
         """Check every row, send, and give the summary; it is pushed when this raises, too."""
         task = self._task
-        try:
-            if task.dry_run_only:
-                self._dry_run()
-            else:
-                self._enter_and_send()
-        except Exception:
-            task.push(self._context, "return_value", self._summary())
-            raise
-        finally:
-            self._watch.ended(self._summary(), parked=self._parked)
-            self._bulk_plan.close()
-        self._report.require_written()
+        with ExitStack() as stack, self._watch.until_ended(self._summary):
+            stack.callback(self._bulk_plan.close)
+            try:
+                if task.dry_run_only:
+                    self._dry_run()
+                else:
+                    self._enter_and_send(stack)
+                self._report.require_written()
+            except Exception:
+                task.push(self._context, "return_value", self._summary())
+                raise
         summary = self._summary()
         describe_on_assets(self._context, facts(summary))
         return summary
@@ -107,37 +105,39 @@ class BulkTry:
             self._task.log.info("The plan is without the balance, which cannot be read: %s", error)
             return None
 
-    def _enter_and_send(self) -> None:
+    def _enter_and_send(self, stack: ExitStack) -> None:
+        """Enter the ledger, and send what may be sent.
+
+        :param stack: closes the ledger, once the end of the try is noted there.
+        """
         task = self._task
-        with ExitStack() as stack:
-            try:
-                # Before anything else can fail: the next try looks for the trace of this one.
-                entry = stack.enter_context(
-                    entered(self._context, task.ledger_conn_id, resumed=self._event is not None)
-                )
-            except SmsError:
-                # For the counts; and what is wrong with the table is to be mended first.
-                self._read_arguments()
-                self._report.path = None  # without a ledger there is nothing true to report
-                self._check(None, None, lambda _: False)
-                raise
+        try:
+            # Before anything else can fail: the next try looks for the trace of this one.
+            entry = stack.enter_context(entered(self._context, task.ledger_conn_id, resumed=self._event is not None))
+        except SmsError:
+            # For the counts; and what is wrong with the table is to be mended first.
             self._read_arguments()
-            settings = task.get_settings()
-            verdict = self._take_event(entry)
-            ledger = self._ledger(entry)
-            if self._event is not None:
-                replay(ledger, self._tally)
-            options = self._options(entry)
-            self._check(entry.store, ledger, options.resends)
-            clearance = Clearance(task, self._context, entry, settings, self._watch)
-            try:
-                plan = self._bulk_plan.make(entry.store, clearance.balance())
-                self._clear(clearance, plan, verdict)
-            except Exception as error:
-                words = describe(error) if isinstance(error, SmsError) else "it was not approved"
-                self._report.write(self._tally.seen, ledger, words, nothing_sent=True)
-                raise
-            self._send(entry, settings, options, plan, clearance)
+            self._report.path = None  # without a ledger there is nothing true to report
+            self._check(None, None, lambda _: False)
+            raise
+        self._watch.enter(entry)
+        self._read_arguments()
+        settings = task.get_settings()
+        verdict = self._take_event(entry)
+        ledger = self._ledger(entry)
+        if self._event is not None:
+            replay(ledger, self._tally)
+        options = self._options(entry)
+        self._check(entry.store, ledger, options.resends)
+        clearance = Clearance(task, self._context, entry, settings, self._watch)
+        try:
+            plan = self._bulk_plan.make(entry.store, clearance.balance())
+            self._clear(clearance, plan, verdict)
+        except Exception as error:
+            words = describe(error) if isinstance(error, SmsError) else "it was not approved"
+            self._report.write(self._tally.seen, ledger, words, nothing_sent=True)
+            raise
+        self._send(entry, settings, options, plan, clearance)
 
     def _options(self, entry: Entry) -> SendingOptions:
         task = self._task
@@ -175,12 +175,11 @@ class BulkTry:
 
     @contextmanager
     def _parking(self) -> Iterator[None]:
-        """Take note of whether the try gives up its slot in the block, and leave its counts for whoever looks."""
+        """Leave the counts for whoever looks, where the try gives up its slot in the block."""
         try:
             yield
         except BaseException as signal:
             if gives_up_slot(signal):
-                self._parked = True
                 self._task.push(self._context, "return_value", self._summary())
             raise
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NoReturn
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_sms.exceptions import CreditError, ServiceError
-from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.operators.approval import FIELD, wait_for_verdict
 from airflow_provider_sms.operators.parking import wait_for_balance, wait_until
 from airflow_provider_sms.sending.approvals import (
@@ -113,7 +112,7 @@ class Clearance:
     def _read_balance(self) -> Balance:
         with self._settings.client() as client:
             balance = client.get_balance()
-        gauge_balance(self._task.sms_conn_id, balance)
+        self._watch.saw(balance)
         return balance
 
     def _needs_approval(self, plan: Plan) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
@@ -85,35 +86,35 @@ class GroupSmsOperator(CampaignOperator):
                 answers.append(for_xcom(body))
                 self.push(context, "responses", answers)
 
-        try:
-            with entered(context, self.ledger_conn_id, resumed=event is not None) as entry:
-                self.check_arguments()
-                groups = self._group_names()
-                key = group_key(self.message, groups)
-                settings = self.get_settings()
-                if event is not None:
-                    self.take_answer(entry, event)
-                Delivery(
-                    self,
-                    context,
-                    entry,
-                    settings,
-                    lambda: [Block.of([Outgoing(key, None, self.message)])],
-                    post,
-                    total=1,
-                    options=SendingOptions(
-                        chunk_size=1,
-                        concurrency=1,
-                        resend_unknown=self.on_unknown == "resend",
-                        resend_requests=to_resend(entry.store, campaign, entry.who),
-                    ),
-                    kind="group",
-                    tally=tally,
-                    watch=watch,
-                    finish=finish,
-                ).run()
-        finally:
-            watch.ended(summarise(campaign, 1, 0, tally))
+        with ExitStack() as stack, watch.until_ended(lambda: summarise(campaign, 1, 0, tally)):
+            # Closed once the end is noted there.
+            entry = stack.enter_context(entered(context, self.ledger_conn_id, resumed=event is not None))
+            watch.enter(entry)
+            self.check_arguments()
+            groups = self._group_names()
+            key = group_key(self.message, groups)
+            settings = self.get_settings()
+            if event is not None:
+                self.take_answer(entry, event)
+            Delivery(
+                self,
+                context,
+                entry,
+                settings,
+                lambda: [Block.of([Outgoing(key, None, self.message)])],
+                post,
+                total=1,
+                options=SendingOptions(
+                    chunk_size=1,
+                    concurrency=1,
+                    resend_unknown=self.on_unknown == "resend",
+                    resend_requests=to_resend(entry.store, campaign, entry.who),
+                ),
+                kind="group",
+                tally=tally,
+                watch=watch,
+                finish=finish,
+            ).run()
         describe_on_assets(context, facts(summarise(campaign, 1, 0, tally)))
         if tally.already_sent:
             self.log.info("The campaign had sent this text to these groups already; it was not sent again")

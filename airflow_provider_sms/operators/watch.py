@@ -1,24 +1,29 @@
-"""What others see of a try while it runs and after: metrics, and a note of its progress."""
+"""What others see of a try while it runs and after: metrics, and notes of its progress."""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections import deque
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.hooks.metrics import Metrics
+from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
+from airflow_provider_sms.operators.ledger_notes import LedgerNotes
+from airflow_provider_sms.operators.parking import gives_up_slot
 from airflow_provider_sms.sending.report import COUNTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.operators.entry import Entry
     from airflow_provider_sms.sending.blocks import Outgoing
+    from airflow_provider_sms.sending.plan import Plan
     from airflow_provider_sms.sending.tally import Tally
-    from airflow_provider_sms.service.responses import SendResponse
+    from airflow_provider_sms.service.responses import Balance, SendResponse
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +38,7 @@ UNSETTLED = ("not_sent",)
 
 
 class Watch:
-    """Tells Airflow's metrics, and its task state store where there is one, how a try goes. It never raises.
+    """Tells Airflow's metrics, its task state store where there is one, and the ledger how a try goes. It never raises.
 
     All but what :meth:`timed` wraps belongs in the main thread, which alone may talk to Airflow.
 
@@ -66,6 +71,14 @@ class Watch:
         self._clock = clock
         self._durations: deque[float] = deque()
         self._balance: float | None = None
+        self._conn_id = conn_id
+        self._notes: LedgerNotes | None = None
+
+    def enter(self, entry: Entry) -> None:
+        """Tell the ledger, too, from now on and until its store is closed."""
+        campaign = self._about["campaign"]
+        if isinstance(campaign, str) and campaign.strip():  # else there is none, and the task will say so
+            self._notes = LedgerNotes(entry.store, entry.claimant_id, campaign, self._conn_id, self._clock)
 
     def timed(self, post: Callable[[Sequence[Outgoing]], SendResponse]) -> Callable[[Sequence[Outgoing]], SendResponse]:
         """Give a post that takes its time, however it ends; it may be called in any thread."""
@@ -86,18 +99,52 @@ class Watch:
         self._tell_balance(None if balance is None else float(balance))
         if not self._resumed:
             self._tell_counts({name: getattr(tally, name) for name in LIVE})
+        if self._notes is not None:
+            self._notes.beat()
 
-    def ended(self, summary: Mapping[str, Any], *, parked: bool = False) -> None:
+    def saw(self, balance: Balance) -> None:
+        """Tell of a balance that was read: the account's, whoever looks."""
+        gauge_balance(self._conn_id, balance)
+        if self._notes is not None:
+            self._notes.saw(balance)
+
+    def planned(self, plan: Plan) -> None:
+        """Note in the ledger what is about to be sent."""
+        if self._notes is not None:
+            self._notes.planned(plan)
+
+    @contextmanager
+    def until_ended(self, summary: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
+        """Tell how the try that the block is has ended, once it has.
+
+        :param summary: gives what the task returns.
+        """
+        error: BaseException | None = None
+        try:
+            yield
+        except BaseException as raised:
+            error = raised
+            raise
+        finally:
+            parked = error is not None and gives_up_slot(error)
+            self.ended(summary(), parked=parked, failed=error is not None)
+
+    def ended(self, summary: Mapping[str, Any], *, parked: bool = False, failed: bool = False) -> None:
         """Give the metrics the rest, and note how the try ended.
 
         :param summary: as the task returns it.
         :param parked: whether it goes on later; what it waits for is noted already.
+        :param failed: whether it raised; for the ledger, since Airflow knows.
         """
         self._tell_durations()
         self._tell_balance(summary["remaining_balance"])
         self._tell_counts({name: count for name, count in summary.items() if not (parked and name in UNSETTLED)})
+        if self._notes is not None:
+            self._notes.beat(last=True)
         if not parked:
-            self.note("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
+            self._tell_airflow("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
+            if self._notes is not None:
+                self._notes.ended("failed" if failed else "ended", summary)
 
     def note_sending(self, tally: Tally, total: int, *, paused: bool = False) -> None:
         """Note how far sending is.
@@ -106,17 +153,26 @@ class Watch:
         :param paused: whether a person has paused the campaign.
         """
         counts = {name: getattr(tally, name) for name in LIVE}
-        self.note(
+        self._tell_airflow(
             "paused" if paused else "sending",
             {"messages": total, "done": tally.settled, **counts, "requests": tally.requests},
         )
+        if self._notes is not None:
+            self._notes.sending(tally, total, paused=paused)
 
     def note(self, state: str, figures: Mapping[str, float | str]) -> None:
-        """Leave a note where Airflow shows it while the task runs: from Airflow 3.3 on, in the task state store.
+        """Note that a try checks, or what it waits for, for Airflow and in the ledger.
 
-        :param state: ``checking``, ``waiting for approval``, ``waiting for hours``, ``waiting for credit``,
-            ``sending``, ``paused``, ``waiting for an answer`` or ``ended``.
+        :param state: ``checking``, ``waiting for approval``, ``waiting for hours``, ``waiting for credit`` or
+            ``waiting for an answer``; of its own accord it notes ``sending``, ``paused``, ``ended`` and, in the ledger
+            only, ``failed``.
         """
+        self._tell_airflow(state, figures)
+        if self._notes is not None:
+            self._notes.note(state, figures)
+
+    def _tell_airflow(self, state: str, figures: Mapping[str, float | str]) -> None:
+        """Leave a note where Airflow shows it while the task runs: from Airflow 3.3 on, in the task state store."""
         if self._state is None:
             return
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")

@@ -76,10 +76,11 @@ class PostgresStore(Store):
 
     def __init__(self, engine: Engine, description: str, clock: Callable[[], float], busy_seconds: float) -> None:
         super().__init__(engine, description, clock)
-        self._wait = f"{int(busy_seconds * 1000)}ms"
+        self._wait = _milliseconds(busy_seconds)
 
-    def _lock(self, connection: Connection, lock: int) -> None:
-        connection.execute(_LOCK, {"lock": lock, "wait": self._wait})
+    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
+        wait = self._wait if patience is None else _milliseconds(patience)
+        connection.execute(_LOCK, {"lock": lock, "wait": wait})
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
@@ -174,6 +175,10 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
         engine.dispose()
         raise
     return store
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{int(seconds * 1000)}ms"
 
 
 def _server_clock(engine: Engine) -> _Clock:

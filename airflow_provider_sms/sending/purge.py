@@ -24,6 +24,7 @@ from airflow_provider_sms.sending.schema import (
     decision,
     message,
     pauses,
+    progress,
     request,
 )
 from airflow_provider_sms.sending.store import campaign_lock
@@ -94,6 +95,8 @@ def old_campaigns(store: Store, before: float) -> list[OldCampaign]:
         decided.scalar_subquery(),
         select(func.max(pauses.c.resumed_at)).where(pauses.c.campaign_id == campaign.c.id).scalar_subquery(),
         select(func.max(approval.c.decided_at)).where(approval.c.campaign_id == campaign.c.id).scalar_subquery(),
+        # A try that found nobody left to text counts on what is remembered, and so does one that waits.
+        select(func.max(progress.c.updated_at)).where(progress.c.campaign_id == campaign.c.id).scalar_subquery(),
     )
     old: list[OldCampaign] = []
     with store.read() as connection:
@@ -127,12 +130,16 @@ def forget(store: Store, old: OldCampaign) -> int:
 def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
     # Its name, too: SQLite gives the number of a campaign that another purge has deleted to the next new one.
     here = and_(campaign.c.id == old.campaign_id, campaign.c.name == old.name)
-    if connection.execute(select(campaign.c.id).where(here)).scalar() is None:
+    # For update: a note of a try, which takes no lock of the campaign's, comes before this or after.
+    if connection.execute(select(campaign.c.id).where(here).with_for_update()).scalar() is None:
         return 0, True
     its = request.c.campaign_id == old.campaign_id
     newer = and_(request.c.state.in_((ACCEPTED, NOT_SENT)), request.c.id > old.newest_request)
     in_use = select(request.c.id).where(its, or_(request.c.state.in_(_OPEN), newer)).limit(1)
     if connection.execute(in_use).scalar() is not None:
+        raise InputError(f"Campaign {old.name} is in use again: what is left of it is kept")
+    noted = and_(progress.c.campaign_id == old.campaign_id, progress.c.updated_at > old.last_activity)
+    if connection.execute(select(progress.c.claimant_id).where(noted).limit(1)).scalar() is not None:
         raise InputError(f"Campaign {old.name} is in use again: what is left of it is kept")
     if open_pause(connection, old.campaign_id) is not None:
         raise InputError(f"Campaign {old.name} is paused: what is left of it is kept")
@@ -140,6 +147,7 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
     if not some:
         connection.execute(delete(pauses).where(pauses.c.campaign_id == old.campaign_id))
         connection.execute(delete(approval).where(approval.c.campaign_id == old.campaign_id))
+        connection.execute(delete(progress).where(progress.c.campaign_id == old.campaign_id))
         connection.execute(delete(campaign).where(here))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
@@ -161,6 +169,7 @@ def forget_claimants(store: Store, before: float) -> int:
         claimant.c.id.not_in(select(request.c.claimant_id)),
         claimant.c.id.not_in(select(decision.c.asked_by).where(decision.c.asked_by.is_not(None))),
         claimant.c.id.not_in(select(approval.c.claimant_id).where(approval.c.claimant_id.is_not(None))),
+        claimant.c.id.not_in(select(progress.c.claimant_id)),
     )
     with store.read() as connection:
         ids = list(connection.execute(select(claimant.c.id).where(unused)).scalars())

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.claims import Chunk
 
 _WRITE = "sms_ledger_write"
+_PATIENCE = "sms_ledger_patience"
 
 # Many rows come as one JSON array, and many keys as one value of which each row takes its piece: a parameter for each
 # key costs more than the work itself, and after each statement Python's lock is to be had again, for which all the
@@ -89,10 +90,10 @@ class SQLiteStore(Store):
         self._path = path
         self._identity: tuple[int, int] | None = None
 
-    def _for_writing(self, connection: Connection) -> Connection:
-        return connection.execution_options(**{_WRITE: True})
+    def _for_writing(self, connection: Connection, patience: float | None) -> Connection:
+        return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
 
-    def _lock(self, connection: Connection, lock: int) -> None:  # noqa: ARG002  # one lock is enough for a file
+    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:  # noqa: ARG002  # one for all
         """See that the file is still there; BEGIN IMMEDIATE has waited for every other writer already.
 
         Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
@@ -212,8 +213,16 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
     @event.listens_for(engine, "begin")
     def _begin(connection: Connection) -> None:
         # A transaction that reads first and writes later fails where another one wrote in between.
-        write = connection.get_execution_options().get(_WRITE, False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        options = connection.get_execution_options()
+        write, patience = options.get(_WRITE, False), options.get(_PATIENCE)
+        if patience is not None:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={int(patience * 1000)}")
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        finally:
+            if patience is not None:
+                # Whoever has the connection next may send nothing without its commit.
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
 
     store = SQLiteStore(engine, path)
     try:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
 from airflow_provider_sms.messages.masking import mask_numbers_in
 from airflow_provider_sms.sending import schema
+from airflow_provider_sms.sending.migration import bring_up_to_date
 from airflow_provider_sms.sending.transitions import RECORD_ANSWER
 
 if TYPE_CHECKING:
@@ -59,16 +60,18 @@ class Store(ABC):
         self.clock = clock
 
     @contextmanager
-    def write(self, lock: int) -> Iterator[Connection]:
+    def write(self, lock: int, *, patience: float | None = None) -> Iterator[Connection]:
         """Give a transaction that is durable once the block has ended without an error.
 
         :param lock: transactions with the same number come one after the other; 64 bits, signed.
+        :param patience: seconds to wait for another process's commit, for what can be done without; None: as long as
+            the store waits for all else.
         :raises LedgerError: when it cannot begin, fails within, or cannot be committed; nothing of it may be relied on.
         """
         with ledger_errors("written to"), self._engine.connect() as connection:
-            writing = self._for_writing(connection)
+            writing = self._for_writing(connection, patience)
             with writing.begin():
-                self._lock(writing, lock)
+                self._lock(writing, lock, patience)
                 yield writing
 
     @contextmanager
@@ -85,7 +88,7 @@ class Store(ABC):
         self._engine.dispose()
 
     def create_or_check(self) -> None:
-        """Make the tables where there are none, and add those that an older version of this package did not have.
+        """Make the tables where there are none, and bring those of an older version of this package up to date.
 
         :raises LedgerVersionError: when a newer version of this package made them.
         """
@@ -100,13 +103,14 @@ class Store(ABC):
                     "Upgrade airflow-provider-sms here; nothing was sent"
                 )
             elif version < schema.SCHEMA_VERSION:
+                bring_up_to_date(connection, version)
                 connection.execute(update(schema.ledger_version).values(version=schema.SCHEMA_VERSION))
 
-    def _for_writing(self, connection: Connection) -> Connection:
+    def _for_writing(self, connection: Connection, patience: float | None) -> Connection:  # noqa: ARG002  # SQLite's
         return connection
 
     @abstractmethod
-    def _lock(self, connection: Connection, lock: int) -> None:
+    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
         """Wait for other transactions with the same number."""
 
     def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.hooks.balance_notes import BalanceNotes
     from airflow_provider_sms.service.responses import Balance
 
 
@@ -93,6 +94,7 @@ class BalanceSensor(BaseSensorOperator):
         self._failures = 0
         self._started_at = 0.0
         self._needed: Decimal | None = None
+        self._notes: BalanceNotes | None = None
 
     @property
     def source(self) -> Any:
@@ -111,6 +113,7 @@ class BalanceSensor(BaseSensorOperator):
         :raises AirflowException: when there were too many transient errors in a row.
         """
         self._failures = 0
+        self._notes = None
         self._started_at = time.time()
         return super().execute(context)
 
@@ -203,7 +206,19 @@ class BalanceSensor(BaseSensorOperator):
             else:
                 self._failures = 0
                 gauge_balance(self.sms_conn_id, balance)
+                self._record(None if balance.post_paid else balance.amount)
                 return balance
+
+    def _record(self, amount: Decimal | None) -> None:
+        """Tell the ledger, where there is one.
+
+        :param amount: credits; None: the account is post-paid.
+        """
+        if self._notes is None:
+            from airflow_provider_sms.hooks.balance_notes import BalanceNotes
+
+            self._notes = BalanceNotes(self.sms_conn_id)
+        self._notes.record(amount)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
         """Take what the trigger saw.
@@ -215,6 +230,7 @@ class BalanceSensor(BaseSensorOperator):
         """
         if event["status"] == "success":
             seen = {"balance": event["balance"], "post_paid": event["post_paid"]}
+            self._record(None if event["post_paid"] else Decimal(str(event["balance"])))
             describe_on_assets(context, seen)
             return seen
         if event["status"] == "timeout":

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import getpass
 import time
+from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
@@ -10,6 +11,7 @@ from support.sending import people
 from airflow_provider_sms.cli import deciding
 from airflow_provider_sms.cli.console import utc
 from airflow_provider_sms.cli.definitions import age
+from airflow_provider_sms.sending.balances import record_balance
 from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN
 from airflow_provider_sms.sending.pauses import pause, pause_of
 
@@ -196,6 +198,21 @@ def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
     assert "Forgotten: old, 3 messages\n" in said.err
     states = [holders(people(4), name) for name in ("old", "older", "old and unknown", "young")]
     assert states == [set(), set(), {UNKNOWN}, {ACCEPTED}]
+
+
+def test_old_balances_are_forgotten(ledger, sent, store, rows, monkeypatch):
+    """With old campaigns or without; those of the last days stay."""
+    sent(people(1))
+    now = store.clock()
+    for seconds, amount in ((LONG_AGO, 1), (LONG_AGO + 7200, 2), (now, 3)):
+        monkeypatch.setattr(store, "clock", lambda seconds=seconds: seconds)
+        record_balance(store, "sms_default", Decimal(amount))
+    refused = ledger("purge", "--older-than", "90d")
+    assert (refused.status, len(rows("SELECT amount FROM sms_balance"))) == (1, 3)
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    assert (said.status, "Forgotten: 2 balances that tasks saw before" in said.err) == (0, True)
+    assert rows("SELECT amount FROM sms_balance") == [("3",)]
+    assert "balance" not in ledger("purge", "--older-than", "90d").err
 
 
 def test_many_campaigns_are_counted_not_all_named(ledger, sent, at_terminal, monkeypatch):

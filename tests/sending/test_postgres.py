@@ -13,7 +13,8 @@ from airflow_provider_sms.sending.claims import Chunk
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.postgres import open_postgres
 
-OF_VERSION_3 = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact")
+LACKED = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact", "sms_progress", "sms_balance")
+"""Tables that a ledger of version 2 does not have."""
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_a_commit_is_on_the_servers_disk_before_it_returns(postgres_url, server)
 def test_a_newer_ledger_is_refused(postgres_url, server):
     """A ledger of a newer version is not written to."""
     open_postgres(postgres_url).close()
-    server.execute(text("UPDATE sms_ledger_version SET version = 4"))
+    server.execute(text("UPDATE sms_ledger_version SET version = 5"))
     with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
         open_postgres(postgres_url)
 
@@ -45,15 +46,15 @@ def test_a_newer_ledger_is_refused(postgres_url, server):
 def test_an_older_ledger_is_brought_up_to_date(postgres_url, server):
     """An older ledger gets the tables that it lacks, and keeps what it holds."""
     open_postgres(postgres_url).close()
-    for table in OF_VERSION_3:
+    for table in LACKED:
         server.execute(text(f"DROP TABLE {table}"))
     server.execute(text("UPDATE sms_ledger_version SET version = 2"))
     server.execute(text("INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)"))
     open_postgres(postgres_url).close()
-    assert server.execute(text("SELECT version FROM sms_ledger_version")).scalar() == 3
+    assert server.execute(text("SELECT version FROM sms_ledger_version")).scalar() == 4
     assert server.execute(text("SELECT name FROM sms_campaign")).scalars().all() == ["c"]
-    counts = [server.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in OF_VERSION_3]
-    assert counts == [0] * len(OF_VERSION_3)
+    counts = [server.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in LACKED]
+    assert counts == [0] * len(LACKED)
 
 
 def test_a_transaction_sees_what_it_waited_for(postgres_url, server):
@@ -75,6 +76,17 @@ def test_writers_of_a_campaign_wait_for_each_other_only_so_long(postgres_url):
             pass
         with pytest.raises(LedgerError, match="lock timeout"), other.write(7):
             pass
+    store.close()
+    other.close()
+
+
+def test_what_can_be_done_without_waits_less(postgres_url):
+    """A store that waits a minute for all else gives up sooner where it is told to, and only there."""
+    store, other = open_postgres(postgres_url), open_postgres(postgres_url)
+    with store.write(7), pytest.raises(LedgerError, match="lock timeout"), other.write(7, patience=0.1):
+        pass
+    with other.write(7) as connection:
+        assert connection.execute(text("SHOW lock_timeout")).scalar() == "1min"
     store.close()
     other.close()
 

@@ -14,6 +14,7 @@ from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.earlier import register
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.pauses import pause, resume
+from airflow_provider_sms.sending.progress_notes import note_progress
 from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
 from airflow_provider_sms.sending.sqlite import open_sqlite
 
@@ -123,6 +124,44 @@ def test_what_was_decided_about_a_plan_is_forgotten_with_its_campaign(store, cou
     forget(store, old)
     assert forget_claimants(store, LATER) == 1
     assert (latest_approval(store, "c"), counts()) == (None, (0, 0, 0, 0, 0))
+
+
+def test_a_note_of_how_a_try_goes_is_activity(store, enter, counts):
+    """Who has just found that all is sent counts on its being remembered; so does who waits, and has sent nothing."""
+    send(enter(campaign="sent"), people(1))
+    for campaign in ("sent", "waiting"):
+        note_progress(store, campaign, register(store, claimant(2)), "waiting for credit")
+    assert old_campaigns(store, LATER) == []
+    found = old_campaigns(store, store.clock() + 1)
+    assert [old.name for old in found] == ["sent", "waiting"]
+    for old in found:
+        forget(store, old)
+    assert counts()[0] == 0
+
+
+def test_the_notes_of_a_campaign_are_forgotten_with_it(store, counts):
+    """A try is kept as long as the note of it; those of another campaign stay."""
+    tried = [register(store, claimant(number), lambda: 1_000_000.0) for number in (1, 2)]
+    for who, campaign in zip(tried, ("first", "second"), strict=True):
+        note_progress(store, campaign, who, "ended")
+    assert forget_claimants(store, LATER) == 0
+    first, _ = old_campaigns(store, store.clock() + 1)
+    forget(store, first)
+    assert (forget_claimants(store, LATER), counts()) == (1, (1, 0, 0, 0, 1))
+    with store.read() as connection:
+        assert connection.execute(text("SELECT claimant_id FROM sms_progress")).scalars().all() == tried[1:]
+
+
+def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
+    """What a try notes between the question and the answer counts, also where it has sent nothing yet."""
+    who = register(store, claimant())
+    note_progress(store, "c", who, "waiting for approval")
+    (old,) = old_campaigns(store, store.clock() + 1)
+    note_progress(store, "c", who, "sending")
+    before = counts()
+    with pytest.raises(InputError, match="in use"):
+        forget(store, old)
+    assert counts() == before
 
 
 @pytest.mark.parametrize("state", [UNKNOWN, None])

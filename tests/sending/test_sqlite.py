@@ -51,13 +51,13 @@ def test_the_schema_version_is_recorded(tmp_path):
     """A ledger says which version wrote it."""
     for _ in range(2):
         open_sqlite(tmp_path / "ledger.db").close()
-    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(3,)]
+    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(4,)]
 
 
 def test_a_newer_ledger_is_refused(tmp_path):
     """A ledger of a newer version is not written to, and the error says what to do."""
     open_sqlite(tmp_path / "ledger.db").close()
-    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 4")
+    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 5")
     with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
         open_sqlite(tmp_path / "ledger.db")
 
@@ -86,13 +86,27 @@ def test_a_writer_waits_for_another_one_only_so_long(tmp_path):
     store.close()
 
 
+def test_what_can_be_done_without_waits_less(tmp_path):
+    """Whoever writes next with the same connection waits as long as ever."""
+    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=60.0)
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="locked"), store.write(0, patience=0.05):
+        pass
+    other.close()
+    for patience in (None, 0.05, None):
+        with store.write(0, patience=patience) as connection:
+            assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
+    store.close()
+
+
 def test_reading_waits_for_no_writer(tmp_path):
     """A reader sees the last commit while another process writes."""
     store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with store.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 3
+        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 4
     other.close()
     store.close()
 
@@ -130,7 +144,8 @@ def test_only_its_owner_reads_a_new_ledger(tmp_path):
 
 
 OF_VERSION_3 = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact")
-LACKED = {1: ("sms_decision", *OF_VERSION_3), 2: OF_VERSION_3}
+OF_VERSION_4 = ("sms_progress", "sms_balance")
+LACKED = {1: ("sms_decision", *OF_VERSION_3, *OF_VERSION_4), 2: (*OF_VERSION_3, *OF_VERSION_4), 3: OF_VERSION_4}
 """Tables that an older version's ledger does not have."""
 
 
@@ -144,6 +159,6 @@ def test_an_older_ledger_is_brought_up_to_date(tmp_path, version):
     sql(path, f"UPDATE sms_ledger_version SET version = {version}")
     sql(path, "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
     open_sqlite(path).close()
-    assert sql(path, "SELECT version FROM sms_ledger_version") == [(3,)]
+    assert sql(path, "SELECT version FROM sms_ledger_version") == [(4,)]
     assert sql(path, "SELECT name FROM sms_campaign") == [("c",)]
     assert [sql(path, f"SELECT count(*) FROM {table}") for table in LACKED[1]] == [[(0,)]] * len(LACKED[1])

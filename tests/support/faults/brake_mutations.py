@@ -103,8 +103,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what a try sent before it waited is not counted again",
         "operators/bulk_try.py",
-        "                replay(ledger, self._tally)\n",
-        "                pass\n",
+        "            replay(ledger, self._tally)\n",
+        "            pass\n",
         (CLEARANCE,),
         first="test_the_counts_are_of_the_whole_try",
     ),

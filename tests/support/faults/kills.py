@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from support.faults import victim
 from support.faults.arena import LATER, Arena
-from support.faults.points import IN_TRANSACTION, POINTS, RAISING, struck
+from support.faults.points import IN_TRANSACTION, NOTE_POINTS, POINTS, RAISING, struck
 from support.faults.tries import Ended, attempt
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ QUICK = {
     "interrupt": RAISING[::3],
 }
 """Where it happens, to the middle request, in a quick run."""
+
+NOTES = (1, 2, 3)
+"""Which of the notes of a try it happens to: the second is the one before the first claim."""
 
 PATIENCE = 60.0
 """Seconds after which a victim has gone wrong itself."""
@@ -58,9 +61,11 @@ def cases(*, quick: bool) -> Iterator[tuple[str, str, int]]:
     """Give the ways, points and requests."""
     if quick:
         yield from ((way, point, 5) for way, points in QUICK.items() for point in points)
+        yield from ((way, "in a note", 2) for way in QUICK)
     else:
         yield from itertools.product(("killed", "hung"), POINTS, REQUESTS)
         yield from itertools.product(("error", "interrupt"), RAISING, REQUESTS)
+        yield from itertools.product(QUICK, NOTE_POINTS, NOTES)
 
 
 def one(arena: Arena, way: str, point: str, nth: int) -> None:
@@ -69,7 +74,7 @@ def one(arena: Arena, way: str, point: str, nth: int) -> None:
     :raises AssertionError: when the point was never passed.
     """
     campaign = arena.campaign()
-    name = f"{way} at {point!r} of request {nth}"
+    name = f"{way} at {point!r} of {'note' if point in NOTE_POINTS else 'request'} {nth}"
     play = {"killed": killed, "hung": hung}.get(way)
     ended = play(arena, campaign, point, nth) if play else failed(campaign, way, point, nth)
     arena.look(campaign, ended)

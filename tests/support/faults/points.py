@@ -12,7 +12,9 @@ from unittest.mock import patch
 import urllib3.util.connection
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.operators import ledger_notes
 from airflow_provider_sms.sending import ledger as ledger_module
+from airflow_provider_sms.sending import progress_notes
 from airflow_provider_sms.sending.landings import Landings
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.postgres import PostgresStore
@@ -160,7 +162,14 @@ WAIT_POINTS: dict[str, Install] = {
 }
 """Points of a part of a try that goes on after a wait, or ends to wait."""
 
-IN_TRANSACTION = frozenset({"claim begun", "request inserted", "claim inserted", "recorded", "in finish"})
+NOTE_POINTS: dict[str, Install] = {
+    "before a note": _before(ledger_notes, "note_progress"),
+    "in a note": _before(progress_notes, "_put"),
+    "noted": _after(ledger_notes, "note_progress"),
+}
+"""Points of a note of how a try goes: it leaves one when it has entered, one before it claims, and one in the end."""
+
+IN_TRANSACTION = frozenset({"claim begun", "request inserted", "claim inserted", "recorded", "in finish", "in a note"})
 """Points at which a process holds the ledger's lock."""
 
 RAISING = tuple(point for point in POINTS if point != "handed over")
@@ -198,5 +207,5 @@ def struck(point: str, nth: int, strike: Callable[[], None]) -> Iterator[_Turn]:
     turn = _Turn(nth, strike)
     with ExitStack() as stack:
         stack.enter_context(patch.object(connections, "MAX_IDLE", -1.0))
-        (POINTS | WAIT_POINTS)[point](stack, turn)
+        (POINTS | WAIT_POINTS | NOTE_POINTS)[point](stack, turn)
         yield turn

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import URL, make_url
 
 from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.operators.ledger_notes import LedgerNotes
 from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.earlier import register
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.options import SendingOptions
 from airflow_provider_sms.sending.postgres import open_postgres
@@ -160,11 +162,21 @@ def attempt(
             ) as client,
             closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,
         ):
+            who = claimant(number)
+            claimant_id = register(store, who)
+            notes = LedgerNotes(store, claimant_id, campaign.name, "sms_default")
             ledger = CampaignLedger(
-                store, campaign.name, claimant(number), clock=lambda: time.time() + ahead(), resumed=resumed
+                store,
+                campaign.name,
+                who,
+                clock=lambda: time.time() + ahead(),
+                claimant_id=claimant_id,
+                resumed=resumed,
             )
+            notes.note("checking")
             replay(ledger, tally)
             ledger.lapse()
+            notes.sending(tally, campaign.count, paused=False)
             sender = Sender(
                 ledger,
                 post,
@@ -181,6 +193,8 @@ def attempt(
             )
             sender.run([campaign.messages])
             error = sender.error
+            if brakes.halt is None:
+                notes.ended("ended", summarise(campaign.name, campaign.count, 0, tally))
     except SmsError as failure:
         error = failure
     return Ended(summarise(campaign.name, campaign.count, 0, tally), error, halted=brakes.halt is not None)

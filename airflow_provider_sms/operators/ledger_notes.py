@@ -1,0 +1,160 @@
+"""What the ledger is told of how a try goes, and of the balances that it sees; a try never depends on it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sms.operators.failures import describe
+from airflow_provider_sms.sending.balances import record_balance
+from airflow_provider_sms.sending.progress_notes import note_progress, of_summary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from decimal import Decimal
+
+    from airflow_provider_sms.sending.plan import Plan
+    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.sending.tally import Tally
+    from airflow_provider_sms.service.responses import Balance
+
+log = logging.getLogger(__name__)
+
+BALANCE_SECONDS = 60.0
+"""Seconds between two balances, told by answers, that are recorded."""
+COUNTS = ("accepted", "unknown", "duplicate", "already_sent", "requests")
+
+
+class LedgerNotes:
+    """Tells the ledger how a try goes. It never raises: the first failure is logged, and no other note is tried.
+
+    :param claimant_id: the try's, in the ledger.
+    :param campaign: its name.
+    :param conn_id: the connection that is sent with.
+    :param clock: seconds, from any start.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        claimant_id: int,
+        campaign: str,
+        conn_id: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._claimant_id = claimant_id
+        self._campaign = campaign
+        self._conn_id = conn_id
+        self._clock = clock
+        self._broken = False
+        self._tally: Tally | None = None
+        self._total = 0
+        self._began = 0.0
+        self._done_before = 0
+        self._post_paid: bool | None = None
+        self._told: Decimal | None = None
+        self._told_at: float | None = None
+
+    def note(self, state: str, figures: Mapping[str, Any] | None = None, **columns: Any) -> None:
+        """Note what the try does, or waits for.
+
+        :param figures: what else there is to say.
+        :param columns: as of :func:`~airflow_provider_sms.sending.progress_notes.note_progress`; once it sends, how
+            many are done is told in any case.
+        """
+        if self._tally is not None:
+            columns = {"total": self._total, "done": _done(self._tally), **columns}
+        self._write(
+            lambda: note_progress(
+                self._store,
+                self._campaign,
+                self._claimant_id,
+                state,
+                conn_id=self._conn_id,
+                figures=figures,
+                **columns,
+            )
+        )
+
+    def planned(self, plan: Plan) -> None:
+        """Note what is about to be sent."""
+        as_json = plan.as_json()
+        self.note("checking", plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
+
+    def sending(self, tally: Tally, total: int, *, paused: bool) -> None:
+        """Note how far sending is.
+
+        :param total: messages in all.
+        """
+        if self._tally is None:
+            self._began = self._clock()
+            self._done_before = _done(tally)
+            # Of an earlier part of the try: the account may have been topped up since.
+            self._told = tally.remaining_balance
+        self._tally, self._total = tally, total
+        figures = {name: getattr(tally, name) for name in COUNTS}
+        if paused:
+            self.note("paused", figures, not_sent=tally.not_sent)
+        else:
+            self.note("sending", figures, not_sent=tally.not_sent, rate=self._rate(tally))
+
+    def ended(self, state: str, summary: Mapping[str, Any]) -> None:
+        """Note what it came to.
+
+        :param summary: of the try.
+        """
+        total = summary["rows"] - summary["invalid"]
+        self.note(
+            state,
+            of_summary(summary),
+            total=total,
+            done=total - summary["not_sent"],
+            not_sent=summary["not_sent"],
+            invalid=summary["invalid"],
+            rate=None if self._tally is None else self._rate(self._tally),
+        )
+
+    def saw(self, balance: Balance) -> None:
+        """Record a balance that was read."""
+        self._post_paid = balance.post_paid
+        self._record(balance.amount)
+
+    def beat(self, *, last: bool = False) -> None:
+        """Record the balance that the last answer told, unless one was recorded a moment ago.
+
+        :param last: whether no other call follows.
+        """
+        told = None if self._tally is None else self._tally.remaining_balance
+        # Not "!=": what was there before a top-up may be there again.
+        if told is None or told is self._told:
+            return
+        now = self._clock()
+        if last or self._told_at is None or now - self._told_at >= BALANCE_SECONDS:
+            self._told, self._told_at = told, now
+            self._record(told)
+
+    def _rate(self, tally: Tally) -> float | None:
+        done, seconds = _done(tally) - self._done_before, self._clock() - self._began
+        return done / seconds if done > 0 and seconds > 0 else None
+
+    def _record(self, amount: Decimal) -> None:
+        from airflow_provider_sms.service.responses import POST_PAID_BALANCE
+
+        post_paid = amount == POST_PAID_BALANCE if self._post_paid is None else self._post_paid
+        self._write(lambda: record_balance(self._store, self._conn_id, None if post_paid else amount))
+
+    def _write(self, work: Callable[[], object]) -> None:
+        if self._broken:
+            return
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
+            self._broken = True
+            log.warning("The ledger takes no notes of the progress, so none follow: %s", describe(error))
+
+
+def _done(tally: Tally) -> int:
+    """Count the rows that need nothing more: at a wait those that are left count as not sent, and are settled, too."""
+    return tally.settled - tally.not_sent

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.operators.failures import describe
 from airflow_provider_sms.sending.balances import record_balance
 from airflow_provider_sms.sending.progress_notes import note_progress, of_summary
+from airflow_provider_sms.sending.report import told_by_service
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,6 +67,8 @@ class LedgerNotes:
         """
         if self._tally is not None:
             columns = {"total": self._total, "done": _done(self._tally), **columns}
+            # Also while it sends or waits: who looks then sees the networks, and a try that is killed says no more.
+            figures = {**of_summary(told_by_service(self._tally)), **(figures or {})}
         self._write(
             lambda: note_progress(
                 self._store,

@@ -90,7 +90,7 @@ def note_progress(
 def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Give a summary as it is noted: without event ids, and of the service's own words no more than is needed.
 
-    :param summary: as :func:`~airflow_provider_sms.sending.report.summarise` gives it.
+    :param summary: as :func:`~airflow_provider_sms.sending.report.summarise` gives it, or the service's part of it.
     """
     networks = {mask_numbers_in(network): cost for network, cost in summary["cost_breakdown"].items()}
     # Its further counters are of any name and any value.

@@ -39,12 +39,19 @@ def summarise(campaign: str, rows: int, invalid: int, tally: Tally) -> dict[str,
         "cost": float(tally.cost),
         "remaining_balance": None if tally.remaining_balance is None else float(tally.remaining_balance),
         "event_ids": _event_ids(tally),
+        **told_by_service(tally),
+        "report": None,
+    }
+
+
+def told_by_service(tally: Tally) -> dict[str, Any]:
+    """Give the part of a summary that sums up the service's own reports: ``cost_breakdown`` and ``error_report``."""
+    return {
         "cost_breakdown": {
             network: {"cost": float(cost), "quantity": quantity}
             for network, (cost, quantity) in tally.cost_breakdown.items()
         },
         "error_report": dict(tally.error_report),
-        "report": None,
     }
 
 

@@ -102,9 +102,10 @@ def list_unknown(args: Namespace) -> None:
 @command
 def who_texted(args: Namespace) -> None:
     """Show when a number was texted, and by what."""
+    from airflow_provider_sms.overview.looking_up import destination_of
     from airflow_provider_sms.sending.inquiry import texted
 
-    destination = _cleaned(args.destination, args.default_region)
+    destination = destination_of(args.destination, args.default_region)
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = texted(store, destination)
         described = store.description
@@ -147,15 +148,3 @@ def _made_by(row: RequestRow) -> dict[str, Any]:
         "map_index": row.map_index,
         "try_number": row.try_number,
     }
-
-
-def _cleaned(written: str, default_region: str | None) -> str:
-    import pyarrow as pa
-
-    from airflow_provider_sms.messages.destinations import clean_destinations
-
-    cleaned = clean_destinations(pa.array([written], pa.string()), default_region)
-    digits = cleaned.digits[0].as_py()
-    if digits is None:
-        raise InputError(f"This is no number that can be texted: {cleaned.reasons[0].as_py()}")
-    return str(digits)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from airflow.models.connection import Connection as AirflowConnection
     from sqlalchemy.engine import URL
 
+    from airflow_provider_sms.overview.reader import LedgerReader
     from airflow_provider_sms.sending.store import Store
 
 log = logging.getLogger(__name__)
@@ -110,6 +112,31 @@ def open_existing_ledger(ledger_conn_id: str | None, *, connection: Callable[[st
         )
     require_ledger(sqlalchemy.engine.URL.create("sqlite", database=str(path)), f"The file {path}")
     return open_sqlite(path)
+
+
+def ledger_to_read() -> LedgerReader:
+    """Give the configured ledger for a page that only looks at it; it stays open for the next one.
+
+    :raises InputError: there is none, or the connection cannot be one; says where it was looked for.
+    :raises LedgerError: it cannot be opened.
+    """
+    if conn_id := _configured(None):
+        connection = _stored_connection(conn_id)
+        url = postgres_url(connection, connection.extra_dejson)
+        return _postgres_to_read(url)
+    path = _path()
+    if not path.is_file():
+        raise InputError(f"There is no ledger at {path} yet. The first task that sends makes one")
+    from airflow_provider_sms.overview.reader import read_sqlite
+
+    return read_sqlite(path)
+
+
+@lru_cache(maxsize=4)
+def _postgres_to_read(url: URL) -> LedgerReader:
+    from airflow_provider_sms.overview.reader import read_postgres
+
+    return read_postgres(url)
 
 
 def _configured(ledger_conn_id: str | None) -> str:

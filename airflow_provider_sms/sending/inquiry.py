@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql import Executable
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.sending.store import Readable, Store
 
 _IDS_AT_ONCE = 500
 
@@ -169,7 +169,7 @@ def _by_state(connection: Connection, query: Executable) -> dict[str, int]:
     return {state: count for state, count in connection.execute(query)}  # noqa: C416  # rows are no pairs to dict()
 
 
-def unknown_requests(store: Store, name: str | None = None) -> list[RequestRow]:
+def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRow]:
     """Give the requests whose outcome is unknown, oldest first.
 
     :param name: of the campaign; None for all.
@@ -182,7 +182,7 @@ def unknown_requests(store: Store, name: str | None = None) -> list[RequestRow]:
         return _requests(connection, and_(its, state_at(now) == UNKNOWN), now)
 
 
-def named_requests(store: Store, ids: Collection[int]) -> list[RequestRow]:
+def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     """Give requests by their ids, in order.
 
     :raises InputError: one is not in the ledger.
@@ -196,7 +196,7 @@ def named_requests(store: Store, ids: Collection[int]) -> list[RequestRow]:
     return found
 
 
-def texted(store: Store, destination: str) -> list[RequestRow]:
+def texted(store: Readable, destination: str) -> list[RequestRow]:
     """Give the requests that texted a number or may have, in order; ``messages`` counts those to this number.
 
     Reads every message of the ledger: there is no index of numbers, which would make every claim dearer.

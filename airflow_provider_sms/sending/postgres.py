@@ -168,7 +168,7 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
     try:
         store = PostgresStore(
-            engine, f"PostgreSQL, database {url.database} at {url.host}", _server_clock(engine), busy_seconds
+            engine, f"PostgreSQL, database {url.database} at {url.host}", server_clock(engine), busy_seconds
         )
         store.create_or_check()
     except LedgerError:
@@ -181,7 +181,11 @@ def _milliseconds(seconds: float) -> str:
     return f"{int(seconds * 1000)}ms"
 
 
-def _server_clock(engine: Engine) -> _Clock:
+def server_clock(engine: Engine) -> Callable[[], float]:
+    """Give a clock of seconds since the epoch that goes as the server's does.
+
+    :raises LedgerError: when the server cannot be asked.
+    """
     with ledger_errors("opened"), engine.connect() as connection:
         before = time.time()
         server = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy import insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
@@ -18,6 +18,7 @@ from airflow_provider_sms.sending.transitions import RECORD_ANSWER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
 
@@ -44,6 +45,21 @@ KEY_BYTES = 16
 
 HolderRow = tuple[bytes, int, str, float, int]
 """Message key, request id, the request's state and deadline, and the id of its claimant."""
+
+
+class Readable(Protocol):
+    """A ledger that can be read.
+
+    :param clock: seconds since the epoch.
+    """
+
+    clock: Callable[[], float]
+
+    def read(self) -> AbstractContextManager[Connection]:
+        """Give a connection that sees what is committed and keeps no writer waiting.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
 
 
 class Store(ABC):

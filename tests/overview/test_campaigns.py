@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from support.told import tell
+
+from airflow_provider_sms.overview.campaigns import campaigns_of_task, dag_ids, find_campaign, list_campaigns
+from airflow_provider_sms.sending.decisions import resolve
+from airflow_provider_sms.sending.pauses import pause
+
+
+def listed(ledger, *, hidden=(), limit=10, offset=0, **which):
+    return list_campaigns(ledger, hidden=hidden, limit=limit, offset=offset, **which)
+
+
+def names(page):
+    return [campaign.name for campaign in page.campaigns]
+
+
+def test_the_counts_are_those_of_the_ledger(store, ledger):
+    """Accepted, unknown, under way, parts and cost are told by requests, and rows by what the task said."""
+    said = {"total": 70, "done": 60, "invalid": 3, "not_sent": 10, "rate": 12.5, "figures": {"rows": 73}}
+    claims = [(20, "accepted"), (30, "accepted"), (7, "unknown"), (2, "claimed"), (9, "not_sent")]
+    tell(store, state="sending", claims=claims, note=said)
+    (campaign,) = listed(ledger).campaigns
+    assert campaign.counts == (50, 7, 2, 50, Decimal("75.0"))
+    assert (campaign.total, campaign.done, campaign.invalid, campaign.not_sent, campaign.rate) == (70, 60, 3, 10, 12.5)
+    assert (campaign.state, campaign.latest.dag_id, campaign.latest.run_id) == ("sending", "d", "r")
+
+
+def test_a_claim_past_its_deadline_is_unknown(store, ledger):
+    """Nobody need have written down that a process has died."""
+    tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.counts.unknown, campaign.counts.under_way, campaign.state) == (5, 0, "needs attention")
+
+
+def test_what_was_sent_anew_is_not_unknown_any_more(store, ledger):
+    """Unknown are the messages that unknown requests hold, not those that they once held."""
+    (request,) = tell(store, claims=[(5, "unknown")])
+    resolve(store, request, "not_sent", "ann")
+    tell(store, try_number=2, claims=[(5, "accepted")])
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.counts.accepted, campaign.counts.unknown, campaign.state) == (5, 0, "complete")
+
+
+def test_campaigns_stand_newest_first_in_pages(store, ledger):
+    """Every campaign is on one page, and on one only."""
+    for number in range(7):
+        tell(store, f"c{number}")
+    pages = [listed(ledger, limit=3, offset=offset) for offset in (0, 3, 6)]
+    assert [name for page in pages for name in names(page)] == [f"c{number}" for number in range(6, -1, -1)]
+    assert {page.found for page in pages} == {7}
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        ("SPRING", ["Spring 50%"]),
+        ("50%", ["Spring 50%"]),
+        ("_", ["a_b"]),
+        ("%", ["Spring 50%"]),
+        ("/", ["x/y"]),
+        ("zz", []),
+    ],
+)
+def test_a_name_is_found_by_a_part_of_it(store, ledger, part, found):
+    """What a person types is looked for as it stands, in any case; nothing in it is a pattern."""
+    for name in ("Spring 50%", "a_b", "x/y", "plain"):
+        tell(store, name)
+    assert names(listed(ledger, name=part)) == found
+
+
+def test_campaigns_are_found_by_state_and_counted_by_it(store, ledger):
+    """The states of all campaigns of the name are counted, whichever of them is asked for."""
+    tell(store, "a", state="failed")
+    tell(store, "b", state="ended")
+    tell(store, "c", state="waiting for credit")
+    tell(store, "d", state="sending")
+    pause(store, "d", "ann")
+    page = listed(ledger, state="needs attention")
+    assert (names(page), page.found) == (["a"], 1)
+    assert page.by_state == {"needs attention": 1, "complete": 1, "waiting for credit": 1, "paused": 1}
+    assert names(listed(ledger, state="paused")) == ["d"]
+
+
+def test_a_campaign_of_a_hidden_dag_is_not_there(store, ledger):
+    """Whoever may not see one of the DAGs that sent a campaign sees nothing of it, and it is not counted."""
+    tell(store, "mine", dag_id="mine")
+    tell(store, "both", dag_id="mine")
+    tell(store, "both", dag_id="theirs")
+    page = listed(ledger, hidden={"theirs"})
+    assert (names(page), page.found, dict(page.by_state)) == (["mine"], 1, {"complete": 1})
+    assert dag_ids(ledger) == ["mine", "theirs"]
+
+
+def test_one_campaign_is_found_with_every_dag_that_ever_sent_it(store, ledger):
+    """Rights are asked for all of them, also where another run counts by now."""
+    tell(store, "other")
+    tell(store, dag_id="first", run_id="a")
+    tell(store, dag_id="second", state="failed", claims=[(3, "accepted")])
+    number = listed(ledger).campaigns[0].id
+    campaign, dags = find_campaign(ledger, number)
+    assert (campaign.name, campaign.state, campaign.counts.accepted) == ("spring", "needs attention", 3)
+    assert dags == {"first", "second"}
+    assert find_campaign(ledger, 999) is None
+
+
+def test_several_tasks_of_a_campaign_are_counted_together(store, ledger):
+    """Mapped copies share a campaign; one that has not counted its rows yet leaves the sum unknown."""
+    for index in range(3):
+        tell(store, map_index=index, note={"total": 10, "done": 5, "rate": 2.0})
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.total, campaign.done, campaign.rate) == (30, 15, 6.0)
+    tell(store, map_index=3, state="checking")
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.total, campaign.done) == (None, None)
+
+
+def test_a_task_instance_finds_its_own_campaigns(store, ledger):
+    """By DAG, run, task and, where it is mapped, its index."""
+    tell(store, "a", run_id="r1", map_index=0)
+    tell(store, "b", run_id="r1", map_index=1)
+    tell(store, "c", run_id="r2")
+    assert [name for _, name in campaigns_of_task(ledger, "d", "r1", "t", None)] == ["b", "a"]
+    assert [name for _, name in campaigns_of_task(ledger, "d", "r1", "t", 0)] == ["a"]
+    assert [name for _, name in campaigns_of_task(ledger, "d", "r2", "t", -1)] == ["c"]
+    assert campaigns_of_task(ledger, "d", "r1", "other", None) == []

@@ -24,6 +24,8 @@ MAKES_RUNS_OF_STORED_DAGS = AIRFLOW >= (3, 1)
 """A run can be made of a DAG as Airflow has stored it."""
 CAN_ASK = AIRFLOW >= (3, 1)
 """A task can ask a person."""
+SHOWS_PAGES = AIRFLOW >= (3, 1)
+"""The web server has places for pages of plugins."""
 HAS_SPANS = AIRFLOW >= (3, 2)
 """A task's process exports spans."""
 EXECUTES_CALLBACKS = AIRFLOW >= (3, 2)

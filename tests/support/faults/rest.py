@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from contextlib import suppress
 from http import HTTPStatus
@@ -83,7 +84,13 @@ class RestApi:
     def _authentication(self):
         if AIRFLOW < (3, 0):
             return "admin", (self.home / "standalone_admin_password.txt").read_text().strip()
-        answer = self._session.get(f"{self.url}/auth/token", timeout=PATIENCE)
+        people = self.home / "simple_auth_manager_passwords.json.generated"
+        if people.is_file():
+            name, password = next(iter(json.loads(people.read_text()).items()))
+            known = {"username": name, "password": password}
+            answer = self._session.post(f"{self.url}/auth/token", json=known, timeout=PATIENCE)
+        else:
+            answer = self._session.get(f"{self.url}/auth/token", timeout=PATIENCE)
         answer.raise_for_status()
         return _Bearer(answer.json()["access_token"])
 

@@ -1,0 +1,1 @@
+"""What Airflow's web server is given: pages on which people see campaigns and act on them."""

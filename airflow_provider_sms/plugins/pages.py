@@ -1,0 +1,152 @@
+"""The pages: each reads the ledger, leaves out what its user may not see, and is rendered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, HTTPException, Query, Request, Response, status
+from fastapi.responses import RedirectResponse
+
+from airflow_provider_sms.hooks.ledger import ledger_to_read
+from airflow_provider_sms.overview import balances, campaigns, details, states
+from airflow_provider_sms.overview.campaigns import Campaign
+from airflow_provider_sms.overview.reader import LedgerReader
+from airflow_provider_sms.plugins import rendering, telling
+from airflow_provider_sms.plugins.access import Viewer
+from airflow_provider_sms.plugins.forgery import make_token
+
+router = APIRouter()
+
+CAMPAIGNS_A_PAGE = 25
+REQUESTS_A_PAGE = 50
+
+
+def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[Campaign, frozenset[str]]:
+    """Give a campaign that the user may see, and every DAG that ever sent of it.
+
+    :raises HTTPException: 404, there is none; 403, they may not.
+    """
+    found = campaigns.find_campaign(ledger, campaign_id) if 0 < campaign_id < 2**63 else None
+    if found is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "The ledger has no such campaign")
+    access.require_sight(found[1])
+    return found
+
+
+@router.get("/")
+def list_page(
+    request: Request,
+    access: Viewer,
+    name: str = "",
+    state: str = "",
+    page: Annotated[int, Query(ge=1, le=100_000)] = 1,
+) -> Response:
+    """Show the campaigns, newest first."""
+    ledger = ledger_to_read()
+    shown = campaigns.list_campaigns(
+        ledger,
+        hidden=access.hidden(campaigns.dag_ids(ledger)),
+        name=name.strip(),
+        state=state if state in states.STATES else None,
+        limit=CAMPAIGNS_A_PAGE,
+        offset=(page - 1) * CAMPAIGNS_A_PAGE,
+    )
+    pages = max(1, -(-shown.found // CAMPAIGNS_A_PAGE))
+    return rendering.page(
+        request,
+        "campaigns.html",
+        token=None,
+        shown=shown,
+        name=name,
+        state=state,
+        states=states.STATES,
+        number=min(page, pages),
+        pages=pages,
+        ledger=ledger.description,
+    )
+
+
+@router.get("/campaigns/{campaign_id}")
+def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Response:
+    """Show one campaign."""
+    ledger = ledger_to_read()
+    campaign, dags = visible_campaign(ledger, campaign_id, access)
+    width, stretches = details.timeline(ledger, campaign_id)
+    plans = [each.plan for each in campaign.tries if each.plan]
+    return rendering.page(
+        request,
+        "campaign.html",
+        token=make_token(access.user_id),
+        may_edit=access.may_edit(dags),
+        campaign=campaign,
+        live=campaign.state in states.LIVE,
+        is_paused=campaign.state == states.PAUSED,
+        reasons=telling.reasons(campaign, ledger.clock()),
+        outcomes=telling.outcomes(campaign),
+        width=width,
+        stretches=stretches,
+        networks=details.networks(ledger, campaign_id),
+        encodings=telling.encodings(plans),
+        compared=telling.compared(campaign, plans),
+        unknown=details.unknown_requests(ledger, campaign_id),
+        deeds=details.deeds(ledger, campaign_id),
+        tries=details.tries(ledger, campaign_id),
+        requests=details.requests(ledger, campaign_id, limit=10),
+    )
+
+
+@router.get("/campaigns/{campaign_id}/requests")
+def requests_page(
+    request: Request, access: Viewer, campaign_id: int, state: str = "", before: int | None = None
+) -> Response:
+    """Show a campaign's requests, newest first."""
+    ledger = ledger_to_read()
+    campaign, _ = visible_campaign(ledger, campaign_id, access)
+    if before is not None and not 0 < before < 2**63:
+        before = None
+    lines = details.requests(ledger, campaign_id, before=before, state=state or None, limit=REQUESTS_A_PAGE + 1)
+    return rendering.page(
+        request,
+        "requests.html",
+        token=None,
+        campaign=campaign,
+        requests=lines[:REQUESTS_A_PAGE],
+        state=state,
+        states=("accepted", "unknown", "claimed", "not_sent"),
+        before=before,
+        older=lines[REQUESTS_A_PAGE - 1].id if len(lines) > REQUESTS_A_PAGE else None,
+    )
+
+
+@router.get("/task")
+def task_page(
+    request: Request, access: Viewer, dag_id: str, run_id: str, task_id: str, map_index: str = ""
+) -> Response:
+    """Show the campaign of a task instance; where it has several, their names."""
+    if not access.may_see(dag_id):
+        raise HTTPException(status.HTTP_403_FORBIDDEN, "You may not see this DAG")
+    ledger = ledger_to_read()
+    # Airflow replaces it where it knows one, and writes -1 for a task that is not mapped.
+    index = int(map_index) if map_index.lstrip("-").isdigit() else None
+    # Airflow before 3.3 does not write a plus sign as addresses have it.
+    for run in dict.fromkeys((run_id, run_id.replace(" ", "+"))):
+        found = campaigns.campaigns_of_task(ledger, dag_id, run, task_id, index)
+        if found:
+            break
+    if len(found) == 1:
+        return RedirectResponse(request.url_for("campaign_page", campaign_id=found[0][0]))
+    return rendering.page(request, "task.html", token=None, found=found, task_id=task_id, ledger=ledger.description)
+
+
+@router.get("/balance")
+def balance_page(request: Request, access: Viewer) -> Response:
+    """Show the balance of each connection over time."""
+    ledger = ledger_to_read()
+    found = balances.accounts(ledger, hidden=access.hidden(campaigns.dag_ids(ledger)))
+    return rendering.page(request, "balance.html", token=None, accounts=found)
+
+
+@router.get("/look-up")
+def look_up_page(request: Request, access: Viewer) -> Response:
+    """Show the form in which a number is looked up."""
+    return rendering.page(request, "look_up.html", token=make_token(access.user_id))

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+from support.plugins import Site
+from support.versions import SHOWS_PAGES
+
+from airflow_provider_sms.sending.sqlite import open_sqlite
+
+if not SHOWS_PAGES:
+    collect_ignore_glob = ["test_*.py"]
+
+
+@pytest.fixture
+def store(ledger_path):
+    """The configured ledger, as those who send have it."""
+    opened = open_sqlite(ledger_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def site(airflow_home, ledger_path, monkeypatch):
+    """The pages, mounted as Airflow's web server mounts them, with its own users."""
+    monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "vic:viewer,ed:user,ann:admin")
+    monkeypatch.setenv(
+        "AIRFLOW__API_AUTH__JWT_SECRET", "a-secret-that-signs-what-tells-who-somebody-is, of these tests alone"
+    )
+    with Site() as site:
+        yield site

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import html
+import re
+
+import pytest
+from support.plugins import Person
+from support.told import tell
+
+from airflow_provider_sms.sending.approvals import record_approval
+from airflow_provider_sms.sending.pauses import pause
+
+HOSTILE = '"><script>document.title="pwned"</script><img src=x onerror=alert(1)>{{ 7 * 7 }}'
+PLAN = {
+    "rows": 105,
+    "invalid": {"no number": 5},
+    "duplicate": 0,
+    "suppressed": {"listed": 2, "texted_recently": 1},
+    "already_sent": 0,
+    "to_send": 97,
+    "parts": 120,
+    "cost": 145.5,
+    "seconds": 61.0,
+    "texts": {"encodings": {"GSM-7": {"messages": 90, "parts": 100}, "UCS-2": {"messages": 7, "parts": 20}}},
+}
+
+
+@pytest.fixture
+def vic(site):
+    return Person(site, "vic")
+
+
+def text(answer):
+    """What a reader sees of a page."""
+    assert answer.status_code == 200, answer.text
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", answer.text)))
+
+
+def test_a_campaign_is_in_the_list_with_links_into_airflow(vic, store):
+    """Name, state, progress, counts, cost, rate, DAG and run."""
+    said = {"total": 200, "done": 150, "invalid": 3, "not_sent": 0, "rate": 40.0}
+    tell(store, "spring/sale", state="sending", claims=[(90, "accepted"), (10, "unknown")], note=said, run_id="a b/c+d")
+    answer = vic.get("/")
+    row = text(answer)
+    for part in ("spring/sale", "sending", "75.0 %", "90", "135.00", "a b/c+d"):
+        assert part in row
+    assert 'href="/dags/d/runs/a%20b%2Fc%2Bd"' in answer.text
+    assert 'href="/sms/campaigns/1"' in answer.text
+
+
+def test_the_list_is_asked_by_name_and_state_and_in_pages(vic, store):
+    """What was asked for stays in the form and in the links to other pages."""
+    for number in range(60):
+        tell(store, f"c{number} & more", state="failed" if number % 2 else "ended")
+    assert "page 1 of 3" in text(vic.get("/"))
+    answer = vic.get("/?name=%26+more&state=needs+attention")
+    assert "30 campaigns, page 1 of 2" in text(answer)
+    assert "c59" in answer.text
+    assert "c58 " not in answer.text
+    assert 'value="&amp; more"' in answer.text
+    assert "state=needs%20attention" in vic.get("/?state=needs+attention&page=2").text
+    assert "page 3 of 3" in text(vic.get("/?page=99"))
+    assert vic.get("/?page=0").status_code == 422
+
+
+def test_a_ledger_that_is_not_there_yet_is_told_in_words(vic, ledger_path):
+    """Whoever looks before anything was sent sees that, and no file is made."""
+    answer = vic.get("/")
+    assert answer.status_code == 409
+    assert "There is no ledger at" in answer.text
+    assert not ledger_path.exists()
+
+
+def test_an_empty_ledger_says_what_will_be_there(vic, store):
+    """Nothing is not an empty table."""
+    assert "Nothing has been sent yet" in text(vic.get("/"))
+    tell(store)
+    assert "No campaign is of this name" in text(vic.get("/?name=none"))
+
+
+def test_a_campaign_tells_all_that_happened(vic, store):
+    """Outcome, cost over time, networks, encodings, errors, plan, decisions, tries and requests."""
+    figures = {
+        "rows": 105,
+        "suppressed": 3,
+        "duplicate": 0,
+        "cost_breakdown": {"MTN": {"cost": 99.5, "quantity": 60}, "": {"cost": 36, "quantity": 30}},
+        "error_report": {"OptedOuts": 4},
+    }
+    note = {"total": 100, "done": 97, "invalid": 5, "not_sent": 3, "figures": figures, "plan": PLAN}
+    record_approval(store, "spring", "p1", "send", "bob", messages=97)
+    (request, _) = tell(store, claims=[(90, "accepted"), (7, "unknown")], note=note)
+    seen = text(vic.get("/campaigns/1"))
+    for part in (
+        "needs attention",
+        "What became of 7 messages is unknown",
+        "MTN 60 99.50",
+        "(no name) 30 36.00",
+        "GSM-7 90 100",
+        "UCS-2 7 20",
+        "OptedOuts 4",
+        "rows 105 105",
+        "cost 145.50 135.00",
+        "time 61 s",
+        "bob approved plan p1 97",
+        str(2**62 + request),
+        "suppressed 3",
+    ):
+        assert part in seen, part
+
+
+@pytest.mark.parametrize(
+    ("said", "figures", "words"),
+    [
+        ("waiting for credit", {"balance_needed": 1200.5}, "waits until the balance is 1,200.50"),
+        ("waiting for hours", {"until": "2026-11-23T08:00:00+02:00"}, "waits for its hours, until 2026-11-23 08:00"),
+        ("waiting for approval", {"to_send": 97}, "waits for a person to approve 97 messages"),
+        ("waiting for an answer", {"unknown": 7}, "waits for a person to say what became of unknown messages"),
+        ("failed", {}, "Try 1 of task t [2] failed"),
+    ],
+)
+def test_what_a_campaign_waits_for_is_told(vic, store, said, figures, words):
+    """Whoever looks learns why nothing happens, and what would change that."""
+    tell(store, state=said, note={"figures": figures}, map_index=2)
+    assert words in text(vic.get("/campaigns/1"))
+
+
+def test_a_campaign_that_goes_on_is_looked_at_again_and_one_that_is_over_is_not(vic, store):
+    """A page that was left open asks for what changes, and only for that."""
+    tell(store, "a", state="sending")
+    tell(store, "b")
+    tell(store, "c", state="sending")
+    pause(store, "c", "ann")
+    assert ["data-live" in vic.get(f"/campaigns/{number}").text for number in (1, 2, 3)] == [True, False, True]
+
+
+@pytest.mark.parametrize("path", ["/campaigns/2", "/campaigns/0", f"/campaigns/{2**70}", "/static/none.css", "/none"])
+def test_what_is_not_there_is_told(vic, store, path):
+    """An address that names nothing is no error of the server's."""
+    tell(store)
+    assert vic.get(path).status_code == 404
+
+
+def test_requests_are_told_in_pages(vic, store):
+    """Each request stands on one page, the newest first."""
+    ids = tell(store, claims=[(1, "accepted")] * 60)
+    first = vic.get("/campaigns/1/requests")
+    (older,) = re.findall(r"before=(\d+)", first.text)
+    assert str(2**62 + ids[-1]) in first.text
+    second = vic.get(f"/campaigns/1/requests?before={older}")
+    assert len(re.findall(r"<tr><th scope=\"row\"", first.text + second.text)) == 60
+    assert vic.get("/campaigns/1/requests?before=-1&state=unknown").status_code == 200
+
+
+def test_the_tab_of_a_task_opens_its_campaign(vic, store):
+    """Whatever Airflow made of a plus sign; several campaigns are named, none is said."""
+    tell(store, "a", run_id="manual__2026-11-22T00:00:00+00:00")
+    tell(store, "b", run_id="r", map_index=0)
+    tell(store, "c", run_id="r", map_index=1)
+    opened = vic.get("/task?dag_id=d&run_id=manual__2026-11-22T00:00:00+00:00&task_id=t&map_index=-1")
+    assert (opened.status_code, opened.headers["location"]) == (307, "http://airflow.test/sms/campaigns/1")
+    assert vic.get("/task?dag_id=d&run_id=r&task_id=t&map_index=1").headers["location"].endswith("/campaigns/3")
+    both = text(vic.get("/task?dag_id=d&run_id=r&task_id=t&map_index={MAP_INDEX}"))
+    assert "Campaigns of this task" in both
+    assert "has texted nobody" in text(vic.get("/task?dag_id=d&run_id=r&task_id=other"))
+
+
+def test_hostile_words_are_shown_and_not_executed(vic, store):
+    """Names of campaigns, tasks, networks, people and reasons stand on the page as they are."""
+    figures = {"cost_breakdown": {HOSTILE: {"cost": 1, "quantity": 1}}, "error_report": {HOSTILE: 2}}
+    tell(store, HOSTILE, claims=[(1, "accepted")], note={"figures": figures}, run_id=HOSTILE, task_id=HOSTILE)
+    pause(store, HOSTILE, HOSTILE)
+    for path in ("/", f"/?name={HOSTILE}", "/campaigns/1", "/campaigns/1/requests", f"/?state={HOSTILE}"):
+        answer = vic.get(path)
+        assert "<script>document" not in answer.text
+        assert "<img" not in answer.text
+        assert "49" not in re.sub(r"\d{3,}|\d+:\d+|-\d+", "", answer.text)
+    assert HOSTILE in text(vic.get("/campaigns/1"))
+
+
+def test_every_answer_forbids_what_a_page_does_not_need(vic, store):
+    """No script of a page's own text, nothing from elsewhere, no frame of another site, no copy kept."""
+    tell(store)
+    for path in ("/", "/campaigns/1", "/static/page.css", "/none"):
+        headers = vic.get(path).headers
+        policy = headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'; script-src 'self';")
+        assert "frame-ancestors 'self'" in policy
+        assert "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+    assert vic.get("/").headers["cache-control"] == "no-store"

@@ -1,0 +1,120 @@
+"""A real Airflow with people of several roles, in which campaigns are sent while they are looked at."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from support.faults.airflow import TOKEN, a_ledger
+from support.faults.rest import ENDED, RUN_SECONDS, until
+from support.faults.standalone import running_airflow
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RUN, TASK = "once", "send"
+USERS = {"ann": "admin", "ed": "user", "vic": "viewer"}
+"""By their roles, the admin first; each one's password is their name."""
+HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="pwned"</script>\u202e"\'&amp;'
+
+DAGS = """
+from datetime import datetime, timedelta, timezone
+
+from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+for dag_id, options in {dags!r}.items():
+    with DAG(dag_id, schedule=None, start_date=datetime(2026, 1, 1, tzinfo=timezone.utc)) as dag:
+        BulkSmsOperator(task_id={task!r}, default_region="ZA", on_invalid="skip", **options)
+    globals()[dag_id] = dag
+"""
+
+SETTINGS = {
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
+    # A busy machine is not to be taken for a dead scheduler.
+    "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
+    # Airflow starts a task now and then that it has not marked as queued yet, and takes it for a failure.
+    "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "1",
+    "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
+}
+
+
+@dataclass
+class CampaignSite:
+    """It, and what is behind it.
+
+    :param airflow: its API, as the admin uses it.
+    :param services: the sandboxes' memories, by connection.
+    """
+
+    airflow: Any
+    services: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def url(self):
+        return self.airflow.url
+
+    def send(self, dag_id):
+        """Begin to send a campaign."""
+        self.airflow.trigger(dag_id, RUN)
+
+    def state(self, dag_id):
+        (instance,) = self.airflow.instances(dag_id, RUN)
+        return instance["state"]
+
+    def await_state(self, dag_id, *states):
+        """Wait until a campaign's task is in one of some states, by default until it has ended."""
+        wanted = states or ENDED
+        until(lambda: self.state(dag_id) in wanted, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
+
+    def sign_in(self, page, name):
+        """Sign somebody in, as they do it by hand."""
+        page.get_by_label("Username").fill(name)
+        page.get_by_label("Password").fill(name)
+        page.get_by_role("button", name="Sign in").click()
+        # A page that is opened sooner is asked for by nobody yet.
+        page.get_by_role("link", name="Home").last.wait_for()
+
+
+@contextmanager
+def running_site(folder: Path, dags, services, store="postgresql"):
+    """Run it; on leaving, all of it has ended.
+
+    :param folder: an empty one.
+    :param dags: arguments of the operator by DAG.
+    :param services: what each sandbox is started with, by the connection that leads to it.
+    :param store: ``sqlite`` or ``postgresql``.
+    """
+    home = folder / "airflow"
+    (home / "dags").mkdir(parents=True)
+    (home / "dags" / "campaigns.py").write_text(DAGS.format(dags=dags, task=TASK))
+    (home / "simple_auth_manager_passwords.json.generated").write_text(json.dumps({name: name for name in USERS}))
+    with ExitStack() as stack:
+        settings, _ = stack.enter_context(a_ledger(store, folder))
+        settings.update(SETTINGS)
+        memories = {}
+        for conn_id, config in services.items():
+            sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, **config)))
+            memories[conn_id] = sandbox.state
+            connection = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": {"timeout": 5}}
+            settings[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
+        airflow = stack.enter_context(running_airflow(home, settings))
+        yield CampaignSite(airflow, memories)
+
+
+def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", "Pieter", "Lerato"), invalid=0):
+    """Write a table of people: their numbers begin like South African ones, and nobody has them."""
+    numbers = [str(first + number) for number in range(count)] + ["not a number"] * invalid
+    table = {"destination": numbers, "first_name": [names[number % len(names)] for number in range(len(numbers))]}
+    pq.write_table(pa.table(table), path)
+    return str(path)

@@ -228,23 +228,19 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     :param now: seconds since the epoch.
     """
     its = request.c.campaign_id.in_(ids)
-    taken: dict[int, tuple[int, int]] = {}
-    query = (
-        select(request.c.campaign_id, func.sum(TAKEN), func.sum(request.c.parts))
-        .where(its, request.c.state == ACCEPTED)
-        .group_by(request.c.campaign_id)
-    )
-    for campaign_id, accepted, parts in connection.execute(query):
-        taken[campaign_id] = int(accepted or 0), int(parts or 0)
+    accepted: dict[int, int] = defaultdict(int)
+    parts: dict[int, int] = defaultdict(int)
     costs: dict[int, Decimal] = defaultdict(Decimal)
     # Money is not rounded: equal costs are counted, and the sums made of decimals.
-    priced = (
-        select(request.c.campaign_id, request.c.cost, func.count())
-        .where(its, request.c.state == ACCEPTED, request.c.cost.is_not(None))
+    by_cost = (
+        select(request.c.campaign_id, request.c.cost, func.count(), func.sum(TAKEN), func.sum(request.c.parts))
+        .where(its, request.c.state == ACCEPTED)
         .group_by(request.c.campaign_id, request.c.cost)
     )
-    for campaign_id, cost, times in connection.execute(priced):
-        costs[campaign_id] += Decimal(cost) * times
+    for campaign_id, cost, times, taken, its_parts in connection.execute(by_cost):
+        accepted[campaign_id] += int(taken or 0)
+        parts[campaign_id] += int(its_parts or 0)
+        costs[campaign_id] += Decimal(cost or 0) * times
     state = state_at(now)
     held = (
         select(request.c.campaign_id, state, func.count())
@@ -255,10 +251,10 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     open_counts = {(campaign_id, which): count for campaign_id, which, count in connection.execute(held)}
     return {
         each: Counts(
-            accepted=taken.get(each, (0, 0))[0],
+            accepted=accepted[each],
             unknown=open_counts.get((each, UNKNOWN), 0),
             under_way=open_counts.get((each, CLAIMED), 0),
-            parts=taken.get(each, (0, 0))[1],
+            parts=parts[each],
             cost=costs[each],
         )
         for each in ids
@@ -266,24 +262,30 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
 
 
 def _notes(connection: Connection, which: ColumnElement[bool]) -> dict[int, list[Note]]:
+    """Give notes by campaign: of the tries of a task, or of a mapped copy, in one run the last one's only."""
+    whose = (claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
+    # The earlier ones count for nothing, and there are often more of them than of those that do.
+    last = (
+        select(func.max(progress.c.claimant_id))
+        .select_from(progress.join(claimant))
+        .where(which)
+        .group_by(progress.c.campaign_id, *whose)
+    )
     query = (
         select(
             progress.c.campaign_id,
             progress.c.claimant_id,
-            claimant.c.dag_id,
-            claimant.c.task_id,
-            claimant.c.run_id,
-            claimant.c.map_index,
+            *whose,
             progress.c.state,
             progress.c.updated_at,
             progress.c.not_sent,
         )
         .select_from(progress.join(claimant))
-        .where(which)
+        .where(progress.c.claimant_id.in_(last))
     )
     notes: dict[int, list[Note]] = defaultdict(list)
-    for campaign_id, *values in connection.execute(query):
-        notes[campaign_id].append(Note(*values))
+    for row in connection.execute(query):
+        notes[row[0]].append(Note(*row[1:]))
     return notes
 
 

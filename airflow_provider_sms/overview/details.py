@@ -9,7 +9,7 @@ from sqlalchemy import Float as Real
 from sqlalchemy import Integer, cast, func, or_, select
 
 from airflow_provider_sms.overview.campaigns import TAKEN, object_of
-from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, UNKNOWN
+from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.inquiry import reason_at, state_at
 from airflow_provider_sms.sending.schema import approval, claimant, decision, message, pauses, progress, request
 
@@ -171,8 +171,24 @@ def requests(
         query = query.where(request.c.id < before)
     if state is not None:
         query = query.where(stands == state)
+    written = _WRITTEN.get(state, ())
     with ledger.read() as connection:
-        return [RequestLine(*row) for row in connection.execute(query)]
+        # The index has the requests of one state in their order: asked for all at once, SQLite would sort them all.
+        lines = [
+            RequestLine(*row) for each in written for row in connection.execute(query.where(request.c.state == each))
+        ]
+    return sorted(lines, key=lambda line: -line.id)[:limit]
+
+
+_WRITTEN = {
+    None: (ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN),
+    ACCEPTED: (ACCEPTED,),
+    CLAIMED: (CLAIMED,),
+    NOT_SENT: (NOT_SENT,),
+    # A claim that nobody ended is unknown once it is past its deadline.
+    UNKNOWN: (CLAIMED, UNKNOWN),
+}
+"""The states that are written down, by the state that a request is in."""
 
 
 def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequest]:

@@ -118,6 +118,27 @@ def test_several_tasks_of_a_campaign_are_counted_together(store, ledger):
     assert (campaign.total, campaign.done) == (None, None)
 
 
+def test_what_a_later_try_or_run_said_stands_for_the_earlier_ones(store, ledger):
+    """Of each task the last run counts, and in it the last try of each mapped copy; another campaign is none."""
+    tell(store, state="failed", run_id="r1", map_index=7)
+    for index in range(2):
+        tell(store, state="failed", run_id="r2", map_index=index)
+    tell(store, try_number=2, run_id="r2", map_index=0)
+    tell(store, "other", try_number=3, state="failed", run_id="r2", map_index=0)
+    _, campaign = listed(ledger).campaigns
+    told = [(each.note.run_id, each.note.map_index, each.try_number, each.note.state) for each in campaign.tries]
+    assert told == [("r2", 0, 2, "ended"), ("r2", 1, 1, "failed")]
+    assert find_campaign(ledger, campaign.id)[0].tries == campaign.tries
+
+
+def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledger):
+    """Nobody knows what they cost, and what the others cost is told."""
+    *_, request = tell(store, claims=[(4, "accepted"), (3, "unknown")])
+    resolve(store, request, "accepted", "ann")
+    (campaign,) = listed(ledger).campaigns
+    assert campaign.counts == (7, 0, 0, 4, Decimal("6.0"))
+
+
 def test_a_task_instance_finds_its_own_campaigns(store, ledger):
     """By DAG, run, task and, where it is mapped, its index."""
     tell(store, "a", run_id="r1", map_index=0)

@@ -66,6 +66,26 @@ def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger)
     assert [line.id for line in details.requests(ledger, number(ledger), state="unknown")] == [ids[1]]
 
 
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [
+        (None, [5, 4, 3, 2, 1]),
+        ("accepted", [2]),
+        ("claimed", [5]),
+        ("not_sent", [4]),
+        ("unknown", [3, 1]),
+        ("no such state", []),
+    ],
+)
+def test_requests_are_found_by_the_state_that_they_are_in(store, ledger, state, found):
+    """One past its deadline is unknown and not claimed, whatever is written down."""
+    tell(store, claims=[(1, "claimed")], clock=lambda: 1_000.0)
+    claims = [(1, "accepted"), (1, "unknown"), (1, "not_sent"), (1, "claimed")]
+    tell(store, try_number=2, claims=claims, first=10)
+    assert [line.id for line in details.requests(ledger, number(ledger), state=state)] == found
+    assert [line.id for line in details.requests(ledger, number(ledger), state=state, limit=1)] == found[:1]
+
+
 def test_unknown_requests_tell_how_many_people_they_hold(store, ledger):
     """Those past their deadline are among them; those that may still be under way are not."""
     (early,) = tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+REST_SECONDS = 60.0
+"""Seconds in which no other note is tried after one that failed; how a try ended is tried in any case."""
 BALANCE_SECONDS = 60.0
 """Seconds between two balances, told by answers, that are recorded."""
 COUNTS = ("accepted", "unknown", "duplicate", "already_sent", "requests")
 
 
 class LedgerNotes:
-    """Tells the ledger how a try goes. It never raises: the first failure is logged, and no other note is tried.
+    """Tells the ledger how a try goes. It never raises: the first failure is logged, and after each it rests a while.
 
     :param claimant_id: the try's, in the ledger.
     :param campaign: its name.
@@ -49,7 +51,8 @@ class LedgerNotes:
         self._campaign = campaign
         self._conn_id = conn_id
         self._clock = clock
-        self._broken = False
+        self._warned = False
+        self._resting_until: float | None = None
         self._tally: Tally | None = None
         self._total = 0
         self._began = 0.0
@@ -98,23 +101,31 @@ class LedgerNotes:
             self._told = tally.remaining_balance
         self._tally, self._total = tally, total
         figures = {name: getattr(tally, name) for name in COUNTS}
+        not_sent = tally.not_sent - tally.partial
         if paused:
-            self.note("paused", figures, not_sent=tally.not_sent)
+            self.note("paused", figures, not_sent=not_sent)
         else:
-            self.note("sending", figures, not_sent=tally.not_sent, rate=self._rate(tally))
+            self.note("sending", figures, not_sent=not_sent, rate=self._rate(tally))
 
     def ended(self, state: str, summary: Mapping[str, Any]) -> None:
-        """Note what it came to.
+        """Note what it came to, also where the ledger took no notes before.
 
         :param summary: of the try.
         """
+        self._resting_until = None
+        if not summary["rows"]:
+            # It came to look at nothing, and what was known before is not to be taken for nothing.
+            self.note(state, of_summary(summary))
+            return
         total = summary["rows"] - summary["invalid"]
+        # What the service left out of a request that it took is held by it: no try sends it.
+        not_sent = summary["not_sent"] - (0 if self._tally is None else self._tally.partial)
         self.note(
             state,
             of_summary(summary),
             total=total,
-            done=total - summary["not_sent"],
-            not_sent=summary["not_sent"],
+            done=total - not_sent,
+            not_sent=not_sent,
             invalid=summary["invalid"],
             rate=None if self._tally is None else self._rate(self._tally),
         )
@@ -149,15 +160,17 @@ class LedgerNotes:
         self._write(lambda: record_balance(self._store, self._conn_id, None if post_paid else amount))
 
     def _write(self, work: Callable[[], object]) -> None:
-        if self._broken:
+        if self._resting_until is not None and self._clock() < self._resting_until:
             return
         try:
             work()
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
-            self._broken = True
-            log.warning("The ledger takes no notes of the progress, so none follow: %s", describe(error))
+            if not self._warned:
+                log.warning("The ledger takes no notes of the progress now: %s", describe(error))
+            self._warned = True
+            self._resting_until = self._clock() + REST_SECONDS
 
 
 def _done(tally: Tally) -> int:
     """Count the rows that need nothing more: at a wait those that are left count as not sent, and are settled, too."""
-    return tally.settled - tally.not_sent
+    return tally.settled - (tally.not_sent - tally.partial)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.overview.reader import LedgerReader
 
 DAY = 86_400.0
+MOMENT_SECONDS = 120.0
+"""Of what was seen within so long, the least counts."""
 RATE_DAYS = 7
 """Days that the present rate is taken from."""
 
@@ -48,7 +50,7 @@ class Account(NamedTuple):
 def accounts(ledger: LedgerReader, *, hidden: Collection[str], days: float = 30, points: int = 300) -> list[Account]:
     """Give the balances of connections, by their names.
 
-    :param hidden: DAGs that count as not there: a connection that only they text by is left out.
+    :param hidden: DAGs that the reader may not see: a connection that no other one texts by is left out.
     :param days: how far back.
     :param points: of each, how many at most: the last one of each stretch of time.
     :raises SmsError: the ledger cannot be read.
@@ -68,7 +70,8 @@ def accounts(ledger: LedgerReader, *, hidden: Collection[str], days: float = 30,
     return [
         account(conn_id, seen, now, since=since, points=points)
         for conn_id, seen in sorted(by_conn.items())
-        if not texting.get(conn_id) or texting[conn_id] - set(hidden)
+        # Of one that no task has told to text by, nobody knows whose it is.
+        if not hidden or texting.get(conn_id, set()) - set(hidden)
     ]
 
 
@@ -92,7 +95,12 @@ def spent_a_day(seen: Sequence[Seen], now: float, *, days: float = RATE_DAYS) ->
     recent = [each for each in seen if each.at >= now - days * DAY and each.amount is not None]
     if len(recent) <= 1:
         return None
-    amounts = [each.amount for each in recent if each.amount is not None]
+    # What tasks that send at the same time were told may be written in another order.
+    moments: dict[int, Decimal] = {}
+    for each in recent:
+        moment = int(each.at // MOMENT_SECONDS)
+        moments[moment] = min(moments.get(moment, each.amount or Decimal(0)), each.amount or Decimal(0))
+    amounts = [moments[moment] for moment in sorted(moments)]
     fell = sum((max(before - after, Decimal(0)) for before, after in pairwise(amounts)), Decimal(0))
     # A first hour says little of a day, and one day of no spending is a day of it.
     passed = max(now - recent[0].at, DAY)

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Float as Real
 from sqlalchemy import Integer, cast, func, or_, select
 
-from airflow_provider_sms.overview.campaigns import TAKEN, object_of
+from airflow_provider_sms.overview.counting import TAKEN
+from airflow_provider_sms.overview.notes import object_of
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.inquiry import reason_at, state_at
-from airflow_provider_sms.sending.schema import approval, claimant, decision, message, pauses, progress, request
+from airflow_provider_sms.sending.schema import claimant, message, progress, request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.overview.reader import LedgerReader
 
@@ -60,29 +59,15 @@ class RequestLine(NamedTuple):
 class UnknownRequest(NamedTuple):
     """A request whose outcome nobody knows.
 
-    :param people: messages that it holds.
+    :param people: messages that it holds, at least one; of a send to groups that one, whoever is in them.
+    :param kind: ``bulk`` or ``group``.
     """
 
     id: int
     people: int
     claimed_at: float
     reason: str | None
-
-
-class Deed(NamedTuple):
-    """What a person did.
-
-    :param what: ``approved``, ``refused``, ``was sent``, ``was not sent``, ``resend``, ``fail``, ``paused`` or
-        ``resumed``.
-    :param about: the request, or the plan; None where it is of the campaign.
-    :param people: how many it concerned; None where that was not noted.
-    """
-
-    at: float
-    who: str
-    what: str
-    about: str | None
-    people: int | None
+    kind: str
 
 
 class TryLine(NamedTuple):
@@ -199,61 +184,13 @@ def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequ
     now = ledger.clock()
     held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
     query = (
-        select(request.c.id, held, request.c.claimed_at, reason_at(now))
+        select(request.c.id, held, request.c.claimed_at, reason_at(now), request.c.kind)
         .where(request.c.campaign_id == campaign_id, request.c.state.in_((CLAIMED, UNKNOWN)), state_at(now) == UNKNOWN)
         .order_by(request.c.id)
     )
     with ledger.read() as connection:
-        return [UnknownRequest(*row) for row in connection.execute(query)]
-
-
-def deeds(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> list[Deed]:
-    """Give what people did, the last first: approvals, decisions about requests, pauses.
-
-    :param limit: how many at most.
-    :raises SmsError: the ledger cannot be read.
-    """
-    with ledger.read() as connection:
-        found = [
-            *_approvals(connection, campaign_id),
-            *_decisions(connection, campaign_id, limit),
-            *_pauses(connection, campaign_id),
-        ]
-    return sorted(found, key=lambda deed: -deed.at)[:limit]
-
-
-def _approvals(connection: Connection, campaign_id: int) -> list[Deed]:
-    its = approval.c.campaign_id == campaign_id
-    rows = connection.execute(select(approval).where(its, approval.c.decision.is_not(None)))
-    words = {"send": "approved", "stop": "refused"}
-    return [
-        Deed(row.decided_at, row.decided_by, words.get(row.decision, row.decision), f"plan {row.plan_id}", row.messages)
-        for row in rows
-    ]
-
-
-def _decisions(connection: Connection, campaign_id: int, limit: int) -> list[Deed]:
-    query = (
-        select(decision.c.decided_at, decision.c.decided_by, decision.c.decision, request.c.id, request.c.submitted)
-        .select_from(decision.join(request, request.c.id == decision.c.request_id))
-        .where(request.c.campaign_id == campaign_id, decision.c.decided_by.is_not(None))
-        .order_by(decision.c.decided_at.desc())
-        .limit(limit)
-    )
-    words = {"accepted": "was sent", "not_sent": "was not sent"}
-    return [
-        Deed(at, who, words.get(said, said), f"request {of}", people)
-        for at, who, said, of, people in connection.execute(query)
-    ]
-
-
-def _pauses(connection: Connection, campaign_id: int) -> list[Deed]:
-    found: list[Deed] = []
-    for row in connection.execute(select(pauses).where(pauses.c.campaign_id == campaign_id)):
-        found.append(Deed(row.paused_at, row.paused_by, "paused", None, None))
-        if row.resumed_at is not None:
-            found.append(Deed(row.resumed_at, row.resumed_by, "resumed", None, None))
-    return found
+        # What was sent anew is of another request by now.
+        return [UnknownRequest(*row) for row in connection.execute(query) if row[1]]
 
 
 def tries(ledger: LedgerReader, campaign_id: int, *, limit: int = 50) -> list[TryLine]:

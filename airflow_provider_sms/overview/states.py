@@ -28,7 +28,7 @@ _WAITS = {
     "waiting for credit": CREDIT,
     "waiting for hours": HOURS,
 }
-_BUSY_SECONDS = {"sending": 120.0, "paused": 120.0, "checking": 1800.0}
+_BUSY_SECONDS = {"sending": 300.0, "paused": 300.0, "checking": 1800.0}
 """How long a try that does this may say nothing before it is taken for dead; a check speaks only as it begins."""
 
 
@@ -51,44 +51,54 @@ class Note(NamedTuple):
     not_sent: int | None = None
 
 
-def current(notes: Iterable[Note]) -> list[Note]:
+def current(notes: Iterable[Note], now: float) -> list[Note]:
     """Give the notes that count: of each task the last run's, and of each mapped copy in it the last one.
 
+    An earlier run that is still at work counts, too: two runs may send one campaign at the same time.
+
+    :param now: seconds since the epoch.
     :returns: the newest first.
     """
     newest_first = sorted(notes, key=lambda note: -note.claimant_id)
     runs: dict[tuple[str, str], str] = {}
-    seen: set[tuple[str, str, int]] = set()
+    seen: set[tuple[str, str, str, int]] = set()
     counted: list[Note] = []
     for note in newest_first:
-        run = runs.setdefault((note.dag_id, note.task_id), note.run_id)
-        copy = (note.dag_id, note.task_id, note.map_index)
-        if note.run_id == run and copy not in seen:
-            seen.add(copy)
+        last_run = runs.setdefault((note.dag_id, note.task_id), note.run_id)
+        copy = (note.dag_id, note.task_id, note.run_id, note.map_index)
+        if copy not in seen and (note.run_id == last_run or _is_busy(note, now)):
             counted.append(note)
+        seen.add(copy)
     return counted
 
 
-def state_of(notes: Sequence[Note], *, unknown: bool, paused: bool, now: float) -> str:
+def state_of(notes: Sequence[Note], *, unknown: bool, under_way: bool, paused: bool, now: float) -> str:
     """Say how a campaign stands.
 
     :param notes: those that count, at least one.
     :param unknown: whether the outcome of any request is unknown.
+    :param under_way: whether any request is claimed and may be sent yet.
     :param paused: whether a person has paused it.
     :param now: seconds since the epoch.
     """
-    silent = [is_silent(note, now) for note in notes]
     waits = {_WAITS[note.state] for note in notes if note.state in _WAITS}
-    if paused:
-        return PAUSED
-    if any(note.state in _BUSY_SECONDS and not gone for note, gone in zip(notes, silent, strict=True)):
-        return SENDING
-    for state in (PERSON, CREDIT, HOURS):
-        if state in waits:
-            return state
-    if unknown or any(silent) or any(note.state == "failed" or note.not_sent for note in notes):
-        return ATTENTION
-    return EARLIER if any(note.state == "earlier" for note in notes) else COMPLETE
+    failed = any(note.state == "failed" or is_silent(note, now) for note in notes)
+    told = (
+        (PAUSED, paused),
+        (SENDING, under_way or any(_is_busy(note, now) for note in notes)),
+        (PERSON, PERSON in waits),
+        # Before waits that end by themselves: nobody would look at what failed beside them.
+        (ATTENTION, failed),
+        (CREDIT, CREDIT in waits),
+        (HOURS, HOURS in waits),
+        (ATTENTION, unknown or any(note.not_sent for note in notes)),
+        (EARLIER, any(note.state == "earlier" for note in notes)),
+    )
+    return next((state for state, holds in told if holds), COMPLETE)
+
+
+def _is_busy(note: Note, now: float) -> bool:
+    return note.state in _BUSY_SECONDS and not is_silent(note, now)
 
 
 def is_silent(note: Note, now: float) -> bool:

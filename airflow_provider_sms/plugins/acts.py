@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from contextlib import closing
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Request, Response, status
 from pydantic import BaseModel, Field
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.hooks.ledger import ledger_to_read, open_existing_ledger
 from airflow_provider_sms.overview import campaigns
 from airflow_provider_sms.overview.looking_up import look_up
@@ -31,7 +32,7 @@ class Resolution(BaseModel):
     :param people: the messages that they were told it concerns.
     """
 
-    requests: list[int] = Field(min_length=1, max_length=MOST_REQUESTS)
+    requests: list[Annotated[int, Field(gt=0, lt=2**63)]] = Field(min_length=1, max_length=MOST_REQUESTS)
     outcome: Literal["accepted", "not_sent"]
     people: int
 
@@ -61,13 +62,17 @@ def resolve_requests(access: OwnPage, campaign_id: int, said: Resolution) -> dic
                 f"It concerns {counted(concerned, 'person', 'people')} now. Nothing was changed: look again",
             )
         state = ACCEPTED if said.outcome == "accepted" else NOT_SENT
-        held = sum(resolve(store, row.request_id, state, access.user_name) for row in rows)
+        held: list[int] = []
+        late: list[str] = []
+        for row in rows:
+            try:
+                held.append(resolve(store, row.request_id, state, access.user_name))
+            except InputError as error:  # its answer has come meanwhile, or somebody else was quicker
+                late.append(str(error))
     word = "sent" if state == ACCEPTED else "not sent"
-    then = "" if state == ACCEPTED else " Clear the task, and its next try texts them."
-    return {
-        "message": f"Noted: {counted(len(rows), 'request')} to {counted(held, 'person', 'people')} {word}.{then}",
-        "people": held,
-    }
+    then = "" if state == ACCEPTED or not held else " Clear the task, and its next try texts them."
+    noted = f"Noted: {counted(len(held), 'request')} to {counted(sum(held), 'person', 'people')} {word}.{then}"
+    return {"message": " ".join([noted, *late]), "people": sum(held)}
 
 
 @router.post("/campaigns/{campaign_id}/pause")

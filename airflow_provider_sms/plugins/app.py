@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response, status
+from fastapi import Depends, FastAPI, Request, Response, status
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.plugins import acts, pages, rendering, static_files
@@ -42,6 +44,12 @@ def create_app() -> FastAPI:
     async def failed(request: Request, error: SmsError) -> Response:
         code = status.HTTP_409_CONFLICT if isinstance(error, InputError) else status.HTTP_503_SERVICE_UNAVAILABLE
         return rendering.refusal(request, str(error), code)
+
+    @app.exception_handler(RequestValidationError)
+    async def misread(request: Request, error: RequestValidationError) -> Response:
+        # By their names alone: what was sent may be somebody's number.
+        fields = ", ".join(sorted({str(each["loc"][-1]) for each in error.errors()}))
+        return rendering.refusal(request, f"This cannot be read as it was sent: {fields}", 422)
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:

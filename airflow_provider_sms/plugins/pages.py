@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response, status
@@ -9,8 +10,10 @@ from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_to_read
 from airflow_provider_sms.overview import balances, campaigns, details, states
-from airflow_provider_sms.overview.campaigns import Campaign
+from airflow_provider_sms.overview.campaign import Campaign
+from airflow_provider_sms.overview.deeds import deeds
 from airflow_provider_sms.overview.reader import LedgerReader
+from airflow_provider_sms.overview.runs import run_of
 from airflow_provider_sms.plugins import rendering, telling
 from airflow_provider_sms.plugins.access import Viewer
 from airflow_provider_sms.plugins.forgery import make_token
@@ -19,6 +22,10 @@ router = APIRouter()
 
 CAMPAIGNS_A_PAGE = 25
 REQUESTS_A_PAGE = 50
+REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent")
+
+# PostgreSQL knows no text with the character of the number 0.
+Text = Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")]
 
 
 def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[Campaign, frozenset[str]]:
@@ -37,8 +44,8 @@ def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> 
 def list_page(
     request: Request,
     access: Viewer,
-    name: str = "",
-    state: str = "",
+    name: Text = "",
+    state: Text = "",
     page: Annotated[int, Query(ge=1, le=100_000)] = 1,
 ) -> Response:
     """Show the campaigns, newest first."""
@@ -72,7 +79,7 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
     ledger = ledger_to_read()
     campaign, dags = visible_campaign(ledger, campaign_id, access)
     width, stretches = details.timeline(ledger, campaign_id)
-    plans = [each.plan for each in campaign.tries if each.plan]
+    run = run_of(ledger, campaign)
     return rendering.page(
         request,
         "campaign.html",
@@ -80,31 +87,31 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         may_edit=access.may_edit(dags),
         campaign=campaign,
         live=campaign.state in states.LIVE,
+        # Of what needs attention a retry may be on its way.
+        is_over=campaign.state in (states.COMPLETE, states.EARLIER),
         is_paused=campaign.state == states.PAUSED,
         reasons=telling.reasons(campaign, ledger.clock()),
         outcomes=telling.outcomes(campaign),
         width=width,
         stretches=stretches,
         networks=details.networks(ledger, campaign_id),
-        encodings=telling.encodings(plans),
-        compared=telling.compared(campaign, plans),
+        encodings=telling.encodings(run.plans),
+        compared=telling.compared(campaign, run),
         unknown=details.unknown_requests(ledger, campaign_id),
-        deeds=details.deeds(ledger, campaign_id),
+        deeds=deeds(ledger, campaign_id),
         tries=details.tries(ledger, campaign_id),
         requests=details.requests(ledger, campaign_id, limit=10),
     )
 
 
 @router.get("/campaigns/{campaign_id}/requests")
-def requests_page(
-    request: Request, access: Viewer, campaign_id: int, state: str = "", before: int | None = None
-) -> Response:
+def requests_page(request: Request, access: Viewer, campaign_id: int, state: str = "", before: str = "") -> Response:
     """Show a campaign's requests, newest first."""
     ledger = ledger_to_read()
     campaign, _ = visible_campaign(ledger, campaign_id, access)
-    if before is not None and not 0 < before < 2**63:
-        before = None
-    lines = details.requests(ledger, campaign_id, before=before, state=state or None, limit=REQUESTS_A_PAGE + 1)
+    state = state if state in REQUEST_STATES else ""
+    newest = int(before) if re.fullmatch(r"[0-9]{1,18}", before) else None
+    lines = details.requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_A_PAGE + 1)
     return rendering.page(
         request,
         "requests.html",
@@ -112,29 +119,30 @@ def requests_page(
         campaign=campaign,
         requests=lines[:REQUESTS_A_PAGE],
         state=state,
-        states=("accepted", "unknown", "claimed", "not_sent"),
-        before=before,
+        states=REQUEST_STATES,
+        before=newest,
         older=lines[REQUESTS_A_PAGE - 1].id if len(lines) > REQUESTS_A_PAGE else None,
     )
 
 
 @router.get("/task")
 def task_page(
-    request: Request, access: Viewer, dag_id: str, run_id: str, task_id: str, map_index: str = ""
+    request: Request, access: Viewer, dag_id: Text, run_id: Text, task_id: Text, map_index: str = ""
 ) -> Response:
     """Show the campaign of a task instance; where it has several, their names."""
     if not access.may_see(dag_id):
         raise HTTPException(status.HTTP_403_FORBIDDEN, "You may not see this DAG")
     ledger = ledger_to_read()
     # Airflow replaces it where it knows one, and writes -1 for a task that is not mapped.
-    index = int(map_index) if map_index.lstrip("-").isdigit() else None
+    index = int(map_index) if re.fullmatch(r"-?[0-9]{1,9}", map_index) else None
     # Airflow before 3.3 does not write a plus sign as addresses have it.
     for run in dict.fromkeys((run_id, run_id.replace(" ", "+"))):
         found = campaigns.campaigns_of_task(ledger, dag_id, run, task_id, index)
         if found:
             break
     if len(found) == 1:
-        return RedirectResponse(request.url_for("campaign_page", campaign_id=found[0][0]))
+        # Without the host, which a proxy before this server may know better.
+        return RedirectResponse(f"{rendering.root_of(request)}/campaigns/{found[0][0]}")
     return rendering.page(request, "task.html", token=None, found=found, task_id=task_id, ledger=ledger.description)
 
 

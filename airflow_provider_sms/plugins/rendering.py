@@ -23,9 +23,14 @@ def page(request: Request, template: str, status_code: int = 200, **values: Any)
     :param template: its file's name.
     :param values: what it shows.
     """
-    root = request.scope.get("root_path", "")
+    root = root_of(request)
     html = _environment().get_template(template).render(root=root, airflow=root.removesuffix(PREFIX), **values)
     return HTMLResponse(html, status_code)
+
+
+def root_of(request: Request) -> str:
+    """Give the path that the application is mounted at, as the browser has it."""
+    return str(request.scope.get("root_path", ""))
 
 
 def refusal(request: Request, why: str, status_code: int) -> Response:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.overview import states
-from airflow_provider_sms.plugins.words import counted, duration, money, number
+from airflow_provider_sms.plugins.words import UNKNOWN, counted, duration, money, number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from airflow_provider_sms.overview.campaigns import Campaign, TryNote
+    from airflow_provider_sms.overview.campaign import Campaign, TryNote
+    from airflow_provider_sms.overview.runs import Run
 
 
 class Compared(NamedTuple):
@@ -35,9 +36,11 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
     for each in campaign.tries:
         if each.silent:
             ago = duration(now - each.note.updated_at)
+            left = _left_of(each)
+            of_these = f" {counted(left, 'row')} may not have been reached." if left else ""
             said.append(
-                f"{_name(each)} said nothing for {ago}, and has probably ended. Airflow starts it again if it has "
-                "retries left."
+                f"{_name(each)} said nothing for {ago}, and has probably ended.{of_these} Airflow starts it again if "
+                "it has retries left; else clear it."
             )
         elif each.note.state == "failed":
             said.append(f"{_name(each)} failed. Its log says why.")
@@ -82,6 +85,7 @@ def outcomes(campaign: Campaign) -> list[tuple[str, int]]:
         ("under way", counts.under_way),
         ("unknown", counts.unknown),
         ("still to do", left),
+        ("left out by the service", counts.left_out),
         ("not sent", campaign.not_sent or 0),
         ("invalid", campaign.invalid or 0),
         ("suppressed", _figure(campaign, "suppressed")),
@@ -91,9 +95,13 @@ def outcomes(campaign: Campaign) -> list[tuple[str, int]]:
 
 
 def _left(campaign: Campaign) -> int:
-    if campaign.state not in states.LIVE or campaign.total is None or campaign.done is None:
-        return 0
-    return max(0, campaign.total - campaign.done - campaign.counts.under_way)
+    """Count the rows that are still to be done, or that a process did not come to before it ended."""
+    left = sum(_left_of(each) for each in campaign.tries if campaign.state in states.LIVE or each.silent)
+    return max(0, left - campaign.counts.under_way)
+
+
+def _left_of(each: TryNote) -> int:
+    return 0 if each.total is None or each.done is None else max(0, each.total - each.done)
 
 
 def _figure(campaign: Campaign, name: str) -> int:
@@ -111,41 +119,26 @@ def encodings(plans: Sequence[Mapping[str, Any]]) -> list[tuple[str, int, int]]:
     return [(name, messages, parts) for name, (messages, parts) in total.items() if messages]
 
 
-def compared(campaign: Campaign, plans: Sequence[Mapping[str, Any]]) -> list[Compared]:
-    """Give the plan beside what happened; empty where there was no plan."""
+def compared(campaign: Campaign, run: Run) -> list[Compared]:
+    """Give the plan of the runs that count beside what happened in them; empty where there was no plan."""
+    plans, counts = run.plans, run.counts
     if not plans:
         return []
-    counts = campaign.counts
 
     def planned(name: str) -> float:
         return sum(plan.get(name) or 0 for plan in plans)
 
+    def so_far(name: str) -> str:
+        return number(_figure(campaign, name)) if all(name in each.figures for each in campaign.tries) else UNKNOWN
+
     invalid = sum(sum(plan.get("invalid", {}).values()) for plan in plans)
     suppressed = sum(sum(plan.get("suppressed", {}).values()) for plan in plans)
-    lines = [
-        Compared("rows", number(planned("rows")), number(_figure(campaign, "rows")) if _ended(campaign) else "—"),
-        Compared("messages", number(planned("to_send") + planned("already_sent")), number(counts.accepted)),
+    return [
+        Compared("rows", number(planned("rows")), so_far("rows")),
+        Compared("messages", number(planned("to_send")), number(counts.accepted)),
         Compared("SMS parts", number(planned("parts")), number(counts.parts)),
         Compared("cost", money(planned("cost")), money(counts.cost)),
         Compared("invalid rows", number(invalid), number(campaign.invalid)),
-        Compared(
-            "suppressed", number(suppressed), number(_figure(campaign, "suppressed")) if _ended(campaign) else "—"
-        ),
-        Compared("duplicate", number(planned("duplicate")), number(_figure(campaign, "duplicate"))),
+        Compared("suppressed", number(suppressed), so_far("suppressed")),
+        Compared("duplicate", number(planned("duplicate")), so_far("duplicate")),
     ]
-    seconds = planned("seconds")
-    return [*lines, Compared("time", duration(seconds), "")] if seconds else lines
-
-
-def _ended(campaign: Campaign) -> bool:
-    return all("rows" in each.figures for each in campaign.tries)
-
-
-def people_left(tries: Iterable[TryNote]) -> int | None:
-    """Give how many rows are still to be done; None where it is not known."""
-    left = 0
-    for each in tries:
-        if each.total is None or each.done is None:
-            return None
-        left += max(0, each.total - each.done)
-    return left

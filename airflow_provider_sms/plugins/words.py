@@ -5,18 +5,21 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from decimal import Decimal
 
+UNKNOWN = "—"
+"""What stands for a figure that is not known."""
+
 _STEPS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
 def number(value: float | None) -> str:
     """Write a count; a dash where it is not known."""
-    return "—" if value is None else f"{value:,.0f}"
+    return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def money(value: Decimal | float | str | None) -> str:
     """Write credits, with two decimals or as many as there are; a dash where they are not known."""
     if value is None:
-        return "—"
+        return UNKNOWN
     amount = value if isinstance(value, Decimal) else Decimal(str(value))
     exponent = amount.as_tuple().exponent
     decimals = -exponent if isinstance(exponent, int) else 0
@@ -25,7 +28,7 @@ def money(value: Decimal | float | str | None) -> str:
 
 def utc(at: float | None) -> str:
     """Write a moment, of seconds since the epoch; a dash where there is none."""
-    return "—" if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S}"
+    return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S}"
 
 
 def iso(at: float) -> str:

@@ -13,9 +13,12 @@ from support.people import somebody_answers
 from support.sending import claimant
 from support.versions import PARKS_WHO_ASKS
 
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.operators import ledger_notes
 from airflow_provider_sms.operators.ledger_notes import LedgerNotes
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.sending.earlier import register
+from airflow_provider_sms.sending.report import summarise
 from airflow_provider_sms.sending.sqlite import open_sqlite
 from airflow_provider_sms.sending.tally import Tally
 from airflow_provider_sms.service.responses import Balance
@@ -141,7 +144,7 @@ def test_arguments_that_are_refused_are_noted(send, people, notes):
     send(people(3), chunk_size=0, campaign="c")
     send(people(3), campaign=" ")
     (note,) = notes()
-    assert (note["campaign"], note["state"], note["total"]) == ("c", "failed", 0)
+    assert (note["campaign"], note["state"], note["total"]) == ("c", "failed", None)
 
 
 def test_a_dry_run_leaves_no_note(send, people, ledger_path, notes, balances):
@@ -226,7 +229,7 @@ def test_a_ledger_that_takes_no_notes_stops_nothing(send, people, ledger_path, w
         connection.execute(f"CREATE TRIGGER no_notes BEFORE {statement} ON {table} {refuse}")
     ran = send(people(250))
     assert (ran.state, len(witnessed()), set(witnessed().values())) == ("success", 250, {1})
-    told = "The ledger takes no notes of the progress, so none follow: The ledger cannot be written to"
+    told = "The ledger takes no notes of the progress now: The ledger cannot be written to"
     assert ran.log.count(told) == (0 if (table, statement) == ("sms_balance", "UPDATE") else 1)
     assert "27820000001" not in ran.log
 
@@ -288,6 +291,39 @@ def test_a_note_says_how_far_sending_is(told, notes, clock):
         "requests": 3,
     }
     assert note["figures"]["cost_breakdown"] == {"MTN": {"cost": 9.5, "quantity": 110}}
+
+
+def test_after_a_note_that_failed_it_rests_and_then_goes_on(told, notes, clock, monkeypatch, caplog):
+    """A database that is locked for a moment does not cost the notes of hours; how a try ended is told in any case."""
+    write, tries = ledger_notes.note_progress, []
+
+    def failing(*arguments, **named):
+        tries.append(clock.now)
+        raise LedgerError("locked")
+
+    monkeypatch.setattr(ledger_notes, "note_progress", failing)
+    for _ in range(3):
+        told.sending(Tally(accepted=1), 100, paused=False)
+        clock.now += 40.0
+    assert (len(tries), caplog.text.count("takes no notes")) == (2, 1)
+    monkeypatch.setattr(ledger_notes, "note_progress", write)
+    told.ended("ended", summarise("spring", 100, 0, Tally(accepted=100)))
+    assert notes()[0]["state"] == "ended"
+
+
+def test_what_the_service_left_out_is_not_for_a_later_try(told, notes):
+    """It is held by the request that it was left out of, so nobody is asked to clear a task for it."""
+    tally = Tally(accepted=95, not_sent=5, partial=3)
+    told.sending(tally, 100, paused=False)
+    assert (notes()[0]["done"], notes()[0]["not_sent"]) == (98, 2)
+    told.ended("ended", summarise("spring", 100, 0, tally))
+    assert (notes()[0]["done"], notes()[0]["not_sent"]) == (98, 2)
+
+
+def test_a_try_that_came_to_look_at_nothing_notes_no_counts(told, notes):
+    """Nothing is not known; it is not none."""
+    told.ended("failed", summarise("spring", 0, 0, Tally()))
+    assert (notes()[0]["state"], notes()[0]["total"], notes()[0]["not_sent"]) == ("failed", None, None)
 
 
 def test_a_pause_leaves_the_rate_as_it_was(told, notes, clock):

@@ -28,6 +28,7 @@ def saw(store, conn_id, *pairs):
         (seen((0, 100), (1, 90), (1.5, 500), (2, 490)), 10),
         (seen((1.9, 100), (2, 50)), 50),
         (seen((0, 100), (2, 100)), 0),
+        (seen((0, 1000), (1, 900), (1.0005, 950), (1.001, 850)), 75),
         (seen((2, 100)), None),
         (seen((0, None), (2, None)), None),
         (seen((-20, 900), (0, 100), (1, 90), (2, 80)), 10),
@@ -50,13 +51,14 @@ def test_a_connection_tells_its_balance_and_how_long_it_lasts(store, ledger):
 
 
 def test_a_connection_that_only_hidden_dags_text_by_is_not_there(store, ledger):
-    """Whoever may not see the DAGs does not see what they spend; of a sensor's connection there is no DAG to hide."""
+    """Whoever may not see the DAGs does not see what they spend; nor what nobody knows to be of a DAG they may see."""
     for conn_id in ("theirs", "shared", "watched"):
         saw(store, conn_id, (1, "5"))
     tell(store, "x", dag_id="hidden", note={"conn_id": "theirs"})
     tell(store, "y", dag_id="hidden", note={"conn_id": "shared"})
     tell(store, "z", dag_id="seen", note={"conn_id": "shared"})
-    assert [each.conn_id for each in accounts(ledger, hidden={"hidden"})] == ["shared", "watched"]
+    assert [each.conn_id for each in accounts(ledger, hidden={"hidden"})] == ["shared"]
+    assert [each.conn_id for each in accounts(ledger, hidden=())] == ["shared", "theirs", "watched"]
 
 
 def test_many_balances_are_thinned_to_the_last_of_each_stretch():

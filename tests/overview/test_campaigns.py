@@ -3,11 +3,14 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from sqlalchemy import delete, insert, literal, select, update
 from support.told import tell
 
 from airflow_provider_sms.overview.campaigns import campaigns_of_task, dag_ids, find_campaign, list_campaigns
+from airflow_provider_sms.overview.details import unknown_requests
 from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.pauses import pause
+from airflow_provider_sms.sending.schema import claimant, message, progress, request
 
 
 def listed(ledger, *, hidden=(), limit=10, offset=0, **which):
@@ -24,9 +27,18 @@ def test_the_counts_are_those_of_the_ledger(store, ledger):
     claims = [(20, "accepted"), (30, "accepted"), (7, "unknown"), (2, "claimed"), (9, "not_sent")]
     tell(store, state="sending", claims=claims, note=said)
     (campaign,) = listed(ledger).campaigns
-    assert campaign.counts == (50, 7, 2, 50, Decimal("75.0"))
+    assert campaign.counts == (50, 7, 2, 50, Decimal("75.0"), 0)
     assert (campaign.total, campaign.done, campaign.invalid, campaign.not_sent, campaign.rate) == (70, 60, 3, 10, 12.5)
     assert (campaign.state, campaign.latest.dag_id, campaign.latest.run_id) == ("sending", "d", "r")
+
+
+def test_what_the_service_left_out_of_a_request_is_counted(store, ledger):
+    """It was not accepted, and is held all the same: no try sends it."""
+    (_, partial) = tell(store, claims=[(20, "accepted"), (5, "accepted")])
+    with store.write(1) as connection:
+        connection.execute(update(request).where(request.c.id == partial).values(messages=3))
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.counts.accepted, campaign.counts.left_out) == (23, 2)
 
 
 def test_a_claim_past_its_deadline_is_unknown(store, ledger):
@@ -112,7 +124,7 @@ def test_several_tasks_of_a_campaign_are_counted_together(store, ledger):
     for index in range(3):
         tell(store, map_index=index, note={"total": 10, "done": 5, "rate": 2.0})
     (campaign,) = listed(ledger).campaigns
-    assert (campaign.total, campaign.done, campaign.rate) == (30, 15, 6.0)
+    assert (campaign.total, campaign.done, campaign.rate) == (30, 15, 2.0)
     tell(store, map_index=3, state="checking")
     (campaign,) = listed(ledger).campaigns
     assert (campaign.total, campaign.done) == (None, None)
@@ -136,7 +148,7 @@ def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledge
     *_, request = tell(store, claims=[(4, "accepted"), (3, "unknown")])
     resolve(store, request, "accepted", "ann")
     (campaign,) = listed(ledger).campaigns
-    assert campaign.counts == (7, 0, 0, 4, Decimal("6.0"))
+    assert campaign.counts == (7, 0, 0, 4, Decimal("6.0"), 0)
 
 
 def test_a_task_instance_finds_its_own_campaigns(store, ledger):
@@ -148,3 +160,69 @@ def test_a_task_instance_finds_its_own_campaigns(store, ledger):
     assert [name for _, name in campaigns_of_task(ledger, "d", "r1", "t", 0)] == ["a"]
     assert [name for _, name in campaigns_of_task(ledger, "d", "r2", "t", -1)] == ["c"]
     assert campaigns_of_task(ledger, "d", "r1", "other", None) == []
+
+
+def test_a_person_said_it_was_sent_counts_what_is_held(store, ledger):
+    """Messages that were taken from an unknown request and sent anew count once, and it needs nobody's attention."""
+    (lost,) = tell(store, claims=[(5, "unknown")])
+    with store.write(1) as connection:
+        connection.execute(update(message).values(request_id=lost + 1))
+        connection.execute(
+            insert(request).from_select(
+                [each.name for each in request.c],
+                select(*(_taken_over(each, lost) for each in request.c)).where(request.c.id == lost),
+            )
+        )
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.counts.accepted, campaign.counts.unknown, campaign.state) == (5, 0, "complete")
+    assert unknown_requests(ledger, campaign.id) == []
+    with store.write(1) as connection:
+        connection.execute(update(request).where(request.c.id == lost).values(state="accepted"))
+    (campaign,) = listed(ledger).campaigns
+    assert campaign.counts.accepted == 5
+
+
+def _taken_over(column, lost):
+    changed = {"id": lost + 1, "state": "accepted", "messages": 5, "parts": 5, "cost": "7.5", "reason": None}
+    return literal(changed[column.name], column.type) if column.name in changed else column
+
+
+def test_a_campaign_whose_tries_said_nothing_is_there_all_the_same(store, ledger):
+    """Notes may fail; what was claimed is in the ledger, and so is who claimed it."""
+    tell(store, "quiet", dag_id="theirs", claims=[(3, "accepted"), (2, "unknown")])
+    with store.write(1) as connection:
+        connection.execute(delete(progress))
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.name, campaign.state, campaign.counts.accepted) == ("quiet", "needs attention", 3)
+    assert (campaign.latest.dag_id, campaign.total) == ("theirs", None)
+    assert listed(ledger, hidden={"theirs"}).campaigns == []
+    assert find_campaign(ledger, campaign.id)[1] == {"theirs"}
+
+
+def test_rights_are_asked_for_who_claimed_not_only_for_who_said_so(store, ledger):
+    """A DAG whose try left no note has sent the campaign as well."""
+    tell(store, dag_id="mine", claims=[(1, "accepted")])
+    tell(store, dag_id="theirs", claims=[(1, "accepted")], first=5)
+    with store.write(1) as connection:
+        theirs = select(claimant.c.id).where(claimant.c.dag_id == "theirs")
+        connection.execute(delete(progress).where(progress.c.claimant_id.in_(theirs)))
+    number = listed(ledger).campaigns[0].id
+    assert find_campaign(ledger, number)[1] == {"mine", "theirs"}
+    assert listed(ledger, hidden={"theirs"}).campaigns == []
+
+
+def test_two_runs_at_once_are_both_seen(store, ledger):
+    """The one that ended first does not hide the one that still sends."""
+    tell(store, run_id="r1", state="sending", claims=[(6, "claimed")])
+    tell(store, run_id="r2", claims=[(3, "accepted")], first=10)
+    (campaign,) = listed(ledger).campaigns
+    assert (campaign.state, len(campaign.tries)) == ("sending", 2)
+
+
+def test_the_rate_is_of_those_who_send_now(store, ledger):
+    """Copies that have ended add nothing to it; where none sends, it is the last one's."""
+    for index, state in enumerate(("ended", "sending", "sending")):
+        tell(store, "a", map_index=index, state=state, note={"rate": 40.0})
+        tell(store, "b", map_index=index, note={"rate": 30.0})
+    rates = {campaign.name: campaign.rate for campaign in listed(ledger).campaigns}
+    assert rates == {"a": 80.0, "b": 30.0}

@@ -8,9 +8,6 @@ from support.told import tell
 
 from airflow_provider_sms.overview import details
 from airflow_provider_sms.overview.campaigns import list_campaigns
-from airflow_provider_sms.sending.approvals import note_question, record_approval
-from airflow_provider_sms.sending.decisions import resolve
-from airflow_provider_sms.sending.pauses import pause, resume
 from airflow_provider_sms.sending.schema import request
 
 
@@ -94,25 +91,6 @@ def test_unknown_requests_tell_how_many_people_they_hold(store, ledger):
     assert [(each.id, each.people) for each in found] == [(early, 5), (lost, 3)]
     assert found[0].reason.startswith("no outcome was recorded")
     assert found[1].reason == "the answer was lost"
-
-
-def test_everything_people_decided_is_told_with_their_names(store, ledger):
-    """Approvals, decisions about requests, and pauses, the last first."""
-    sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
-    note_question(store, "spring", "p1", claimant_id=1, messages=7)
-    record_approval(store, "spring", "p1", "send", "ann", messages=7, cost=Decimal(7))
-    pause(store, "spring", "bob")
-    resume(store, "spring", "cid")
-    resolve(store, sent, "accepted", "dan")
-    resolve(store, unsent, "not_sent", "eve")
-    told = [(deed.who, deed.what, deed.about, deed.people) for deed in details.deeds(ledger, number(ledger))]
-    assert told == [
-        ("eve", "was not sent", f"request {unsent}", 4),
-        ("dan", "was sent", f"request {sent}", 3),
-        ("cid", "resumed", None, None),
-        ("bob", "paused", None, None),
-        ("ann", "approved", "plan p1", 7),
-    ]
 
 
 def test_networks_and_errors_are_summed_over_tries_and_exact(store, ledger):

@@ -11,8 +11,8 @@ def note(state="ended", *, claimant_id=1, task="t", run="r", map_index=-1, ago=1
     return Note(claimant_id, "d", task, run, map_index, state, NOW - ago, not_sent)
 
 
-def stands(*notes, unknown=False, paused=False):
-    return state_of(notes, unknown=unknown, paused=paused, now=NOW)
+def stands(*notes, unknown=False, under_way=False, paused=False):
+    return state_of(notes, unknown=unknown, under_way=under_way, paused=paused, now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -47,12 +47,21 @@ def test_what_was_left_unsent_or_is_unknown_needs_attention():
 def test_what_goes_on_is_told_before_what_is_wrong():
     """While a try is at work or waits, that is the state, whatever has gone wrong already."""
     assert stands(note("failed"), note("sending"), unknown=True) == "sending"
-    assert stands(note("waiting for credit"), note("failed"), unknown=True) == "waiting for credit"
+    assert stands(note("waiting for credit"), unknown=True) == "waiting for credit"
+    assert stands(note(), under_way=True) == "sending"
     assert stands(note("waiting for hours"), note("waiting for approval")) == "waiting for a person"
     assert stands(note("sending"), paused=True) == "paused"
 
 
-@pytest.mark.parametrize(("said", "patience"), [("sending", 120), ("paused", 120), ("checking", 1800)])
+def test_what_failed_is_told_before_a_wait_that_ends_by_itself():
+    """Nobody would look at a copy that failed while another one waits for days."""
+    for wait in ("waiting for credit", "waiting for hours"):
+        assert stands(note(wait), note("failed")) == "needs attention"
+        assert stands(note(wait), note("sending", ago=1e6)) == "needs attention"
+    assert stands(note("waiting for approval"), note("failed")) == "waiting for a person"
+
+
+@pytest.mark.parametrize(("said", "patience"), [("sending", 300), ("paused", 300), ("checking", 1800)])
 def test_a_try_that_says_nothing_for_long_is_taken_for_dead(said, patience):
     """A process that was killed says nothing; one that waits need not say anything for days."""
     assert stands(note(said, ago=patience - 1)) == "sending"
@@ -72,8 +81,18 @@ def test_of_each_task_the_last_run_counts_and_in_it_the_last_of_each_copy():
         note("ended", claimant_id=5, run="b", map_index=1),
         note("ended", claimant_id=6, task="other", run="a"),
     ]
-    assert [each.claimant_id for each in current(notes)] == [6, 5, 4]
-    assert stands(*current(notes)) == "complete"
+    assert [each.claimant_id for each in current(notes, NOW)] == [6, 5, 4]
+    assert stands(*current(notes, NOW)) == "complete"
+
+
+def test_an_earlier_run_that_is_still_at_work_counts_too():
+    """Two runs may send one campaign at the same time; one that is silent has been replaced."""
+    later = note("ended", claimant_id=5, run="b")
+    busy, silent = note("sending", claimant_id=2, run="a"), note("sending", claimant_id=2, run="a", ago=1e6)
+    assert stands(*current([busy, later], NOW)) == "sending"
+    assert current([silent, later], NOW) == [later]
+    replaced = [note("sending", claimant_id=2, run="a"), note("failed", claimant_id=3, run="a"), later]
+    assert current(replaced, NOW) == [later]
 
 
 def test_states_that_go_on_by_themselves_are_looked_at_again():

@@ -5,6 +5,9 @@ from sqlalchemy import select
 from support.plugins import Person
 from support.told import tell
 
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.plugins import acts
+from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.inquiry import status
 from airflow_provider_sms.sending.pauses import pause_of
 from airflow_provider_sms.sending.schema import decision
@@ -63,6 +66,8 @@ def test_nothing_is_done_where_it_concerns_others_than_the_person_was_told(ed, s
         {"requests": [], "outcome": "accepted", "people": 0},
         {"requests": [1], "outcome": "perhaps", "people": 1},
         {"requests": ["x"], "outcome": "accepted", "people": 1},
+        {"requests": [2**63], "outcome": "accepted", "people": 1},
+        {"requests": [0], "outcome": "accepted", "people": 1},
         {"requests": list(range(1, 1002)), "outcome": "accepted", "people": 1},
     ],
 )
@@ -92,3 +97,19 @@ def test_a_number_is_looked_up_without_being_in_an_address(ed, store):
     refused = ed.post("/look-up", {"number": "0820000001"})
     assert (refused.status_code, "0820000001" in refused.text) == (409, False)
     assert "default_region" in refused.json()["detail"]
+
+
+def test_an_answer_that_comes_at_the_last_moment_stands_and_the_rest_is_done(ed, store, monkeypatch):
+    """What was done is told, and what was not, and why."""
+    ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
+
+    def late(store, request_id, state, who):
+        if request_id == ids[0]:
+            raise InputError(f"Request {request_id} is not unknown: it is accepted")
+        return resolve(store, request_id, state, who)
+
+    monkeypatch.setattr(acts, "resolve", late)
+    answer = ed.post("/campaigns/1/resolve", {"requests": ids, "outcome": "not_sent", "people": 7})
+    assert answer.json()["people"] == 4
+    assert "Noted: 1 request to 4 people not sent." in answer.json()["message"]
+    assert f"Request {ids[0]} is not unknown: it is accepted" in answer.json()["message"]

@@ -4,9 +4,11 @@ import html
 import re
 
 import pytest
+from sqlalchemy import update
 from support.plugins import Person
 from support.told import tell
 
+from airflow_provider_sms.sending import schema
 from airflow_provider_sms.sending.approvals import record_approval
 from airflow_provider_sms.sending.pauses import pause
 
@@ -20,7 +22,6 @@ PLAN = {
     "to_send": 97,
     "parts": 120,
     "cost": 145.5,
-    "seconds": 61.0,
     "texts": {"encodings": {"GSM-7": {"messages": 90, "parts": 100}, "UCS-2": {"messages": 7, "parts": 20}}},
 }
 
@@ -100,8 +101,8 @@ def test_a_campaign_tells_all_that_happened(vic, store):
         "UCS-2 7 20",
         "OptedOuts 4",
         "rows 105 105",
+        "messages 97 90",
         "cost 145.50 135.00",
-        "time 61 s",
         "bob approved plan p1 97",
         str(2**62 + request),
         "suppressed 3",
@@ -125,13 +126,46 @@ def test_what_a_campaign_waits_for_is_told(vic, store, said, figures, words):
     assert words in text(vic.get("/campaigns/1"))
 
 
+def test_what_the_service_left_out_is_told_and_nobody_is_sent_to_clear_for_it(vic, store):
+    """Whom the service left out of a request that it took is texted by no later try."""
+    (request,) = tell(store, claims=[(5, "accepted")], note={"total": 5, "done": 5, "not_sent": 0})
+    with store.write(1) as connection:
+        connection.execute(update(schema.request).where(schema.request.c.id == request).values(messages=3))
+    seen = text(vic.get("/campaigns/1"))
+    assert "left out by the service 2" in seen
+    assert "complete" in seen
+    assert "Clear the task" not in seen
+
+
+def test_what_a_process_did_not_come_to_is_told(vic, store):
+    """A try that was killed says no more; how many it left is known all the same."""
+    tell(store, state="sending", claims=[(50, "accepted")], note={"total": 100, "done": 50})
+    with store.write(1) as connection:
+        connection.execute(update(schema.progress).values(updated_at=schema.progress.c.updated_at - 1000))
+    seen = text(vic.get("/campaigns/1"))
+    assert "said nothing for 17 min, and has probably ended. 50 rows may not have been reached" in seen
+    assert "still to do 50" in seen
+
+
+def test_a_send_to_groups_is_not_called_a_person(site, store):
+    """How many are in a group, the service knows alone."""
+    tell(store, claims=[(1, "unknown")], state="failed")
+    with store.write(1) as connection:
+        connection.execute(update(schema.request).values(kind="group"))
+    answer = Person(site, "ed").get("/campaigns/1").text
+    assert "The groups are texted by the next try, however many people are in them" in answer
+    assert "1 person is texted" not in answer
+
+
 def test_a_campaign_that_goes_on_is_looked_at_again_and_one_that_is_over_is_not(vic, store):
     """A page that was left open asks for what changes, and only for that."""
     tell(store, "a", state="sending")
     tell(store, "b")
     tell(store, "c", state="sending")
     pause(store, "c", "ann")
-    assert ["data-live" in vic.get(f"/campaigns/{number}").text for number in (1, 2, 3)] == [True, False, True]
+    tell(store, "d", state="failed")
+    pages = [vic.get(f"/campaigns/{number}").text for number in (1, 2, 3, 4)]
+    assert [re.findall(r'data-live="(\d+)"', page) for page in pages] == [["5"], [], ["5"], ["30"]]
 
 
 @pytest.mark.parametrize("path", ["/campaigns/2", "/campaigns/0", f"/campaigns/{2**70}", "/static/none.css", "/none"])
@@ -158,7 +192,7 @@ def test_the_tab_of_a_task_opens_its_campaign(vic, store):
     tell(store, "b", run_id="r", map_index=0)
     tell(store, "c", run_id="r", map_index=1)
     opened = vic.get("/task?dag_id=d&run_id=manual__2026-11-22T00:00:00+00:00&task_id=t&map_index=-1")
-    assert (opened.status_code, opened.headers["location"]) == (307, "http://airflow.test/sms/campaigns/1")
+    assert (opened.status_code, opened.headers["location"]) == (307, "/sms/campaigns/1")
     assert vic.get("/task?dag_id=d&run_id=r&task_id=t&map_index=1").headers["location"].endswith("/campaigns/3")
     both = text(vic.get("/task?dag_id=d&run_id=r&task_id=t&map_index={MAP_INDEX}"))
     assert "Campaigns of this task" in both
@@ -189,3 +223,30 @@ def test_every_answer_forbids_what_a_page_does_not_need(vic, store):
         assert "unsafe" not in policy
         assert headers["x-content-type-options"] == "nosniff"
     assert vic.get("/").headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/task?dag_id=d&run_id=r&task_id=t&map_index=%C2%B2", 307),
+        ("/task?dag_id=d&run_id=r&task_id=t&map_index=--5", 307),
+        ("/task?dag_id=d&run_id=r&task_id=t&map_index=" + "9" * 23, 307),
+        ("/task?dag_id=d&run_id=%00&task_id=t", 422),
+        ("/task?dag_id=d", 422),
+        ("/?name=%00", 422),
+        ("/?name=" + "x" * 1001, 422),
+        ("/campaigns/1/requests?before=", 200),
+        ("/campaigns/1/requests?before=" + "9" * 30, 200),
+        ("/campaigns/1/requests?state=%00", 200),
+        ("/campaigns/x", 422),
+        ("/static/" + "a" * 300 + ".css", 404),
+        ("/static/..%2fsms.py", 404),
+        ("/static/.gitignore", 404),
+    ],
+)
+def test_an_odd_address_is_no_error_of_the_servers(vic, store, path, status):
+    """Whatever is in it is read as far as it can be, else refused in words, on a page."""
+    tell(store)
+    answer = vic.get(path)
+    assert answer.status_code == status
+    assert answer.headers.get("content-type", "text/html").startswith("text/html")

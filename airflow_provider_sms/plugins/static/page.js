@@ -2,6 +2,7 @@
 (() => {
   const token = document.querySelector("meta[name=sms-token]")?.content ?? "";
   const told = document.getElementById("told");
+  const STALE = "This is no longer up to date";
 
   const say = (text, bad = false) => {
     told.textContent = text;
@@ -32,11 +33,15 @@
       for (const open of old.querySelectorAll("details[open]")) {
         part.querySelector(`#${open.id}`)?.setAttribute("open", "");
       }
-      if (old.contains(document.activeElement) && document.activeElement.matches("button, a, summary")) {
-        continue; // whoever is about to press something keeps it under their hand
-      }
+      // Whoever is about to press something keeps it under their hand.
+      const chosen = old.contains(document.activeElement) ? document.activeElement.dataset : null;
       old.replaceChildren(...document.adoptNode(part).childNodes);
       old.dataset.html = html;
+      if (chosen?.act) {
+        const same = [...old.querySelectorAll("button[data-act]")].find((button) =>
+          ["act", "outcome", "requests"].every((name) => button.dataset[name] === chosen[name]));
+        same?.focus();
+      }
       window.drawCharts(old);
     }
     document.body.dataset.live = fresh.body.dataset.live ?? "";
@@ -51,8 +56,9 @@
     waited = -Infinity; // until this look has ended
     try {
       await refresh();
+      if (told.textContent.startsWith(STALE)) say("");
     } catch (error) {
-      say(`This is no longer up to date: ${error.message}`, true);
+      say(`${STALE}: ${error.message}`, true);
     }
     waited = 0;
   }, 1000);

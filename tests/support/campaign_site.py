@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.standalone import running_airflow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 RUN, TASK = "once", "send"
@@ -54,30 +56,49 @@ class CampaignSite:
     """It, and what is behind it.
 
     :param airflow: its API, as the admin uses it.
+    :param ledger: SQLAlchemy's engine for the ledger.
     :param services: the sandboxes' memories, by connection.
+    :param run: id of each DAG's one run.
     """
 
     airflow: Any
+    ledger: Any
     services: dict[str, Any] = field(default_factory=dict)
+    run: str = RUN
 
     @property
-    def url(self):
+    def url(self) -> str:
         return self.airflow.url
 
-    def send(self, dag_id):
+    def send(self, dag_id: str) -> None:
         """Begin to send a campaign."""
-        self.airflow.trigger(dag_id, RUN)
+        self.airflow.trigger(dag_id, self.run)
 
-    def state(self, dag_id):
-        (instance,) = self.airflow.instances(dag_id, RUN)
+    def state(self, dag_id: str) -> str | None:
+        (instance,) = self.airflow.instances(dag_id, self.run)
         return instance["state"]
 
-    def await_state(self, dag_id, *states):
+    def await_state(self, dag_id: str, *states: str) -> None:
         """Wait until a campaign's task is in one of some states, by default until it has ended."""
         wanted = states or ENDED
         until(lambda: self.state(dag_id) in wanted, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
 
-    def sign_in(self, page, name):
+    def await_question(self, dag_id: str) -> None:
+        """Wait until a campaign's task waits for a person, and may be answered."""
+        self.await_state(dag_id, "awaiting_input", "deferred")
+        # Airflow 3.3 takes a task that is answered before the end of its process is known for a failed one.
+        output = self.airflow.home / "standalone-0.out"
+        known = re.compile(rf"Received executor event.*dag_id='{dag_id}'")
+        what = f"the scheduler knows that {dag_id} waits"
+        until(lambda: known.search(output.read_text(errors="replace")), seconds=RUN_SECONDS, what=what, every=0.5)
+
+    def await_texted(self, conn_id: str, people: int) -> None:
+        """Wait until a sandbox has accepted more messages than these."""
+        sent = self.services[conn_id]
+        what = f"{people} are texted by {conn_id}"
+        until(lambda: sent.page(0, 0)[0] > people, seconds=RUN_SECONDS, what=what, every=0.5)
+
+    def sign_in(self, page: Any, name: str) -> None:
         """Sign somebody in, as they do it by hand."""
         page.get_by_label("Username").fill(name)
         page.get_by_label("Password").fill(name)
@@ -87,20 +108,23 @@ class CampaignSite:
 
 
 @contextmanager
-def running_site(folder: Path, dags, services, store="postgresql"):
+def running_site(
+    folder: Path, dags: dict[str, Any], services: dict[str, Any], store: str = "postgresql", run: str = RUN
+) -> Iterator[CampaignSite]:
     """Run it; on leaving, all of it has ended.
 
     :param folder: an empty one.
     :param dags: arguments of the operator by DAG.
     :param services: what each sandbox is started with, by the connection that leads to it.
     :param store: ``sqlite`` or ``postgresql``.
+    :param run: id of each DAG's one run.
     """
     home = folder / "airflow"
     (home / "dags").mkdir(parents=True)
     (home / "dags" / "campaigns.py").write_text(DAGS.format(dags=dags, task=TASK))
     (home / "simple_auth_manager_passwords.json.generated").write_text(json.dumps({name: name for name in USERS}))
     with ExitStack() as stack:
-        settings, _ = stack.enter_context(a_ledger(store, folder))
+        settings, ledger = stack.enter_context(a_ledger(store, folder))
         settings.update(SETTINGS)
         memories = {}
         for conn_id, config in services.items():
@@ -109,7 +133,7 @@ def running_site(folder: Path, dags, services, store="postgresql"):
             connection = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": {"timeout": 5}}
             settings[f"AIRFLOW_CONN_{conn_id.upper()}"] = json.dumps(connection)
         airflow = stack.enter_context(running_airflow(home, settings))
-        yield CampaignSite(airflow, memories)
+        yield CampaignSite(airflow, ledger, memories, run)
 
 
 def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", "Pieter", "Lerato"), invalid=0):

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 from support.browser import NoBrowserError, running_browser
-from support.screenshots import inbox
+from support.screenshots import campaigns, inbox
 from support.screenshots.shots import take
 
 ROOT = Path(__file__).parents[3]
-SETS = {"inbox": inbox.shots}
+SETS = {"inbox": inbox.shots, "campaigns": campaigns.shots}
 """What there are pictures of: each runs what it shows, and gives the pictures."""
 
 

@@ -1,0 +1,194 @@
+"""The pages of campaigns inside Airflow, in the middle of a busy morning."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from airflow_provider_sms.sending.schema import balance
+from support.campaign_site import TASK, CampaignSite, running_site
+from support.screenshots.shots import Shot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from support.screenshots.shots import Scheme
+
+RUN = "morning"
+NAMES = ("Thandi", "Sipho", "Anna", "Pieter", "Lerato", "Zoë", "Zanele", "Kagiso", "Naledi", "Ruan")
+NUMBERS = ("2782", "2760", "2782", "2771", "2782", "4477")
+"""How they begin, which is what the sandbox knows a network by. They belong to nobody."""
+OPTED_OUT = ("27820020012", "27820020150")
+BOUGHT_HOURS = 7 * 24
+"""Since when credits were bought."""
+EXPECTED = (
+    # Airflow's own page asks who is there before anybody has signed in.
+    r"401.*/ui/config",
+    r"401 \(Unauthorized\)",
+)
+
+
+@contextmanager
+def shots() -> Iterator[list[Shot]]:
+    """Run an Airflow in which campaigns stand in different ways, and give the pictures of its pages."""
+    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-shots-"))
+    try:
+        with running_site(folder, _dags(folder), SERVICES, run=RUN) as site:
+            _let_happen(site)
+            yield pictures(site)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+SERVICES = {
+    "sms_default": {"balance": 96_300, "latency": 0.2},
+    "sms_overdue": {"balance": 420},
+    "sms_parcels": {"balance": 3050, "opted_out": OPTED_OUT},
+}
+
+
+def _dags(folder: Path) -> dict[str, dict[str, Any]]:
+    def people(name: str, count: int, **which: int) -> str:
+        return _write_people(folder / f"{name}.parquet", count, **which)
+
+    return {
+        "appointment_reminders": {
+            "source": people("appointments", 2400, invalid=12),
+            "message": "Dear {first_name}, your appointment is tomorrow at 10:00. Reply STOP to opt out.",
+            "campaign": "appointment reminders, 24 November",
+            "approve_above": 1000.0,
+            "cost_per_part": 1.0,
+        },
+        "overdue_accounts": {
+            "source": people("overdue", 900, first=10_000),
+            "message": "Hi {first_name}, your account is overdue. Paid already? Thank you.",
+            "campaign": "overdue accounts, November",
+            "sms_conn_id": "sms_overdue",
+            "wait_for_credit": True,
+        },
+        "delivery_notices": {
+            "source": people("deliveries", 800, first=20_000, invalid=3),
+            "message": "Hi {first_name}, your parcel arrives today.",
+            "campaign": "delivery notices, 23 November",
+            "sms_conn_id": "sms_parcels",
+            "concurrency": 1,
+        },
+        "spring_sale": {
+            "source": people("customers", 90_000, first=30_000, invalid=41),
+            "message": "Hi {first_name}, the spring sale begins on Friday. Reply STOP to opt out.",
+            "campaign": "spring sale",
+            "max_requests_per_second": 2,
+        },
+    }
+
+
+def _write_people(path: Path, count: int, *, first: int = 0, invalid: int = 0) -> str:
+    numbers = [f"+{NUMBERS[place % len(NUMBERS)]}{first + place:07}" for place in range(count)]
+    numbers += ["not a number"] * invalid
+    names = [NAMES[place % len(NAMES)] for place in range(len(numbers))]
+    pq.write_table(pa.table({"destination": numbers, "first_name": names}), path)
+    return str(path)
+
+
+def _let_happen(site: CampaignSite) -> None:
+    lost = {"kind": "drop_after"}
+    site.services["sms_parcels"].set_faults([{"kind": "none", "times": 3}, lost, {"kind": "none"}, lost])
+    for dag_id in ("appointment_reminders", "overdue_accounts", "delivery_notices"):
+        site.send(dag_id)
+    site.await_question("appointment_reminders")
+    seen = site.airflow.xcom("appointment_reminders", RUN, TASK, "plan")
+    site.airflow.answer("appointment_reminders", RUN, TASK, "Send", plan=seen["id"])
+    site.await_state("appointment_reminders")
+    site.await_state("delivery_notices")
+    site.await_state("overdue_accounts", "deferred")
+    _remember_balances(site)
+    site.send("spring_sale")
+    site.await_texted("sms_default", 14_000)
+
+
+def _remember_balances(site: CampaignSite) -> None:
+    """Note balances of days that have passed, as sends noted them."""
+    now = time.time()
+    fell = {
+        "sms_overdue": (4_000.0, 270.0, 0.0),
+        "sms_parcels": (8_400.0, 400.0, 0.0),
+        "sms_default": (81_000.0, 3_500.0, 60_000.0),
+    }
+    rows = []
+    for conn_id, (first, a_day, bought) in fell.items():
+        left = first
+        for hour in range(13 * 24, 6, -6):
+            left -= a_day / 4 * (1 + (hour * 7 % 11 - 5) / 8)
+            left += bought if hour == BOUGHT_HOURS else 0
+            rows.append({"conn_id": conn_id, "observed_at": now - hour * 3600, "amount": f"{left:.2f}"})
+    with site.ledger.begin() as connection:
+        connection.execute(balance.insert(), rows)
+
+
+def pictures(site: CampaignSite) -> list[Shot]:
+    """Give the pictures of a site's pages."""
+
+    def of(
+        name: str,
+        shown: Callable[[Any], None],
+        scheme: Scheme,
+        *,
+        who: str = "vic",
+        path: str = "/plugin/sms",
+        **how: Any,
+    ) -> Shot:
+        def prepare(page: Any) -> None:
+            site.sign_in(page, who)
+            page.goto(site.url + path)
+            shown(page)
+
+        return Shot(name, site.url + "/", expected=EXPECTED, schemes=(scheme,), prepare=prepare, **how)
+
+    task = f"/dags/appointment_reminders/runs/{RUN}/tasks/{TASK}"
+    sale = partial(_opened, name="spring sale")
+    return [
+        of("campaigns-list", _listed, "light", height=508),
+        of("campaigns-sending", sale, "dark", who="ed", width=1280, height=1230),
+        of("campaigns-narrow", sale, "light", who="ed", width=390, height=844, scale=1.5),
+        of("campaigns-unknown", _asked, "light", who="ed", height=690),
+        of("campaigns-task", _tab, "dark", path=task, height=760),
+        of("campaigns-balance", _balances, "light", height=590),
+    ]
+
+
+def _listed(page: Any) -> None:
+    page.frame_locator("iframe").locator("table.campaigns tbody tr").nth(3).wait_for()
+
+
+def _opened(page: Any, name: str) -> None:
+    inside = page.frame_locator("iframe")
+    inside.locator("tbody th").get_by_role("link", name=name).click()
+    inside.locator("#requests tbody tr").first.wait_for()
+    inside.locator("#outcomes [data-drawn=yes]").wait_for()
+    page.mouse.move(0, 0)
+
+
+def _asked(page: Any) -> None:
+    _opened(page, "delivery notices")
+    page.frame_locator("iframe").get_by_role("button", name="Was not sent").first.click()
+    page.frame_locator("iframe").get_by_role("button", name="Yes").wait_for()
+
+
+def _tab(page: Any) -> None:
+    page.get_by_role("link", name="SMS").last.click()
+    page.frame_locator("iframe").locator("#outcomes [data-drawn=yes]").wait_for()
+    page.mouse.move(0, 0)
+
+
+def _balances(page: Any) -> None:
+    inside = page.frame_locator("iframe")
+    inside.get_by_role("link", name="Balance").click()
+    inside.locator("[data-drawn=yes]").nth(2).wait_for()

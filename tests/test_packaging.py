@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import hashlib
+import re
 import subprocess
 import sys
 import tarfile
 import zipfile
+from configparser import ConfigParser
 from email import message_from_bytes
 from pathlib import Path
 
@@ -14,6 +17,10 @@ from airflow_provider_sms import __version__
 ROOT = Path(__file__).parents[1]
 INFO = f"airflow_provider_sms-{__version__}.dist-info"
 TOP = f"airflow_provider_sms-{__version__}"
+PAGES = ("plugins/templates", "plugins/static", "sandbox/static")
+CHART_VERSION = "4.6.1"
+CHART_SHA256 = "87364cc2b2a76a6684929e7d6b80b18a897794db38400caff1fcf1791c6925d2"
+"""Of ``dist/chart.umd.min.js`` as it was released; CONTRIBUTING says how to update it."""
 
 
 def build(*what, source, into):
@@ -61,6 +68,60 @@ def test_the_wheel_has_the_sandboxs_page(wheel):
     files = {f"{folder}/{path.name}": path.read_bytes() for path in (ROOT / folder).iterdir()}
     assert {"index.html", "inbox.css", "inbox.js", "icon.svg"} <= {name.rpartition("/")[2] for name in files}
     assert files == {name: content for name, content in wheel.items() if name.startswith(f"{folder}/")}
+
+
+def test_the_wheel_has_the_pages_inside_airflow(wheel):
+    """Each template, style and script is in it, as it is here, and Airflow is told of the plugin."""
+    files = {
+        f"airflow_provider_sms/{folder}/{path.name}": path.read_bytes()
+        for folder in PAGES
+        for path in (ROOT / "airflow_provider_sms" / folder).iterdir()
+    }
+    assert {"campaign.html", "page.css", "page.js", "chart.js", "chart.LICENSE.txt"} <= {
+        Path(name).name for name in files
+    }
+    assert files == {name: wheel[name] for name in files}
+    told = ConfigParser()
+    told.read_string(wheel[f"{INFO}/entry_points.txt"].decode())
+    assert dict(told["airflow.plugins"]) == {"sms": "airflow_provider_sms.plugins.sms:SmsPlugin"}
+
+
+def test_the_charts_are_drawn_by_a_release_as_it_is():
+    """What others wrote is not changed here, and its version is known."""
+    content = (ROOT / "airflow_provider_sms/plugins/static/chart.js").read_bytes()
+    assert content.decode().splitlines()[1] == f" * Chart.js v{CHART_VERSION}"
+    assert hashlib.sha256(content).hexdigest() == CHART_SHA256
+
+
+def elsewhere(text):
+    """Give the addresses of other hosts in a template, a style or a script; comments, and names of XML, are none."""
+    text = re.sub(r"<!--.*?-->|/\*.*?\*/|\{#.*?#\}|(?m:(?:^|(?<=[\s;]))//\s.*$)", "", text, flags=re.DOTALL)
+    text = text.replace('xmlns="http://www.w3.org/2000/svg"', "")
+    return re.findall(r"""(?:\w+:)?//[\w.\[$-][^\s"'`<>)]*""", text)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('<script src="https://cdn.example.com/x.js">', ["https://cdn.example.com/x.js"]),
+        ('<img src="//example.com/x.png">', ["//example.com/x.png"]),
+        ("@import url(http://example.com/x.css)", ["http://example.com/x.css"]),
+        ("fetch(`wss://${host}`); // to http://example.com", ["wss://${host}"]),
+        ("/* https://example.com */ a(); // see //example.com\n// https://example.com", []),
+        ('<svg xmlns="http://www.w3.org/2000/svg"/>', []),
+    ],
+)
+def test_an_address_of_another_host_is_found(text, found):
+    """Whatever its scheme, also without one, but for what is said in a comment."""
+    assert elsewhere(text) == found
+
+
+def test_no_page_refers_to_another_host():
+    """Who looks at a page is told to nobody, and it works without the internet."""
+    files = [path for folder in PAGES for path in (ROOT / "airflow_provider_sms" / folder).iterdir()]
+    ours = [path for path in files if path.name not in ("chart.js", "chart.LICENSE.txt")]
+    assert len(ours) > 20
+    assert {path.name: found for path in ours if (found := elsewhere(path.read_text()))} == {}
 
 
 def test_the_wheel_has_the_licence(wheel):

@@ -32,6 +32,13 @@ def test_the_metadata_fits_airflows_schema():
     jsonschema.validate(get_provider_info(), schema)
 
 
+def test_the_plugin_is_named_by_its_entry_point_alone():
+    """An Airflow that asks providers for plugins, too, would find it a second time, and tell that as an error."""
+    ours = [entry for entry in entry_points(group="airflow.plugins") if entry.dist.name == "airflow-provider-sms"]
+    assert {entry.value for entry in ours} == {"airflow_provider_sms.plugins.sms:SmsPlugin"}
+    assert "plugins" not in get_provider_info()
+
+
 def test_what_the_integration_refers_to_exists():
     """Logo and guides are files of this project; no address stands there that nobody answers at."""
     (integration,) = get_provider_info()["integrations"]

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from support.versions import SHOWS_PAGES
+
+from airflow_provider_sms.plugins.sms import SmsPlugin
+
+ONLY_WITH_PAGES = pytest.mark.skipif(not SHOWS_PAGES, reason="this Airflow has no place for pages of plugins")
+
+LOADED = """
+import json, sys
+from airflow import plugins_manager
+
+plugins_manager.ensure_plugins_loaded()
+known = hasattr(plugins_manager, "_get_plugins")
+plugins = plugins_manager._get_plugins()[0] if known else plugins_manager.plugins
+ours = [name for name in sys.modules if name.startswith("airflow_provider_sms.")]
+print(json.dumps([[plugin.name for plugin in plugins], ours]))
+"""
+
+
+def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
+    """Schedulers and workers load plugins, too: of ours they get what says that there are pages."""
+    done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
+    plugins, modules = json.loads(done.stdout.strip().splitlines()[-1])
+    assert plugins.count("sms") == 1
+    assert {name for name in modules if "plugins" in name or "overview" in name} == {
+        "airflow_provider_sms.plugins",
+        "airflow_provider_sms.plugins.sms",
+        "airflow_provider_sms.plugins.versions",
+    }
+
+
+def test_the_plugin_imports_nothing_heavy(airflow_home):
+    """What serves pages is imported when the web server asks for it."""
+    heavy = "{'fastapi', 'jinja2', 'itsdangerous', 'pandas', 'pyarrow', 'sqlalchemy'}"
+    code = (
+        "import sys\nfrom airflow import plugins_manager\n"
+        "of_airflow = set(sys.modules)\n"
+        "from airflow_provider_sms.plugins.sms import SmsPlugin\nSmsPlugin()\n"
+        f"print(sorted({heavy} & (set(sys.modules) - of_airflow)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+@ONLY_WITH_PAGES
+@pytest.mark.parametrize(
+    ("base_url", "below"),
+    [
+        ("http://airflow.test", "/sms/"),
+        ("http://airflow.test/", "/sms/"),
+        ("https://example.com/team/airflow", "/team/airflow/sms/"),
+        ("https://example.com/team/airflow/", "/team/airflow/sms/"),
+    ],
+)
+def test_pages_are_below_the_address_of_airflow(monkeypatch, base_url, below):
+    """Where Airflow has a path of its own, each address of a page begins with it."""
+    monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
+    views = SmsPlugin().external_views
+    assert [view["destination"] for view in views] == ["nav", "task_instance"]
+    for view in views:
+        addresses = [view["href"], view["icon"], view["icon_dark_mode"]]
+        assert [address for address in addresses if not address.startswith(below)] == []
+    assert len({view["url_route"] for view in views}) == len(views)
+
+
+def test_an_airflow_that_has_no_place_for_pages_is_given_none(monkeypatch):
+    """Before 3.1: no application, which would have no sign-in there, and no view."""
+    monkeypatch.setattr("airflow_provider_sms.plugins.sms.SHOWS_PAGES", False)
+    assert (SmsPlugin().fastapi_apps, SmsPlugin().external_views) == ([], [])
+
+
+def test_pages_are_for_the_versions_that_have_a_place_for_them():
+    """The package knows the versions as the tests do."""
+    from airflow_provider_sms.plugins import versions
+
+    assert versions.SHOWS_PAGES == SHOWS_PAGES
+    assert bool(SmsPlugin().external_views) == SHOWS_PAGES

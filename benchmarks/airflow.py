@@ -118,16 +118,28 @@ class Airflows:
         return self._kept.run(job)
 
     @contextmanager
-    def _worker(self) -> Iterator[_Worker]:
+    def process(
+        self, module: str, settings: Mapping[str, str] | None = None
+    ) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
+        """Run ``python -m module HOME`` in an Airflow of its own, and give the process, its home and its output.
+
+        :param settings: more variables.
+        """
         self._made += 1
         home = self._folder / f"home-{self._made}"
         shutil.copytree(self._template, home)
         log = home / "output.log"
         try:
-            with python(home, "-m", "benchmarks.tasks", str(home), log=log, settings=self._settings(home)) as process:
-                yield _Worker(process, home, log)
+            variables = {**self._settings(home), **(settings or {})}
+            with python(home, "-m", module, str(home), log=log, settings=variables) as process:
+                yield process, home, log
         finally:
             shutil.rmtree(home, ignore_errors=True)
+
+    @contextmanager
+    def _worker(self) -> Iterator[_Worker]:
+        with self.process("benchmarks.tasks") as (process, home, log):
+            yield _Worker(process, home, log)
 
     def _settings(self, home: Path) -> dict[str, str]:
         url = self._service.url

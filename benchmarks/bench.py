@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.airflow import Airflows, Ran, Task, sqlite_ledger
+from sqlalchemy.engine import URL
+
+from benchmarks.airflow import Airflows, Ran, Task, postgres_ledger, sqlite_ledger
 from benchmarks.data import write_table
 from benchmarks.figures import median
-from benchmarks.postgres import running_postgres
+from benchmarks.full_ledger import fill
+from benchmarks.postgres import copied_database, new_database, running_postgres
 from benchmarks.processes import WrongError, run_job
 from benchmarks.service import Service, running_service
 from benchmarks.sizes import CHUNK
@@ -21,8 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from contextlib import ExitStack
     from pathlib import Path
-
-    from sqlalchemy.engine import URL
 
     from benchmarks.sizes import Sizes
 
@@ -53,6 +55,18 @@ class Round:
 
     ran: Ran
     bare: Bare
+
+
+@dataclass(frozen=True)
+class FullLedger:
+    """A ledger of many campaigns.
+
+    :param ledger: the settings that lead to it.
+    :param other: those that lead to a copy of it, by which nothing is sent.
+    """
+
+    ledger: Mapping[str, str]
+    other: Mapping[str, str]
 
 
 class Bench:
@@ -89,6 +103,20 @@ class Bench:
         """A running server."""
         self.tell("PostgreSQL is started")
         return self._stack.enter_context(running_postgres())
+
+    @cached_property
+    def full_ledgers(self) -> Mapping[str, FullLedger]:
+        """Ledgers with many campaigns, one of them as large as the large table, by database."""
+        file, database = self.folder / "full.db", new_database(self.postgres, "full_ledger")
+        for url, store in ((URL.create("sqlite", database=str(file)), "SQLite"), (database, "PostgreSQL")):
+            self.tell(f"a ledger of {self.sizes.campaigns:,} campaigns is made, {store}")
+            fill(url, self.sizes.campaigns, self.sizes.rows)
+        other_file, other = self.folder / "full-other.db", copied_database(self.postgres, database, "full_ledger_other")
+        shutil.copyfile(file, other_file)
+        return {
+            "SQLite": FullLedger(sqlite_ledger(file), sqlite_ledger(other_file)),
+            "PostgreSQL": FullLedger(postgres_ledger(database), postgres_ledger(other)),
+        }
 
     def table(self, rows: int, files: int = 4) -> str:
         """Give the path of a table."""

@@ -32,10 +32,11 @@ def facts() -> dict[str, Any]:
 
 def calibration() -> float:
     """Give the CPU seconds of ten million additions: the speed of the machine just now."""
-    return median([_additions() for _ in range(TIMES)])
+    return median([additions() for _ in range(TIMES)])
 
 
-def _additions() -> float:
+def additions() -> float:
+    """Give the CPU seconds of ten million additions that are made once."""
     began, total = time.process_time(), 0
     for number in range(LOOPS):
         total += number

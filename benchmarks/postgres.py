@@ -41,6 +41,12 @@ def new_database(server: URL, name: str) -> URL:
     return server.set(database=name)
 
 
+def copied_database(server: URL, source: URL, name: str) -> URL:
+    """Copy a database to which nobody is connected."""
+    _execute(server, f"CREATE DATABASE {name} TEMPLATE {source.database}")
+    return server.set(database=name)
+
+
 def database_bytes(url: URL) -> int:
     """Give the size of a database on the disk."""
     return int(_execute(url, "SELECT pg_database_size(current_database())") or 0)

@@ -18,6 +18,8 @@ class Sizes:
     :param peers: rows that are sent in every way.
     :param throttled: rows that are sent to the throttled service.
     :param throttle: requests a second that it processes.
+    :param campaigns: in the ledger whose pages are looked at.
+    :param polled: rows that are sent while pages are looked at.
     :param runs: of what is cheap enough to be run more than once.
     :param imports: of the operators.
     :param fresh: whether each send has a process of its own, as a task has.
@@ -29,6 +31,8 @@ class Sizes:
     peers: int = 5_000
     throttled: int = 1_000_000
     throttle: int = 100
+    campaigns: int = 10_000
+    polled: int = 300_000
     runs: int = 3
     imports: int = 9
     fresh: bool = True
@@ -46,7 +50,13 @@ class Sizes:
     def with_rows(self, rows: int) -> Sizes:
         """Give sizes for another large table; the rest is no larger than its tenth."""
         small = rows // 10
-        return replace(self, rows=rows, bare=min(self.bare, small), throttled=min(self.throttled, small))
+        return replace(
+            self,
+            rows=rows,
+            bare=min(self.bare, small),
+            throttled=min(self.throttled, small),
+            polled=min(self.polled, small),
+        )
 
     def with_runs(self, runs: int) -> Sizes:
         """Give sizes with another number of runs."""
@@ -55,5 +65,15 @@ class Sizes:
 
 FULL = Sizes()
 QUICK = Sizes(
-    rows=50_000, bare=5_000, slow=2_000, peers=1_000, throttled=20_000, throttle=50, runs=1, imports=2, fresh=False
+    rows=50_000,
+    bare=5_000,
+    slow=2_000,
+    peers=1_000,
+    throttled=20_000,
+    throttle=50,
+    campaigns=200,
+    polled=5_000,
+    runs=1,
+    imports=2,
+    fresh=False,
 )

@@ -8,10 +8,12 @@ from benchmarks.cases.backpressure import backpressure
 from benchmarks.cases.growing import ledger
 from benchmarks.cases.importing import importing
 from benchmarks.cases.large import large, resume
+from benchmarks.cases.opening import pages
 from benchmarks.cases.peers import peers
 from benchmarks.cases.preparing import prepare
 from benchmarks.cases.profiling import profile
 from benchmarks.cases.sending import postgres, rate, slow
+from benchmarks.cases.watching import polled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,4 +33,6 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     "peers": peers,
     "ledger": ledger,
     "backpressure": backpressure,
+    "pages": pages,
+    "polled": polled,
 }

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import URL
+from support.told import tell
+
+from airflow_provider_sms.overview import campaigns, details
+from airflow_provider_sms.overview.reader import read_postgres, read_sqlite
+from airflow_provider_sms.sending.postgres import open_postgres
+from airflow_provider_sms.sending.sqlite import open_sqlite
+from benchmarks.full_ledger import REQUESTS, UNKNOWN_AT_ONCE, fill, large_campaign
+from benchmarks.sizes import CHUNK
+
+CAMPAIGNS, MESSAGES = 1_000, 20_000
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
+    """Pages read it, and tasks go on with it, as with any; all that pages count is in it."""
+    file = tmp_path / "full.db"
+    sqlite = kind == "sqlite"
+    url = URL.create("sqlite", database=str(file)) if sqlite else request.getfixturevalue("postgres_url")
+    fill(url, CAMPAIGNS, MESSAGES)
+    store = open_sqlite(file) if sqlite else open_postgres(url)
+    tell(store, "one more", claims=[(3, "accepted")])
+    store.close()
+    reader = read_sqlite(file) if sqlite else read_postgres(url)
+    number = large_campaign(CAMPAIGNS)
+    page = campaigns.list_campaigns(reader, hidden=(), limit=CAMPAIGNS + 1, offset=0)
+    small, large = page.campaigns[1], next(each for each in page.campaigns if each.id == number)
+    lines = details.requests(reader, number, limit=MESSAGES)
+    reader.close()
+
+    # Two have failed, two have an unknown request, and the large one has several.
+    assert page.by_state == {"complete": CAMPAIGNS + 1 - 5, "needs attention": 5}
+    assert (page.campaigns[0].name, page.campaigns[0].counts.accepted) == ("one more", 3)
+    assert (small.counts.accepted, small.counts.unknown) == ((REQUESTS - 1) * CHUNK, CHUNK)
+    assert (large.counts.accepted + large.counts.unknown, large.counts.unknown) == (MESSAGES, UNKNOWN_AT_ONCE * CHUNK)
+    assert len(lines) == MESSAGES // CHUNK

@@ -5,7 +5,7 @@ from support.faults.arena import Arena
 from support.faults.network import idle, one, run
 from support.faults.verdict import Figures
 
-from airflow_provider_sms.sending import sender
+from airflow_provider_sms.sending import landings
 
 
 def test_wherever_the_network_fails_the_promise_holds(ledgers):
@@ -45,7 +45,7 @@ def test_only_what_has_no_whole_answer_is_unknown(ledgers, name, unknown):
 
 def test_a_sender_that_guesses_is_caught(ledgers, monkeypatch):
     """Whoever takes a lost answer for a request that was not sent texts people twice, and is found out."""
-    monkeypatch.setattr(sender, "surely_not_sent", lambda error: True)
+    monkeypatch.setattr(landings, "surely_not_sent", lambda error: True)
     with Arena(ledgers) as arena:
         one(arena, "answer cut at nothing by RST", 2)
         one(arena, "request cut at nothing by RST", 2)

@@ -24,8 +24,5 @@ def site(airflow_home, ledger_path, monkeypatch):
     from support.plugins import Site
 
     monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "vic:viewer,ed:user,ann:admin")
-    monkeypatch.setenv(
-        "AIRFLOW__API_AUTH__JWT_SECRET", "a-secret-that-signs-what-tells-who-somebody-is, of these tests alone"
-    )
     with Site() as site:
         yield site

@@ -30,7 +30,7 @@ os.environ.update(
         "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
         "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
         # Airflow keeps the first one that it comes by, and the one that it makes up is shorter than it should be.
-        "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of these tests, which is as long as its kind of signature wants it to be",
+        "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of these tests, as long as its kind of signature wants it to be",
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
     }
 )

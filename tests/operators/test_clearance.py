@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from support.airflow import stored_xcoms
+from support.later import later
 
 from airflow_provider_sms.sending.report import COUNTS
 
@@ -17,26 +16,6 @@ def counts(ran):
 
 def sends(sandbox):
     return [request for request in sandbox.state.requests if request.operation == "bulk"]
-
-
-@contextmanager
-def later(happens, when):
-    """Let something happen, in another thread, once a condition holds."""
-    ended = threading.Event()
-
-    def watch():
-        while not ended.wait(0.05):
-            if when():
-                happens()
-                return
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def looks(sandbox):

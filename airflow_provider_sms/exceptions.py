@@ -16,9 +16,11 @@
     │   ├── RefusedError                3xx and every other 4xx
     │   └── UnknownOutcomeError         it may have been processed: never resent by itself
     ├── LedgerError                  no durable claim can be made, so nothing is sent
-    │   └── LedgerVersionError          the ledger was written by a newer version
+    │   ├── LedgerVersionError          the ledger was written by a newer version
+    │   └── LedgerLostError             the ledger has lost what was committed to it
     ├── CreditError                  the credit does not cover what is to be sent; nothing more was
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
+    ├── OutageError                  one answer after the other was lost, so sending ended early
     └── StoppedError                 the task was told to stop before anything was sent
 
 No message text, full number or token is in any of them.
@@ -118,6 +120,10 @@ class LedgerVersionError(LedgerError):
     """The ledger was written by a newer version of this package."""
 
 
+class LedgerLostError(LedgerError):
+    """The ledger has lost requests that were committed to it: it went back to an earlier state."""
+
+
 class CreditError(SmsError):
     """The balance does not cover what is to be sent; credit may arrive by itself."""
 
@@ -126,6 +132,12 @@ class CreditError(SmsError):
 
 class TooManyErrorsError(SmsError):
     """The service refused or called faulty a larger share of messages than the caller allows."""
+
+
+class OutageError(SmsError):
+    """One answer of the service after the other was lost; the service may answer again later."""
+
+    transient = True
 
 
 class StoppedError(SmsError):

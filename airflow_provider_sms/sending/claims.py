@@ -86,6 +86,8 @@ class Outcome:
     :param state: ``accepted``, ``unknown`` or ``not_sent``.
     :param reason: why, for the two latter; no number, text or token.
     :param response: the body of the answer as received, JSON.
+    :param chunk: what was posted, so that an answer that comes late can take its messages back; None where no answer
+        came.
     """
 
     request_id: int
@@ -97,3 +99,17 @@ class Outcome:
     cost: str | None = None
     reason: str | None = None
     response: str | None = None
+    chunk: Chunk | None = field(default=None, repr=False)
+
+
+class TextedTwice(NamedTuple):
+    """Messages that two requests have, since the first one's answer came after its messages had been freed.
+
+    :param request_id: the first request, which the service accepted after all.
+    :param other_id: the request that claimed its messages meanwhile.
+    :param messages: how many.
+    """
+
+    request_id: int
+    other_id: int
+    messages: int

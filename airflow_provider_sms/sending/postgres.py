@@ -22,7 +22,7 @@ from airflow_provider_sms.sending.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
@@ -47,6 +47,7 @@ _HOLDERS = (
     "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
     "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
+_OWN_STATES = "SELECT id, state FROM sms_request WHERE id = ANY(%s::bigint[]) AND claimant_id = %s"
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
     "SELECT %s, new.destination, new.request_id, %s "
@@ -129,6 +130,10 @@ class PostgresStore(Store):
         """Say which of some people were texted in a group after a moment."""
         wanted = json.dumps(list(map(int, destinations)))[1:-1]
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
+
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant."""
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (list(request_ids), claimant_id))))
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Give the requests that hold any of the keys."""

@@ -29,7 +29,7 @@ from airflow_provider_sms.sending.store import (
 from airflow_provider_sms.sending.transitions import RECORDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy.engine import Connection, Engine
@@ -63,6 +63,10 @@ _HOLDERS = (
     "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM json_each(?) AS wanted "
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
+)
+_OWN_STATES = (
+    "SELECT r.id, r.state FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_request r ON r.id = wanted.value WHERE r.claimant_id = ?"
 )
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
@@ -159,6 +163,11 @@ class SQLiteStore(Store):
         """Say which of some people were texted in a group after a moment."""
         wanted = json.dumps(list(map(int, destinations)))
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
+
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant."""
+        values = (json.dumps(list(request_ids)), claimant_id)
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""

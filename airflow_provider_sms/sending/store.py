@@ -17,7 +17,7 @@ from airflow_provider_sms.sending.migration import bring_up_to_date
 from airflow_provider_sms.sending.transitions import RECORD_ANSWER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
@@ -185,6 +185,13 @@ class Store(ABC):
         """Say which of some people were texted in a group after a moment.
 
         :param since: the moment, seconds since the epoch.
+        """
+
+    @abstractmethod
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant.
+
+        :param request_ids: at least one.
         """
 
     @abstractmethod

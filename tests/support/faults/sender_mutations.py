@@ -165,8 +165,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "a slot is free before its outcome is recorded",
         "sending/departures.py",
-        "return self._options.concurrency - flying - len(self.waiting)",
-        "return self._options.concurrency - len(self.waiting)",
+        "return self._most - flying - len(self.waiting)",
+        "return self._most - len(self.waiting)",
         (SENDER,),
         first="test_at_most_concurrency_requests_are_open",
     ),

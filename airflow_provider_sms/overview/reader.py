@@ -67,8 +67,8 @@ class LedgerReader:
             )
         if version < schema.SCHEMA_VERSION:
             raise InputError(
-                f"The ledger is of version {version}, which has no notes for this page. The next task that sends, or "
-                "airflow-sms ledger status, upgrades it"
+                f"The ledger is of version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next "
+                "task that sends, or airflow-sms ledger status, upgrades it"
             )
         self._checked = True
 

@@ -141,7 +141,7 @@ class PostgresStore(Store):
             yield cast("HolderRow", (bytes(key), *rest))
 
 
-def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresStore:
+def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS, clock: ServerClock | None = None) -> PostgresStore:
     """Open the ledger in a PostgreSQL database, and make its tables where there are none.
 
     A commit returns when it is on the server's disk: where the server was told otherwise, that is switched back for the
@@ -150,6 +150,7 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
 
     :param url: of SQLAlchemy, with the driver.
     :param busy_seconds: how long to wait for another process's commit.
+    :param clock: what time it is; None: the server's, and what elapsed on this machine since it was asked.
     :raises LedgerError: when it cannot be opened.
     :raises LedgerVersionError: when a newer version of this package wrote it.
     """
@@ -171,7 +172,7 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
     try:
-        clock = ServerClock()
+        clock = clock or ServerClock()
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
         store = PostgresStore(engine, f"PostgreSQL, database {url.database} at {url.host}", clock, busy_seconds)

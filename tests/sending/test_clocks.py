@@ -201,6 +201,14 @@ def test_this_machine_tells_its_start():
     assert (this_boot() is None) == (not hasattr(time, "CLOCK_BOOTTIME"))
 
 
+@pytest.mark.skipif(not hasattr(time, "CLOCK_BOOTTIME"), reason="this system has no such clock")
+def test_time_elapses_while_the_machine_sleeps(monkeypatch):
+    """The clock is the one that counts from the machine's start: others stand still in a sleep, or can be set."""
+    slept = {time.CLOCK_BOOTTIME: 3700.0, time.CLOCK_MONOTONIC: 100.0}
+    monkeypatch.setattr(time, "clock_gettime", slept.__getitem__)
+    assert elapsed() == 3700.0
+
+
 def test_a_servers_time_is_that_of_when_the_lock_was_had(postgres_url):
     """A deadline counts from the end of the wait for others, by the server's clock alone."""
     stopped = Clock(0.0)

@@ -40,12 +40,14 @@ class Holder(NamedTuple):
     :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
     :param mine: whether this try made the request, and not before it waited.
     :param parked: whether this try made it before it waited.
+    :param ahead: whether it was claimed at a time that is still to come, by a clock that ran ahead.
     """
 
     request_id: int
     state: str
     mine: bool
     parked: bool = False
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
 
+AHEAD_SECONDS = 1.0
+"""How far a claim may lie ahead of now before that is set right: less is no more than machines' clocks differ by."""
+
 
 _EVENT = Compiled(
     select(request.c.id).where(
@@ -121,7 +124,11 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         with self._store.read() as connection:
-            return self._holders(connection, keys)
+            holders = self._holders(connection, keys)
+        if any(holder.ahead for holder in holders.values()):
+            # Else a claim of a clock that ran ahead would be waited for as long as that clock was wrong.
+            self.lapse()
+        return holders
 
     def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         now = self.clock()
@@ -131,8 +138,9 @@ class CampaignLedger:
                 UNKNOWN if state == CLAIMED and deadline < now else state,
                 claimant_id == self._claimant_id,
                 claimant_id in self._parked,
+                state == CLAIMED and claimed_at > now + AHEAD_SECONDS,
             )
-            for key, request_id, state, deadline, claimant_id in self._store.holders(
+            for key, request_id, state, deadline, claimant_id, claimed_at in self._store.holders(
                 connection, self._campaign_id, keys
             )
         }

@@ -31,6 +31,7 @@ from airflow_provider_sms.sending.outcomes import failed
 from airflow_provider_sms.sending.posters import Posters
 from airflow_provider_sms.sending.read_ahead import ReadAhead
 from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.service.elapsed import elapsed, ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Sender:
     :param brakes: what may end the sending early though nothing is wrong; None: nothing.
     :param monotonic: seconds from any start: for waits, which a clock that is set must not stretch.
     :param sleep: waits for that many seconds.
+    :param elapsed: the clock of the client that posts: seconds from any start, on while the machine sleeps.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Sender:
         brakes: Brakes | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        elapsed: Callable[[], float] = elapsed,
     ) -> None:
         self.tally = Tally() if tally is None else tally
         self.error: Exception | None = None
@@ -91,6 +94,7 @@ class Sender:
         self._stop = stop
         self._monotonic = monotonic
         self._sleep = sleep
+        self._elapsed = elapsed
         self._departures = Departures(options, self.brakes)
         self._landings = Landings(
             options,
@@ -255,10 +259,14 @@ class Sender:
         try:
             if flight.alone:
                 self._require_answer()
-            # A process that slept between claim and POST must not post under a claim that others may call unknown.
-            if self._ledger.clock() + self._post_seconds > flight.deadline:
+            # A process that slept between claim and POST must not post under a claim that others may call unknown. By
+            # a clock that nobody sets: the ledger's may be another one by the time that the first byte is written.
+            began = self._elapsed()
+            left = flight.deadline - self._ledger.clock()
+            if left < self._post_seconds:
                 raise NotSentError("its claim was too old by the time it could be posted")  # noqa: TRY301  # one path
-            result = self._post(flight.batch.messages)
+            with ending_by(began + min(left, self._post_seconds + MARGIN_SECONDS)):
+                result = self._post(flight.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
             result = error
         self._landed.put((flight, result))

@@ -43,8 +43,8 @@ CONTACT_TAKEN = (
 KEY_BYTES = 16
 """A message key's size."""
 
-HolderRow = tuple[bytes, int, str, float, int]
-"""Message key, request id, the request's state and deadline, and the id of its claimant."""
+HolderRow = tuple[bytes, int, str, float, int, float]
+"""Message key, request id, the request's state and deadline, the id of its claimant, and when it was claimed."""
 
 
 class Readable(Protocol):
@@ -67,7 +67,8 @@ class Store(ABC):
 
     :param engine: SQLAlchemy's engine for it.
     :param description: which one it is, for the log.
-    :param clock: seconds since the epoch, the same for every process that shares the ledger.
+    :param clock: seconds since the epoch, the same for every process that shares the ledger, whatever is done to the
+        clock of its machine.
     """
 
     def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:

@@ -133,9 +133,15 @@ def _give_back_contacts(connection: Connection, request_id: int, groups: Collect
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
     """Call claims unknown whose deadline has passed.
 
+    A claim of a time that is still to come was made by a clock that ran ahead: it counts as made now. Its process may
+    live, so it is not unknown yet, and nobody waits for it longer than for any other claim.
+
     :param which: the requests to look at.
     :param now: seconds since the epoch.
     """
+    ahead = and_(which, request.c.state == CLAIMED, request.c.claimed_at > now)
+    length = request.c.deadline - request.c.claimed_at
+    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length))
     lapsed = and_(which, request.c.state == CLAIMED, request.c.deadline < now)
     connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))
 

@@ -31,6 +31,7 @@ from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.schema import message, request
 from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.service.elapsed import latest_end
 
 LOST = UnknownOutcomeError("the answer was lost")
 DOWN = NotSentError("connection refused")
@@ -416,6 +417,25 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter
     send.run([people(5)])
     assert (counts(send.tally), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
     assert enter(2).holders([people(1)[0].key])[people(1)[0].key].request_id == 2
+
+
+def test_a_post_is_told_when_its_claim_ends(service, enter, clock):
+    """What the claim has left is counted by the client's clock, before anything is asked of the ledger's."""
+    from airflow_provider_sms.sending.options import SendingOptions
+    from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender
+
+    told = []
+
+    def post(messages):
+        told.append(latest_end())
+        return service(messages)
+
+    send = Sender(
+        enter(clock=clock), post, post_seconds=5.0, options=SendingOptions(), stop=StopSignal(), elapsed=lambda: 700.0
+    )
+    send.run([people(5)])
+    assert told == [700.0 + 5.0 + MARGIN_SECONDS]
+    assert latest_end() == float("inf")
 
 
 def test_a_crash_while_waiting_to_post_again_makes_nothing_unknown(sender, service, enter):

@@ -153,10 +153,12 @@ LEDGER_MUTATIONS = (
         (SENDER, LEDGER),
         also=(
             "            given_back = ",
-            "            still_open = select(request.c.id).where(\n"
-            "                request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED\n"
-            "            )\n"
-            "            given_back = ",
+            (
+                "            still_open = select(request.c.id).where(\n"
+                "                request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED\n"
+                "            )\n"
+                "            given_back = "
+            ),
         ),
         first="test_what_was_posted_is_never_given_back_at_the_end",
     ),

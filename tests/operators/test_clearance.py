@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -198,10 +199,12 @@ def test_while_it_waits_the_summary_is_the_plan(send, people, sandbox):
     assert [summary["not_sent"] for summary in seen] == [100]
 
 
-@pytest.mark.parametrize("status", [401, 403])
-def test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed(send, people, sandbox, status):
+@pytest.mark.parametrize(("status", "body"), [(401, None), (403, '{"errorCode": "Account.Deactivated"}')])
+def test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed(
+    send, people, sandbox, status, body
+):
     """The plan reads the balance: where the service refuses the token there, no message is posted with it."""
-    sandbox.state.faults.add([Fault("status", on="balance", status=status, persistent=True)])
+    sandbox.state.faults.add([Fault("status", on="balance", status=status, body=body, persistent=True)])
     ran = send(people(100), retries=1)
     assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
     assert counts(ran) == {"not_sent": 100}
@@ -240,7 +243,7 @@ def test_an_outage_costs_a_handful_of_requests_and_a_retry_sends_the_rest(send, 
         ran = send(people(5000), retries=2, concurrency=2)
     assert ran.state == "failed"  # for what is unknown
     found = counts(ran)
-    assert (found["unknown"] <= 400, found["unknown"] + found.get("accepted", 0) + found.get("already_sent", 0)) == (
+    assert (found["unknown"] <= 600, found["unknown"] + found.get("accepted", 0) + found.get("already_sent", 0)) == (
         True,
         5000,
     )
@@ -249,8 +252,11 @@ def test_an_outage_costs_a_handful_of_requests_and_a_retry_sends_the_rest(send, 
 
 def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox):
     """A 200 with ``Messages: 0`` fails the task with the service's reasons, and the next run sends these messages."""
-    for number in range(100):
-        sandbox.state.opt_out(f"2782{number:07d}")
-    ran = send(people(100), campaign="nobody", send_options={"CheckOptOuts": True})
+    body = {"Cost": 0, "RemainingBalance": 900, "EventId": 5, "Messages": 0, "Parts": 0}
+    report = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 100, "Faults": []}
+    sandbox.state.faults.add([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
+    ran = send(people(100), campaign="nobody")
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 100})
     assert "of their requests the service took none (OptedOuts 100 in its error reports)" in ran.log
+    again = send(people(100), campaign="nobody")
+    assert (again.state, counts(again)) == ("success", {"accepted": 100})

@@ -11,9 +11,9 @@
     │   └── LimitError                  the plan is beyond a limit that the caller set
     ├── ServiceError                 one request to the service did not succeed
     │   ├── NotSentError                the request never left this machine
-    │   ├── ThrottledError              429, 503: the service did not process it
+    │   ├── ThrottledError              429, or 503 in the service's own words: it did not process the request
     │   ├── AuthenticationError         401
-    │   ├── RefusedError                3xx and every other 4xx
+    │   ├── RefusedError                3xx and 4xx, but for 303, 408 and 499
     │   └── UnknownOutcomeError         it may have been processed: never resent by itself
     ├── LedgerError                  no durable claim can be made, so nothing is sent
     │   ├── LedgerVersionError          the ledger was written by a newer version
@@ -92,7 +92,7 @@ class NotSentError(ServiceError):
 
 
 class ThrottledError(ServiceError):
-    """The service answered 429 or 503: it did not process the request."""
+    """The service did not process the request: 429, or 503 with an ``errorCode`` of the service in its body."""
 
     transient = True
 
@@ -102,11 +102,16 @@ class AuthenticationError(ServiceError):
 
 
 class RefusedError(ServiceError):
-    """The service answered 3xx or 4xx: it understood the request and did not process it."""
+    """The service answered 3xx or 4xx, but not 303, 408 or 499: it turned the request down without processing it."""
 
 
 class UnknownOutcomeError(ServiceError):
-    """The request was written and no answer of the contract came back: it may have been processed."""
+    """The request was written, and what came back does not say what became of it: it may have been processed.
+
+    No response, a broken one, a 200 that is not the contract's, 303, 408, 499, 5xx, and a 503 without the service's own
+    error in its body, which gateways also say after they passed the request on. Which status means what, and why, is
+    the table of :mod:`airflow_provider_sms.service.errors`.
+    """
 
     may_have_been_sent = True
     transient = True

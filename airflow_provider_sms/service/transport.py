@@ -14,7 +14,7 @@ from requests.structures import CaseInsensitiveDict
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.messages.masking import mask_numbers_in
-from airflow_provider_sms.service.connections import Exchange, watch, watching
+from airflow_provider_sms.service.connections import Exchange, UnaskedBytesError, watch, watching
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.service.routes import Route, prepared_route
 
@@ -207,7 +207,7 @@ def _reason(error: BaseException, outer: BaseException | None) -> str:
     while (inner := causes[0].__cause__ or causes[0].__context__) is not None and inner is not outer:
         causes.insert(0, inner)
     for cause in causes:
-        if isinstance(cause, _UnusableAnswerError):
+        if isinstance(cause, (_UnusableAnswerError, UnaskedBytesError)):
             return str(cause)
         if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
             return mask_numbers_in(cause.strerror or str(cause) or type(cause).__name__)

@@ -1,6 +1,7 @@
 import socket
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -216,19 +217,34 @@ def test_a_server_that_does_not_read_is_bounded(serve, connect, wire):
         assert time.monotonic() - started < 1
 
 
-def test_an_answer_ahead_of_the_whole_request_is_read(serve, connect, wire):
+def test_an_answer_ahead_of_the_whole_request_is_read(connect, wire):
     """A server that refuses a long request while it is being written is heard."""
-    server = serve(wire.ok, greeting=wire.http(413, {"errorMessage": "too long"}, "Connection: close"))
-    with pytest.raises(RefusedError, match="too long"):
-        connect(server.url).send_bulk(HI)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
+
+        def refuse():
+            with listener.accept()[0] as sock:
+                sock.recv(1)
+                sock.sendall(wire.http(413, {"errorMessage": "too long"}, "Connection: close"))
+                while sock.recv(65536):
+                    pass
+
+        refusing = pool.submit(refuse)
+        with pytest.raises(RefusedError, match="too long"):
+            connect(f"http://127.0.0.1:{listener.getsockname()[1]}").send_bulk(
+                [Message("x" * 1000, "27821234567")] * 100
+            )
+        refusing.result(5)
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(301, RefusedError), (302, RefusedError), (303, UnknownOutcomeError), (307, RefusedError), (308, RefusedError)],
+)
 @pytest.mark.parametrize("location", ["/v1/elsewhere", "http://["])
-def test_redirects_are_not_followed(serve, connect, wire, status, location):
-    """A redirect is a refusal: following it would carry token and texts elsewhere."""
+def test_redirects_are_not_followed(serve, connect, wire, status, kind, location):
+    """Following a redirect would carry token and texts elsewhere; 303 says where to see what a POST has led to."""
     server = serve(wire.http(status, b"", f"Location: {location}"), wire.ok)
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(kind) as caught:
         connect(server.url).send_bulk(HI)
     assert status == caught.value.status
     assert len(server.requests) == 1
@@ -254,6 +270,14 @@ def test_a_refusal_that_breaks_off_is_a_refusal(serve, connect):
     """The status line says that nothing was processed, even where the words after it are lost."""
     server = serve([b"HTTP/1.1 403 Forbidden\r\nContent-Length: 1000\r\n\r\n{", "close"])
     with pytest.raises(RefusedError, match="HTTP 403"):
+        connect(server.url).send_bulk(HI)
+
+
+def test_a_503_that_breaks_off_is_an_unknown_outcome(serve, connect):
+    """Half of a body does not tell whose it is."""
+    body = b'{"errorCode": "Busy", "errorMessage": "Lat'
+    server = serve([b"HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\n" + body, "close"])
+    with pytest.raises(UnknownOutcomeError, match="HTTP 503"):
         connect(server.url).send_bulk(HI)
 
 

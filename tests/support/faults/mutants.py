@@ -23,6 +23,7 @@ from support.faults.clock_mutations import CLOCK_MUTATIONS
 from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
+from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ MUTATIONS = (
     + GUARD_MUTATIONS
     + NOTE_MUTATIONS
     + CLOCK_MUTATIONS
+    + RESPONSE_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

@@ -120,15 +120,15 @@ SENDER_MUTATIONS = (
     Mutation(
         "a 500 counts as not sent",
         "service/errors.py",
-        "    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.INTERNAL_SERVER_ERROR:\n",
-        "    if HTTPStatus.MULTIPLE_CHOICES <= status <= HTTPStatus.INTERNAL_SERVER_ERROR:\n",
+        "<= status < HTTPStatus.INTERNAL_SERVER_ERROR",
+        "<= status <= HTTPStatus.INTERNAL_SERVER_ERROR",
         (CLIENT, SCHEDULES),
     ),
     Mutation(
         "a 502 counts as throttled",
         "service/errors.py",
-        "(HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)",
-        "(HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.BAD_GATEWAY)",
+        "status == HTTPStatus.TOO_MANY_REQUESTS or",
+        "status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY) or",
         (CLIENT, SCHEDULES),
     ),
     Mutation(

@@ -6,6 +6,7 @@ import random
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_sms.sandbox.faults import AUTHORS
 from support.faults.halts import NEVER, Halts
 
 FIRST_NUMBER = 27_820_000_000
@@ -193,11 +194,11 @@ def _fault(chance: random.Random) -> dict[str, Any]:
     if kind == "slow":
         return {"kind": "delay", "seconds": chance.uniform(0.0, 0.02)}
     if kind == "status":
-        status = chance.choice((429, 429, 503, 503, 500, 502, 504, 403, 200))
-        fault = {"kind": "status", "status": status}
+        status = chance.choice((429, 429, 503, 503, 408, 499, 500, 502, 504, 403, 200))
+        fault = {"kind": "status", "status": status, "by": chance.choice(AUTHORS)}
         if status in (429, 503):
-            fault["retry_after"] = chance.choice((None, "0"))
-        if status in (500, 502, 504):
+            fault["retry_after"] = "0" if fault["by"] == "gateway" else chance.choice((None, "0"))
+        if status in (408, 499, 500, 502, 504) or (status, fault["by"]) == (503, "gateway"):
             fault["accepted"] = chance.random() < 0.5
         return fault
     return {"kind": kind}

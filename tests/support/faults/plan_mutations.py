@@ -1,0 +1,61 @@
+"""Defects of what stands between a check and what is sent: other people, or another text, than were planned."""
+
+from __future__ import annotations
+
+from support.faults.mutation import Mutation
+
+TABLE = "tests/sending/test_table.py"
+CHANGED_SOURCE = "tests/operators/test_changed_source.py"
+FINGERPRINT = "tests/messages/test_fingerprint.py"
+
+_COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
+_REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
+_NEXT_BLOCK = "            gathering = Gathering()\n"
+
+PLAN_MUTATIONS = (
+    Mutation(
+        "what has changed since the check is sent",
+        "sending/table.py",
+        _COMPARISON,
+        "        if next(digests, None) is None:\n",
+        (CHANGED_SOURCE,),
+    ),
+    Mutation(
+        "a source that ends early is taken for whole",
+        "sending/table.py",
+        "    if next(digests, None) is not None:\n        raise ChangedSourceError(_changed(rows))\n",
+        "",
+        (TABLE,),
+    ),
+    Mutation(
+        "a block is compared once it has gone out",
+        "sending/table.py",
+        _REFUSAL,
+        "",
+        (TABLE,),
+        also=(f"{_NEXT_BLOCK}    if", f"{_NEXT_BLOCK}{_REFUSAL}    if"),
+    ),
+    Mutation(
+        "a text is not compared",
+        "messages/fingerprint.py",
+        "    columns = [prepared.destination_column, prepared.content_column]\n",
+        "    columns = [prepared.destination_column, prepared.destination_column]\n",
+        (CHANGED_SOURCE,),
+        first="test_a_text_that_a_key_does_not_hold_is_compared",
+    ),
+    Mutation(
+        "rows that have changed places are not told apart",
+        "messages/fingerprint.py",
+        '    whole.update(b"".join(prepared.keys))\n    return',
+        '    whole = sha256(b"".join(sorted(prepared.keys)))\n    return',
+        (FINGERPRINT,),
+    ),
+    Mutation(
+        "a source that has changed is not tried again",
+        "operators/failures.py",
+        "        return not error.transient\n    return isinstance(error, (LedgerVersionError",
+        "        return True\n    return isinstance(error, (LedgerVersionError",
+        (CHANGED_SOURCE,),
+        first="test_a_retry_checks_and_plans_the_table_as_it_is_then",
+    ),
+)

@@ -6,7 +6,8 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
+
+from airflow_provider_sms.messages.arrow import utf8
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,11 +55,12 @@ def batch_digest(prepared: PreparedBatch) -> bytes:
 
     :returns: 16 bytes.
     """
-    columns = [prepared.destination_column, prepared.content_column]
-    # Arrow writes the values and their lengths, wherever they lie in larger columns, and zeros between them.
-    written = pa.record_batch(columns, ["destination", "text"]).serialize()
-    # Processors have instructions for it: texts are long, and all of them are digested twice.
-    whole = sha256(written)
+    # Processors have instructions for SHA-256: texts are long, and all of them are digested twice.
+    whole = sha256()
+    for column in (prepared.destination_column, prepared.content_column):
+        ends, values = utf8(column)
+        whole.update(ends.tobytes())
+        whole.update(values.data)
     whole.update(prepared.num_rows.to_bytes(8, "little"))
     whole.update(prepared.row_column.tobytes())
     whole.update(b"".join(prepared.keys))

@@ -82,6 +82,12 @@ def test_where_values_lie_does_not_matter():
     assert batch_digest(prepared()) == batch_digest(prepared(*parts))
 
 
+def test_a_batch_without_messages_has_a_digest():
+    """Where no row can be texted, the count of rows makes it."""
+    none = [column.slice(0, 0) for column in (pa.array([], pa.string()), pa.array(["x"]))]
+    assert batch_digest(prepared(*none, ())) == batch_digest(prepared(*none[::-1], ()))
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -38,8 +38,8 @@ PLAN_MUTATIONS = (
     Mutation(
         "a text is not compared",
         "messages/fingerprint.py",
-        "    columns = [prepared.destination_column, prepared.content_column]\n",
-        "    columns = [prepared.destination_column, prepared.destination_column]\n",
+        "(prepared.destination_column, prepared.content_column)",
+        "(prepared.destination_column,)",
         (CHANGED_SOURCE,),
         first="test_a_text_that_a_key_does_not_hold_is_compared",
     ),

@@ -1,4 +1,4 @@
-"""Defects of what stands between a check and what is sent: other people, or another text, than were planned."""
+"""Defects between what was seen and what is done: a table that was checked, requests that were counted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from support.faults.mutation import Mutation
 TABLE = "tests/sending/test_table.py"
 CHANGED_SOURCE = "tests/operators/test_changed_source.py"
 FINGERPRINT = "tests/messages/test_fingerprint.py"
+RESOLVE_ALL = "tests/cli/test_resolve_all.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
 _REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
@@ -57,5 +58,37 @@ PLAN_MUTATIONS = (
         "        return True\n    return isinstance(error, (LedgerVersionError",
         (CHANGED_SOURCE,),
         first="test_a_retry_checks_and_plans_the_table_as_it_is_then",
+    ),
+    Mutation(
+        "requests that nobody chose are closed, too",
+        "cli/deciding.py",
+        "    rows = [row for row in unknown if _is_chosen(row, args)]\n",
+        "    rows = unknown\n",
+        (RESOLVE_ALL,),
+        first="test_some_are_chosen_by_time_and_reason",
+    ),
+    Mutation(
+        "an outage is closed without a question",
+        "cli/deciding.py",
+        "    _confirm_closing(args, rows)\n    closed",
+        "    closed",
+        (RESOLVE_ALL,),
+        first="test_nothing_is_closed_without_a_yes",
+    ),
+    Mutation(
+        "what a person says of all requests goes before an outcome",
+        "sending/decisions.py",
+        "        .where(request.c.id == request_id, request.c.state == UNKNOWN)\n",
+        "        .where(request.c.id == request_id)\n",
+        (RESOLVE_ALL,),
+        first="test_an_outcome_that_comes_while_the_person_thinks_stays",
+    ),
+    Mutation(
+        "an outage is closed in one transaction",
+        "sending/decisions.py",
+        "        some = request_ids[start : start + REQUESTS_AT_ONCE]\n",
+        "        some = request_ids[start:]\n",
+        (RESOLVE_ALL,),
+        first="test_the_ledger_is_held_for_some_requests_at_a_time",
     ),
 )

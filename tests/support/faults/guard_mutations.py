@@ -48,15 +48,15 @@ GUARD_MUTATIONS = (
     Mutation(
         "what a person calls accepted is released",
         "sending/decisions.py",
-        "        if state == NOT_SENT:\n            release",
-        "        if state == ACCEPTED:\n            release",
+        "    if state == NOT_SENT:\n        release",
+        "    if state == ACCEPTED:\n        release",
         (DECISIONS,),
     ),
     Mutation(
         "a claim that may be under way is resolved",
         "sending/decisions.py",
-        ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n            .values(state=state",
-        ".where(request.c.id == request_id)\n            .values(state=state",
+        ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n        .values(state=state",
+        ".where(request.c.id == request_id)\n        .values(state=state",
         (DECISIONS,),
     ),
     Mutation(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from airflow_provider_sms.sandbox.faults import AUTHORS
@@ -35,7 +35,6 @@ MISHAPS = (
     ("hang", "post"),
     ("hang", "posted"),
     ("jump", "any"),
-    ("back", "any"),
     ("stop", "any"),
 )
 
@@ -116,7 +115,7 @@ def plan_of(seed: int) -> Plan:
     requests = -(-len(rows) // chunk_size)
     tries = [_try(chance, len(rows), requests, first=n == 0) for n in range(chance.randint(1, 4))]
     faults = _faults(chance, 2 * requests * len(tries))
-    return Plan(
+    plan = Plan(
         seed=seed,
         rows=rows,
         chunk_size=chunk_size,
@@ -128,6 +127,8 @@ def plan_of(seed: int) -> Plan:
         last=_order(chance, len(rows)),
         last_resumed=chance.random() < 0.5,
     )
+    # Drawn last, so that all else of a seed's schedule is as it was before clocks went back.
+    return replace(plan, tries=tuple(_set_back(chance, each, requests) for each in tries))
 
 
 def _rows(chance: random.Random) -> tuple[str, ...]:
@@ -163,6 +164,14 @@ def _try(chance: random.Random, rows: int, requests: int, *, first: bool) -> Try
         resumed=not first and chance.random() < 0.5,
         halts=_halts(chance, rows, requests),
     )
+
+
+def _set_back(chance: random.Random, planned: Try, requests: int) -> Try:
+    """Let the clock be set back during some tries."""
+    if chance.random() < 0.7:
+        return planned
+    step = chance.randint(1, STEPS_A_REQUEST * (requests + 1))
+    return replace(planned, mishaps=(*planned.mishaps, Mishap("back", "any", step)))
 
 
 def _halts(chance: random.Random, rows: int, requests: int) -> Halts:

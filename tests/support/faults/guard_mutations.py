@@ -41,8 +41,9 @@ GUARD_MUTATIONS = (
     Mutation(
         "a second text to a recipient counts as a changed one",
         "sending/earlier.py",
-        "[~are_in(table, _halves(keys))]",
-        "",
+        "        for held in _until_stopped(own, stop):\n"
+        "            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])\n",
+        "        for held in _until_stopped(own, stop):\n            gone.add(held.destinations)\n",
         (EARLIER,),
     ),
     Mutation(

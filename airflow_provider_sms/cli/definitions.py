@@ -152,6 +152,12 @@ def _writing() -> list[ActionCommand]:
                     metavar="AGE",
                     help="Since when nothing has happened in them: 36h, 90d or 12w, at least 1d",
                 ),
+                _arg(
+                    "--include-waiting",
+                    action="store_true",
+                    help="Forget campaigns, too, of which a task waits for a person, hours or credit: it fails once it "
+                    "goes on",
+                ),
                 ARG_YES,
                 _LEDGER,
             ),

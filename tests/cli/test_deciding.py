@@ -14,6 +14,7 @@ from airflow_provider_sms.cli.definitions import age
 from airflow_provider_sms.sending.balances import record_balance
 from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN
 from airflow_provider_sms.sending.pauses import pause, pause_of
+from airflow_provider_sms.sending.progress_notes import note_progress
 
 LONG_AGO = time.time() - 100 * 86_400
 
@@ -180,6 +181,22 @@ def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):
     said = ledger("purge", "--older-than", "90d", "--yes")
     assert (said.status, "Kept, since they are paused: held\n" in said.err) == (0, True)
     assert rows("SELECT name FROM sms_campaign") == [("held",)]
+
+
+def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, rows, monkeypatch):
+    """It is named, with what its task waits for, and how to give it up."""
+    sent(people(3), campaign="mine", at=LONG_AGO)
+    sent(people(3), campaign="evening", at=LONG_AGO)
+    (waits,) = rows("SELECT max(id) FROM sms_claimant")[0]
+    monkeypatch.setattr(store, "clock", lambda: LONG_AGO)
+    note_progress(store, "evening", waits, "waiting for hours")
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    assert said.status == 0
+    assert "Kept, since a task of them is waiting for hours, and would text people again: evening\n" in said.err
+    assert "add --include-waiting\n" in said.err
+    assert rows("SELECT name FROM sms_campaign") == [("evening",)]
+    assert ledger("purge", "--older-than", "90d", "--yes", "--include-waiting").status == 0
+    assert rows("SELECT name FROM sms_campaign") == []
 
 
 def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):

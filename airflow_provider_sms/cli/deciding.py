@@ -64,19 +64,23 @@ def resolve_requests(args: Namespace) -> None:
 
 @command
 def adopt_task(args: Namespace) -> None:
-    """Let a task go on with a ledger that does not know its earlier tries."""
+    """Let a task go on with a ledger that does not know all of its earlier tries."""
     from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.decisions import adopt
+    from airflow_provider_sms.sending.high_water import high_water
 
     task = _task(args.dag_id, args.task_id, args.run_id, args.map_index)
     host = f"{_user()}@{socket.gethostname()}"
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
+        known = counted(high_water(store, who).requests, "request")
         note(
-            f"The ledger {store.description} may then be used for {task}.\nWhatever an earlier try of it sent is not "
-            "in this ledger, and will be sent again. If there is another ledger that knows it, use that one instead."
+            f"The ledger {store.description} may then be used for {task}. It has {known} of that task.\n"
+            "Whatever else an earlier try of it sent is not in this ledger, and will be sent again. If there is "
+            "another ledger that knows it, use that one instead."
         )
         confirm("Let the task go on with this ledger?", yes=args.yes)
-        adopt(store, Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0))
+        adopt(store, who)
     note(f"Adopted. Now clear it in Airflow, so that it runs again: {task}")
 
 

@@ -117,7 +117,7 @@ def _writing() -> list[ActionCommand]:
         ),
         ActionCommand(
             name="adopt",
-            help="Let a task go on with a ledger that does not know its earlier tries",
+            help="Let a task go on with a ledger that does not know all of its earlier tries",
             func=lazy_load_command("airflow_provider_sms.cli.deciding.adopt_task"),
             args=(
                 _arg("dag_id", help="The DAG's id"),

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.stop import StopSignal
     from airflow_provider_sms.sending.store import Store
 
+ADOPTION = 0
+"""The try number under which the ledger keeps that a person answers for it."""
+
 _REGISTER_LOCK = 0x5355_4D54
 _GROUP = -1
 _ROWS_AT_ONCE = 10_000
@@ -75,13 +78,17 @@ def of_run(who: Claimant) -> ColumnElement[bool]:
     return and_(claimant.c.dag_id == who.dag_id, claimant.c.task_id == who.task_id, claimant.c.run_id == who.run_id)
 
 
-def has_trace(store: Store, who: Claimant) -> bool:
-    """Say whether any try of this task instance has been in this ledger, or somebody has vouched for it.
+def has_trace(store: Store, who: Claimant, *, of_attempt: bool = False) -> bool:
+    """Return whether any attempt of this task instance has been in this ledger, or somebody has vouched for it.
 
+    :param of_attempt: whether it must have been this very attempt, in its leg before a wait.
     :raises LedgerError: when the ledger cannot be read.
     """
+    query = select(claimant.c.id).where(of_task(who))
+    if of_attempt:
+        query = query.where(claimant.c.try_number.in_((who.try_number, ADOPTION)))
     with store.read() as connection:
-        return connection.execute(select(claimant.c.id).where(of_task(who)).limit(1)).scalar() is not None
+        return connection.execute(query.limit(1)).scalar() is not None
 
 
 def register(store: Store, who: Claimant, clock: Callable[[], float] | None = None) -> int:

@@ -61,7 +61,7 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
     :raises LedgerError: it cannot be opened.
     :raises StoppedError: another try has replaced this one.
     """
-    who = _claimant(context)
+    who = claimant_of(context)
     with closing(open_ledger(ledger_conn_id)) as store:
         held = high_water(store, who)
         refuse_without_trace(context, store, who, held, resumed=resumed)
@@ -78,7 +78,8 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
             mark.beat(last=True)
 
 
-def _claimant(context: Context) -> Claimant:
+def claimant_of(context: Context) -> Claimant:
+    """Return who claims: this attempt, in this process."""
     ti = context["ti"]
     return Claimant(
         dag_id=ti.dag_id,

@@ -429,8 +429,8 @@ def test_wrong_arguments_are_refused_with_their_name(send, sandbox, people, argu
     ("arguments", "says"),
     [
         ({"send_options": {"Big": 2**70}}, "JSON"),
-        ({"campaign": ""}, "campaign must be a name"),
-        ({"campaign": 5}, "campaign must be a name"),
+        ({"campaign": ""}, "campaign is empty"),
+        ({"campaign": 5}, "campaign must be text"),
         ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not '100'"),
         ({"concurrency": 2.5}, "concurrency must be a whole number"),
         ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),

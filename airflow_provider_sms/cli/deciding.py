@@ -158,19 +158,23 @@ def _messages_of(rows: Sequence[RequestRow]) -> str:
 
 @command
 def adopt_task(args: Namespace) -> None:
-    """Let a task go on with a ledger that does not know its earlier tries."""
+    """Let a task go on with a ledger that does not know all of its earlier tries."""
     from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.decisions import adopt
+    from airflow_provider_sms.sending.high_water import high_water
 
     task = _task(args.dag_id, args.task_id, args.run_id, args.map_index)
     host = f"{_user()}@{socket.gethostname()}"
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
+        known = counted(high_water(store, who).requests, "request")
         note(
-            f"The ledger {store.description} may then be used for {task}.\nWhatever an earlier try of it sent is not "
-            "in this ledger, and will be sent again. If there is another ledger that knows it, use that one instead."
+            f"The ledger {store.description} may then be used for {task}. It has {known} of that task.\n"
+            "Whatever else an earlier try of it sent is not in this ledger, and will be sent again. If there is "
+            "another ledger that knows it, use that one instead."
         )
         confirm("Let the task go on with this ledger?", yes=args.yes)
-        adopt(store, Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0))
+        adopt(store, who)
     note(f"Adopted. Now clear it in Airflow, so that it runs again: {task}")
 
 
@@ -217,24 +221,34 @@ def purge(args: Namespace) -> None:
     """Forget campaigns in which nothing has happened for long, and what balances were before."""
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         before = store.clock() - args.older_than
-        failed = _purge_campaigns(store, before, yes=args.yes)
+        failed = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
         _purge_balances(store, before, yes=args.yes)
     if failed:
         raise InputError(f"{counted(failed, 'campaign')} could not be forgotten")
 
 
-def _purge_campaigns(store: Store, before: float, *, yes: bool) -> int:
-    """Forget campaigns, and give how many could not be."""
+def _purge_campaigns(store: Store, before: float, *, yes: bool, include_waiting: bool) -> int:
+    """Forget campaigns, and give how many could not be.
+
+    :param include_waiting: forget those, too, of which a task waits.
+    """
     from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
 
     found = old_campaigns(store, before)
     kept = [old for old in found if old.open_requests]
     paused = [old for old in found if old.paused and not old.open_requests]
-    going = [old for old in found if not (old.open_requests or old.paused)]
+    others = [old for old in found if not (old.open_requests or old.paused)]
+    waiting = [] if include_waiting else [old for old in others if old.waiting]
+    going = [old for old in others if old not in waiting]
     if kept:
         note(f"Kept, since requests of them are unknown or under way: {_named([old.name for old in kept])}")
     if paused:
         note(f"Kept, since they are paused: {_named([old.name for old in paused])}")
+    for state in sorted({old.waiting or "" for old in waiting}):
+        names = _named([old.name for old in waiting if old.waiting == state])
+        note(f"Kept, since a task of them is {state}, and would text people again: {names}")
+    if waiting:
+        note("Where such a task waits no more, as one that was marked or deleted in Airflow: add --include-waiting")
     if not going:
         note(f"No campaign can be forgotten: something has happened in each since {utc(before)}, or it is kept")
         return 0

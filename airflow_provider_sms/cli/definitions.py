@@ -144,7 +144,7 @@ def _writing() -> list[ActionCommand]:
         ),
         ActionCommand(
             name="adopt",
-            help="Let a task go on with a ledger that does not know its earlier tries",
+            help="Let a task go on with a ledger that does not know all of its earlier tries",
             func=lazy_load_command("airflow_provider_sms.cli.deciding.adopt_task"),
             args=(
                 _arg("dag_id", help="The DAG's id"),
@@ -178,6 +178,12 @@ def _writing() -> list[ActionCommand]:
                     required=True,
                     metavar="AGE",
                     help="Since when nothing has happened in them: 36h, 90d or 12w, at least 1d",
+                ),
+                _arg(
+                    "--include-waiting",
+                    action="store_true",
+                    help="Forget campaigns, too, of which a task waits for a person, hours or credit: it fails once it "
+                    "goes on",
                 ),
                 ARG_YES,
                 _LEDGER,

@@ -11,7 +11,7 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.contacts import lock_groups
-from airflow_provider_sms.sending.earlier import of_task
+from airflow_provider_sms.sending.earlier import ADOPTION, of_task
 from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.sending.store import campaign_lock
 from airflow_provider_sms.sending.transitions import lapse, release
@@ -258,16 +258,12 @@ _ADOPTION_LOCK = 0x5355_4D56
 
 
 def adopt(store: Store, task: Claimant) -> None:
-    """Let a task instance go on with a ledger in which none of its earlier tries left a trace.
+    """Let a task instance go on with a ledger that does not have all that its earlier attempts wrote, or none of it.
 
     :param task: the task instance; its ``host`` names the person who answers for it, for the record.
-    :raises InputError: the ledger knows the task instance already.
     :raises LedgerError: when it was not committed.
     """
     with store.write(_ADOPTION_LOCK) as connection:
-        if connection.execute(select(claimant.c.id).where(of_task(task)).limit(1)).scalar() is not None:
-            raise InputError(
-                f"The ledger knows task {task.task_id} of DAG {task.dag_id} in run {task.run_id} already: there is "
-                "nothing to adopt"
-            )
-        connection.execute(insert(claimant).values({**task.columns(), "started_at": store.clock()}))
+        connection.execute(
+            insert(claimant).values({**task.columns(), "try_number": ADOPTION, "started_at": store.clock()})
+        )

@@ -26,6 +26,7 @@ from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.plan_mutations import PLAN_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
+from support.faults.trace_mutations import TRACE_MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,7 @@ MUTATIONS = (
     + CLOCK_MUTATIONS
     + RESPONSE_MUTATIONS
     + PLAN_MUTATIONS
+    + TRACE_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

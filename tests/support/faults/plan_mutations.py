@@ -54,8 +54,8 @@ PLAN_MUTATIONS = (
     Mutation(
         "a source that has changed is not tried again",
         "operators/failures.py",
-        "        return not error.transient\n    return isinstance(error, (LedgerVersionError",
-        "        return True\n    return isinstance(error, (LedgerVersionError",
+        "        return not error.transient\n    return",
+        "        return True\n    return",
         (CHANGED_SOURCE,),
         first="test_a_retry_checks_and_plans_the_table_as_it_is_then",
     ),

@@ -96,7 +96,7 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        with self._store.read() as connection:
+        with self._store.read(quick=True) as connection:
             return self._holders(connection, keys)
 
     def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:

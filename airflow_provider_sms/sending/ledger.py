@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
 
+FINISH_PATIENCE = 10.0
+"""Seconds that the end of a try waits for another process's commit, each time that it is done."""
+
 
 class CampaignLedger:
     """The ledger as one try of one task sees it: the claims of one campaign.
@@ -177,7 +180,8 @@ class CampaignLedger:
         """
         mine = and_(request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED)
         still_open = select(request.c.id).where(mine)
-        with self._write() as connection:
+        # It is done again and again: none of these times may last as long as others may keep a send waiting.
+        with self._store.write(self._lock, patience=FINISH_PATIENCE) as connection:
             unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
             groups = lock_groups(self._store, connection, [*unsent, *connection.execute(still_open).scalars()])
             for outcome in outcomes:

@@ -10,11 +10,13 @@ from contextlib import closing
 import pytest
 from sqlalchemy import text
 from support.forwarder import Forwarder
+from support.sending import Clock, people
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending import flush
 from airflow_provider_sms.sending.postgres import open_postgres
 
-WAIT = 0.6
+WAIT = 0.5
 """Seconds that these ledgers wait for the server."""
 BOUND = WAIT + 2.0
 """Seconds after which a wait has lasted too long, also on a busy machine."""
@@ -123,7 +125,7 @@ def test_the_error_says_that_the_server_was_silent(store, way):
             way.fall_silent()
             connection.execute(text("SELECT 1"))
 
-    with pytest.raises(LedgerError, match=r"did not answer within 0.6 seconds"):
+    with pytest.raises(LedgerError, match=r"did not answer within 0.5 seconds"):
         fall_silent_within()
 
 
@@ -153,6 +155,33 @@ def test_a_server_that_hangs_ends_the_wait_though_its_machine_answers(store, pos
             os.kill(pids[0], signal.SIGCONT)
 
     assert seconds_until_it_fails(freeze) < BOUND
+
+
+@pytest.mark.parametrize("driver", ["psycopg"], indirect=True)
+def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, sender, enter, monkeypatch, caplog):
+    """What is in flight is awaited and stands in the log; the next try texts nobody of them again."""
+    monkeypatch.setattr(flush, "FLUSH_SECONDS", 1.0)
+
+    def fall_silent(service, messages, number):
+        way.fall_silent()
+        return service.take(messages, number)
+
+    service.script = [None, None, fall_silent]
+    clock = Clock(time.time())
+    began = time.monotonic()
+    send = sender(enter(into=store, clock=clock), concurrency=1)
+    send.run([people(100)])
+    # The bound of the statement; one attempt that asks, and one that connects.
+    assert time.monotonic() - began < BOUND + 6.0
+    assert isinstance(send.error, LedgerError)
+    assert "request 3 is accepted, event id 9007199254740995" in caplog.text
+    way.speak()
+    clock.now += 1000.0
+    with closing(open_postgres(url)) as again:
+        ledger = enter(2, into=again, clock=clock)
+        ledger.lapse()
+        sender(ledger).run([people(100)])
+    assert (service.duplicates, len(service.taken)) == (0, 100)
 
 
 def test_a_wait_for_others_is_longer_than_one_for_the_server(url):

@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ def flush(
     sleep: Callable[[float], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> LedgerError | None:
-    """Record outcomes, and give back what this try claimed and did not post.
+    """Record outcomes, and give back claims whose commit raised.
 
     Only for when no post is under way.
 
@@ -41,6 +41,9 @@ def flush(
     for wait in (*FLUSH_WAITS, None):
         try:
             ledger.finish(outcomes)
+        except LedgerLostError as error:
+            failed = error
+            break
         except LedgerError as error:
             failed = error
             if wait is None or monotonic() + wait > give_up:

@@ -11,6 +11,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.clocks import ServerClock
 from airflow_provider_sms.sending.postgres_durability import check_server, read_server, require_waiting
 from airflow_provider_sms.sending.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
 from airflow_provider_sms.sending.store import (
@@ -25,7 +26,7 @@ from airflow_provider_sms.sending.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
@@ -46,10 +47,11 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM sms_message m "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at FROM sms_message m "
     "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
     "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
+_OWN_STATES = "SELECT id, state FROM sms_request WHERE id = ANY(%s::bigint[]) AND claimant_id = %s"
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
     "SELECT %s, new.destination, new.request_id, %s "
@@ -66,12 +68,15 @@ _LOCK_GROUP = f"SELECT pg_advisory_xact_lock({0x5355_4D53}, %s::int)"
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
 # A warning must reach this process, since it may be all that is said of a commit that is not durable. The lock is asked
-# for in turns, so that the server says something every few seconds; all other waits share one bound.
+# for in turns, so that the server says something every few seconds; all other waits share one bound. What time it is is
+# asked of a row that is there only once the lock is had: the order within one list is not promised.
 _LOCK = text(
-    "SELECT set_config('synchronous_commit', 'on', true), set_config('client_min_messages', 'warning', true), "
-    "set_config('idle_in_transaction_session_timeout', :idle, true), set_config('lock_timeout', :turn, true), "
-    "pg_advisory_xact_lock(:lock), "
-    "set_config('lock_timeout', :wait, true), set_config('statement_timeout', :wait, true)"
+    "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
+    "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
+    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)), "
+    "bounded AS (SELECT set_config('lock_timeout', :busy, true), set_config('statement_timeout', :wait, true) "
+    "FROM locked) "
+    "SELECT extract(epoch FROM clock_timestamp()) FROM bounded"
 )
 _TURN_SECONDS = 5.0
 _LOCK_NOT_AVAILABLE = "55P03"
@@ -91,13 +96,14 @@ class PostgresStore(Store):
         self,
         engine: Engine,
         description: str,
-        clock: Callable[[], float],
+        clock: ServerClock,
         busy_seconds: float,
         *,
         wait_seconds: float = WAIT_SECONDS,
         require_standby: bool = False,
     ) -> None:
         super().__init__(engine, description, clock)
+        self._server_clock = clock
         self._busy = busy_seconds
         self._wait = wait_seconds
         self._require_standby = require_standby
@@ -105,21 +111,22 @@ class PostgresStore(Store):
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
         """Give a connection that sees what is committed and keeps no writer waiting."""
-        with super().read() as connection:
+        with super().read(quick=quick) as connection:
             if not quick:
                 its: Any = connection.connection.dbapi_connection
                 its.patience = max(self._wait, LOOK_SECONDS)
             yield connection
 
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
-        give_up = time.monotonic() + (self._busy if patience is None else patience)
-        bound = _milliseconds(_SERVERS_SHARE * self._wait)
-        turn = min(_TURN_SECONDS, _SERVERS_SHARE * self._wait)
+        busy = self._busy if patience is None else patience
+        bound = _SERVERS_SHARE * self._wait
+        others = {"wait": _milliseconds(bound), "busy": _milliseconds(min(busy, bound))}
+        give_up = time.monotonic() + busy
         while True:
-            left = max(0.001, min(turn, give_up - time.monotonic()))
-            values = {"lock": lock, "turn": _milliseconds(left), "idle": bound, "wait": bound}
+            turn = max(0.001, min(_TURN_SECONDS, bound, give_up - time.monotonic()))
+            values = {"lock": lock, "turn": _milliseconds(turn), **others}
             try:
-                connection.execute(_LOCK, values)
+                self._server_clock.read(connection, _LOCK, values)
             except DBAPIError as error:
                 if _state(error) != _LOCK_NOT_AVAILABLE or time.monotonic() > give_up:
                     raise
@@ -178,6 +185,10 @@ class PostgresStore(Store):
         wanted = json.dumps(list(map(int, destinations)))[1:-1]
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
 
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant."""
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (list(request_ids), claimant_id))))
+
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Give the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, joined(keys), len(keys)))
@@ -192,16 +203,19 @@ def open_postgres(
     busy_seconds: float = BUSY_SECONDS,
     wait_seconds: float = WAIT_SECONDS,
     require_standby: bool = False,
+    clock: ServerClock | None = None,
 ) -> PostgresStore:
     """Open the ledger in a PostgreSQL database, and make its tables where there are none.
 
     A commit returns when it is on the server's disk: where the server was told otherwise, that is switched back for the
-    ledger. Times are the server's, so that machines whose clocks differ agree on deadlines.
+    ledger. Times are the server's, asked in each transaction that writes, so that machines whose clocks differ agree on
+    deadlines.
 
     :param url: of SQLAlchemy, with the driver.
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether a server is refused whose commits wait for no standby.
+    :param clock: what time it is; None: the server's, and what elapsed on this machine since it was asked.
     :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when a newer version of this package wrote it.
     """
@@ -213,16 +227,13 @@ def open_postgres(
         isolation_level="READ COMMITTED",
     )
     try:
+        clock = clock or ServerClock()
         with ledger_errors("opened"), engine.connect() as connection:
+            clock.read(connection)
             server = read_server(connection)
         check_server(server, describe(url), require_standby=require_standby)
         store = PostgresStore(
-            engine,
-            describe(url),
-            server_clock(engine),
-            busy_seconds,
-            wait_seconds=wait_seconds,
-            require_standby=require_standby,
+            engine, describe(url), clock, busy_seconds, wait_seconds=wait_seconds, require_standby=require_standby
         )
         store.create_or_check()
     except LedgerError:
@@ -238,27 +249,3 @@ def _state(error: DBAPIError) -> str | None:
 
 def _milliseconds(seconds: float) -> str:
     return f"{int(seconds * 1000)}ms"
-
-
-def server_clock(engine: Engine) -> Callable[[], float]:
-    """Give a clock of seconds since the epoch that goes as the server's does.
-
-    :raises LedgerError: when the server cannot be asked.
-    """
-    with ledger_errors("opened"), engine.connect() as connection:
-        before = time.time()
-        server = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
-        return _Clock(float(server) - (before + time.time()) / 2)
-
-
-class _Clock:
-    """The clock of this machine, set by the server's.
-
-    :param ahead: seconds that the server is ahead.
-    """
-
-    def __init__(self, ahead: float) -> None:
-        self._ahead = ahead
-
-    def __call__(self) -> float:
-        return time.time() + self._ahead

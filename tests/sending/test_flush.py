@@ -28,7 +28,7 @@ class Silent:
 
 @pytest.mark.parametrize("seconds", [0.0, 10.0, 15.0, 60.0])
 def test_no_attempt_begins_too_late(seconds):
-    """Attempts that last are fewer, so that a task ends in time; those that fail at once go on until a server is back."""
+    """Attempts that last are fewer, so that a task ends in time; those that fail at once go on."""
     ledger = Silent(seconds)
     assert str(flush(ledger, [], ledger.sleep, ledger.clock)) == "did not answer"
     assert ledger.begun[-1] <= FLUSH_SECONDS

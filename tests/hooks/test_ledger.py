@@ -39,6 +39,7 @@ def test_one_machine_may_have_its_ledger_in_a_file(executor):
         ("LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
         ("x:airflow.providers.amazon.aws.executors.ecs.AwsEcsExecutor", {}, "AwsEcsExecutor"),
         ("LocalExecutor;team_a=CeleryExecutor", {}, "CeleryExecutor"),
+        ("CeleryExecutor;team_a=LocalExecutor", {}, "CeleryExecutor"),
         ("LocalExecutor;team_a=LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
         ("LocalExecutor; team_a=batch:an.import.path.BatchExecutor ;team_b=LocalExecutor", {}, "BatchExecutor"),
         ("LocalExecutor", {"AIRFLOW_IS_K8S_EXECUTOR_POD": "True"}, "KubernetesExecutor"),

@@ -60,6 +60,17 @@ def test_a_file_that_is_mounted_by_itself_is_known():
     assert [is_mount_point(Path(path), MOUNTS) for path in paths] == [True, False, False]
 
 
+def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path):
+    """By whatever name it is reached; a folder that is mounted is as it should be."""
+    (tmp_path / "ledger.db").touch()
+    (tmp_path / "link.db").symlink_to(tmp_path / "ledger.db")
+    for name in ("ledger.db", "link.db"):
+        with pytest.raises(LedgerError, match=r"is mounted as a single file.*Mount the folder"):
+            settle_path(tmp_path / name, f"/dev/sdc {(tmp_path / 'ledger.db').resolve()} ext4 rw 0 0")
+    file = (tmp_path / "ledger.db").resolve()
+    assert settle_path(tmp_path / "ledger.db", f"/dev/sdc {tmp_path.resolve()} ext4 rw 0 0") == file
+
+
 def test_a_link_is_followed_before_its_file_system_is_looked_at(tmp_path):
     """A link on a disk of this machine may lead to a share."""
     share, link = tmp_path / "share", tmp_path / "ledger.db"

@@ -258,3 +258,42 @@ def _run(command, *arguments):
         said.seek(0)
         if ran.returncode:
             raise RuntimeError(f"{command}: {said.read().decode(errors='replace')}")
+
+
+@contextmanager
+def running_pooler(way):
+    """Run pgbouncer in its transaction mode before a server, and give the folder of its socket.
+
+    :param way: a forwarder that leads to the server.
+    """
+    with _folder() as parent:
+        folder = parent / "pooler"
+        _make_folder(folder)
+        settings = folder / "pgbouncer.ini"
+        settings.write_text(
+            f"[databases]\n* = host={way.host} port={way.port} user=postgres\n"
+            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nlisten_addr =\nauth_type = any\n"
+            "pool_mode = transaction\nserver_login_retry = 0.1\nlogfile = /dev/null\n"
+        )
+        pooler = subprocess.Popen(
+            [_pooler(), "-q", str(settings)],
+            user=_user(),
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            until((folder / f".s.PGSQL.{PORT}").exists)
+            yield folder
+        finally:
+            pooler.terminate()
+            pooler.wait(LONGEST)
+
+
+def has_pooler():
+    """Say whether there is a pgbouncer on this machine."""
+    return _pooler() is not None
+
+
+def _pooler():
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")

@@ -94,7 +94,11 @@ class Forwarder:
     def _connect(self):
         if isinstance(self._target, (str, os.PathLike)):
             server = socket.socket(socket.AF_UNIX)
-            server.connect(str(self._target))
+            try:
+                server.connect(str(self._target))
+            except OSError:
+                server.close()
+                raise
             return server
         return socket.create_connection(self._target)
 

@@ -25,6 +25,7 @@ from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
+from support.faults.store_mutations import STORE_MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,7 @@ MUTATIONS = (
     + NOTE_MUTATIONS
     + CLOCK_MUTATIONS
     + RESPONSE_MUTATIONS
+    + STORE_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

@@ -26,6 +26,7 @@ from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.plan_mutations import PLAN_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
+from support.faults.store_mutations import STORE_MUTATIONS
 from support.faults.trace_mutations import TRACE_MUTATIONS
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ MUTATIONS = (
     + RESPONSE_MUTATIONS
     + PLAN_MUTATIONS
     + TRACE_MUTATIONS
+    + STORE_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from support.faults import airflow, groups, kills, network, pairs, parts, schedules, sigkills, steps, tasks
+from support.faults import airflow, groups, kills, network, pairs, parts, proxies, schedules, sigkills, steps, tasks
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
 
@@ -28,6 +28,7 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "kills": kills.run,
     "parts": parts.run,
     "network": network.run,
+    "proxies": proxies.run,
     "schedules": schedules.run,
     "groups": groups.run,
     "sigkills": sigkills.run,
@@ -36,7 +37,7 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
 }
 """Each is given what opens a ledger, and whether it is to be quick."""
 
-COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "seconds")
+COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies", "seconds")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for part in asked.only:
             began = time.monotonic()
             try:
-                with a_ledger(store) as ledgers, _quiet():
+                with a_ledger(store) as ledgers, quiet():
                     figures = PARTS[part](ledgers, asked.quick)
             except Exception:  # noqa: BLE001  # the other parts are to be seen all the same
                 without_end += 1
@@ -65,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Leave out of the log what is said of faults that were dealt on purpose; a broken promise is still logged."""
     loggers = [logging.getLogger(name) for name in ("airflow_provider_sms", "airflow.task", "sqlalchemy.pool")]
     levels = [logger.level for logger in loggers]

@@ -129,6 +129,7 @@ def attempt(
     timeout: float = 5.0,
     busy_seconds: float = 60.0,
     before_post: Callable[[], object] = lambda: None,
+    send_options: Callable[[], dict[str, Any] | None] = lambda: None,
     resumed: bool = False,
     halts: Halts = NEVER,
 ) -> Ended:
@@ -140,6 +141,7 @@ def attempt(
     :param timeout: seconds to wait for a connection, and for an answer.
     :param busy_seconds: how long to wait for others to release the ledger.
     :param before_post: called before each request.
+    :param send_options: gives those of each request, once it may be posted.
     :param resumed: whether it is the part of the try that comes after a wait.
     :param halts: where it ends early to wait.
     """
@@ -149,7 +151,8 @@ def attempt(
 
     def post(messages: Sequence[Outgoing]) -> SendResponse:
         before_post()
-        return client.send_bulk([{"Content": m.content, "Destination": str(m.destination)} for m in messages])
+        pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
+        return client.send_bulk(pairs, send_options=send_options())
 
     try:
         with (
@@ -184,7 +187,7 @@ def attempt(
                 options=SendingOptions(
                     chunk_size=campaign.chunk_size,
                     concurrency=concurrency,
-                    backoff=Backoff(attempts=4, base=0.001, longest=0.001),
+                    backoff=Backoff(attempts=4, base=0.001, longest=0.001, longest_retry_after=0.001),
                 ),
                 stop=StopSignal(),
                 tally=tally,

@@ -1,0 +1,148 @@
+"""A real intermediary, as Debian packages it, in the foreground and in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+READY_SECONDS = 30.0
+PATIENCE_MS = 300
+"""Milliseconds that an intermediary waits for the origin, in place of the packages' 50 or 60 seconds."""
+SHORT_MS = 50
+"""Milliseconds after which one that keeps no connection for long closes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """One way to set an intermediary up.
+
+    :param settings: by the place in its configuration.
+    :param resends: whether it writes a request again that it has passed on before, of its own accord: then it texts
+        people twice, and no client can help it.
+    :param pause: seconds between two requests.
+    """
+
+    name: str
+    settings: dict[str, str]
+    resends: bool = False
+    pause: float = 0.0
+
+
+class Intermediary(ABC):
+    """One that runs.
+
+    :param setup: how it is set up.
+    :param origin_port: where the service is.
+    """
+
+    program: ClassVar[str]
+    package: ClassVar[str]
+    setups: ClassVar[tuple[Setup, ...]]
+
+    def __init__(self, setup: Setup, origin_port: int) -> None:
+        self.setup = setup
+        self.port = _free_port()
+        self._origin_port = origin_port
+
+    @classmethod
+    def path(cls) -> str | None:
+        """Find the program; None where it is not installed."""
+        return shutil.which(cls.program, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
+
+    def __enter__(self) -> Self:
+        self.folder = Path(tempfile.mkdtemp(prefix=f"airflow-provider-sms-{self.program}-"))
+        try:
+            self.configure()
+            self._start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(AttributeError):
+            self._end(signal.SIGKILL)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    @abstractmethod
+    def configure(self) -> None:
+        """Write its configuration."""
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """Give what starts it in the foreground."""
+
+    @abstractmethod
+    def reload(self) -> None:
+        """Have it read its configuration again, as its package does, without a break."""
+
+    @property
+    def runs(self) -> bool:
+        """Whether it runs."""
+        return self._process.poll() is None
+
+    def restart(self) -> None:
+        """End it as its package does, and start it again on its port."""
+        self._end(signal.SIGTERM)
+        self._start()
+
+    def kill(self) -> None:
+        """Kill all its processes at once, and start it again on its port."""
+        self._end(signal.SIGKILL)
+        self._start()
+
+    def _start(self) -> None:
+        with (self.folder / "output").open("ab") as output:
+            # A group of its own: what it starts itself is ended with it.
+            self._process = subprocess.Popen(
+                [str(self.path()), *self.command()],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        end = time.monotonic() + READY_SECONDS
+        while not self._accepts():
+            if self._process.poll() is not None or time.monotonic() > end:
+                said = (self.folder / "output").read_text(errors="replace")
+                raise RuntimeError(f"{self.program}, {self.setup.name}, did not start: {said[-2000:]}")
+            time.sleep(0.01)
+
+    def _accepts(self) -> bool:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+        return False
+
+    def _end(self, how: signal.Signals) -> None:
+        """End its processes, and return when they have ended."""
+        process = self._process
+        if how is not signal.SIGKILL and process.poll() is None:
+            process.send_signal(how)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        end = time.monotonic() + READY_SECONDS
+        while self._accepts() and time.monotonic() < end:
+            time.sleep(0.01)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port

@@ -1,0 +1,386 @@
+"""Real intermediaries between client and service: what they say and do when the service, or they themselves, fail.
+
+An intermediary that repeats a request which it has passed on texts people twice, and no client can help it. So each
+POST of ours carries a number, in its send options. What the service took twice of one POST is the intermediary's doing,
+and is counted apart where it is set up to do so; what it took of two POSTs is ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from airflow_provider_sms.sandbox.faults import Fault
+from support.faults.arena import Arena
+from support.faults.haproxy import HAProxy
+from support.faults.nginx import Nginx
+from support.faults.origin import Origin
+from support.faults.proxy import PLACES, Exchange, length_to, read_whole
+from support.faults.stores import STORES, a_ledger
+from support.faults.tries import attempt
+from support.faults.varnish import Varnish
+from support.faults.verdict import Figures
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from support.faults.intermediary import Intermediary, Setup
+    from support.faults.tries import Ended, Ledgers
+    from support.faults.verdict import Sent
+
+INTERMEDIARIES: tuple[type[Intermediary], ...] = (Nginx, HAProxy, Varnish)
+
+REQUESTS = 3
+CLIENT_SECONDS = 5.0
+SHORT_SECONDS = 0.1
+"""Seconds that a client waits which gives up before the intermediary does."""
+SEEN_SECONDS = 5.0
+"""Seconds after which the sandbox has gone wrong, whose memory lacks a request that its witness has."""
+
+GATEWAY = b"HTTP/1.1 %d %s\r\nContent-Type: text/html\r\nContent-Length: 14\r\nRetry-After: 5\r\n\r\n<h1>Oops.</h1>"
+
+
+class Scene(NamedTuple):
+    """Those between client and sandbox.
+
+    :param lock: held while something happens to one of them: no request begins meanwhile.
+    """
+
+    arena: ProxiedArena
+    origin: Origin
+    proxy: Intermediary
+    lock: threading.Lock
+
+
+class ProxiedArena(Arena):
+    """An arena that tells what we have sent twice from what an intermediary has."""
+
+    def __init__(self, ledgers: Ledgers, *, excused: bool) -> None:
+        super().__init__(ledgers, keep_alive=60.0)
+        self._excused = excused
+        self._numbers = itertools.count(1)
+
+    def number(self) -> dict[str, str]:
+        """Give the next POST its number, as its send options."""
+        return {"CostCentre": f"post {next(self._numbers)}"}
+
+    def witnessed(self, start: int = 0) -> Counter[Sent]:
+        """Count how often each person was sent each text by us."""
+        if not self._excused:
+            return super().witnessed(start)
+        return Counter({sent: len(posts) for sent, posts in self._posts(start).items()})
+
+    def by_proxies(self) -> int:
+        """Count the messages that an intermediary sent once more."""
+        return sum(sum(posts.values()) - len(posts) for posts in self._posts().values())
+
+    def _posts(self, start: int = 0) -> dict[Sent, Counter[str]]:
+        """Count for each person and text how often the service took it of each POST."""
+        with self._witness.open("rb") as lines:
+            lines.seek(start)
+            entries = [json.loads(line) for line in lines]
+        end = time.monotonic() + SEEN_SECONDS
+        wanted = {entry["request"] for entry in entries}
+        # What is in the witness is in the memory a moment later.
+        while missing := wanted - (names := self._names()).keys():
+            assert time.monotonic() < end, f"requests {missing} are in the witness, and nowhere else"
+            time.sleep(0.001)
+        found: defaultdict[Sent, Counter[str]] = defaultdict(Counter)
+        for entry in entries:
+            found[entry["destination"], entry["content"]][names[entry["request"]]] += 1
+        return found
+
+    def _names(self) -> dict[int, str]:
+        # One without a number is sent past the intermediary, by the last try.
+        return {
+            request.number: (request.send_options or {}).get("CostCentre", f"request {request.number}")
+            for request in self.sandbox.state.requests
+        }
+
+
+def take(exchange: Exchange, *, taken: bool) -> bytes:
+    """Read the request; have the sandbox take it, and give the whole answer, or none."""
+    if taken:
+        return exchange.answer()
+    read_whole(exchange.client)
+    return b""
+
+
+def slow(exchange: Exchange, _: Scene, *, taken: bool) -> None:
+    """Say nothing until the intermediary waits no longer."""
+    take(exchange, taken=taken)
+    _outlast(exchange)
+
+
+def end(exchange: Exchange, _: Scene, *, taken: bool, reset: bool) -> None:
+    """End the connection in place of an answer."""
+    take(exchange, taken=taken)
+    exchange.end(reset=reset)
+
+
+def stop(exchange: Exchange, _: Scene, *, place: str, how: str) -> None:
+    """Stop in the middle of an answer, and end the connection or leave it."""
+    whole = exchange.answer()
+    exchange.client.sendall(whole[: length_to(place, whole)])
+    if how == "silence":
+        _outlast(exchange)
+    else:
+        exchange.end(reset=how == "RST")
+
+
+def die(exchange: Exchange, scene: Scene, *, taken: bool, at_once: bool) -> None:
+    """Reset every connection, and refuse new ones until the next request, or for a moment."""
+    take(exchange, taken=taken)
+    with scene.lock:
+        scene.origin.kill()
+        exchange.end(reset=True)
+        if at_once:
+            scene.origin.start()
+
+
+def say(exchange: Exchange, _: Scene, *, status: int, taken: bool) -> None:
+    """Answer as a gateway between this intermediary and the service would."""
+    take(exchange, taken=taken)
+    exchange.client.sendall(GATEWAY % (status, b"Oops"))
+
+
+def own(exchange: Exchange, scene: Scene, *, status: int, taken: bool) -> None:
+    """Have the service itself say so."""
+    scene.arena.sandbox.state.faults.add([Fault("status", status=status, accepted=taken, retry_after="5")])
+    exchange.pass_on()
+
+
+def trouble(exchange: Exchange, scene: Scene, *, act: str, after: bool) -> None:
+    """Have something happen to the intermediary while it waits for the answer, or just before it is asked."""
+    whole = exchange.answer()
+    with scene.lock:
+        if after:
+            exchange.client.sendall(whole)
+        getattr(scene.proxy, act)()
+    if not after:
+        exchange.client.sendall(whole)
+
+
+def _outlast(exchange: Exchange) -> None:
+    while exchange.client.recv(65536):
+        pass
+
+
+ACTS = ("reload", "restart", "kill")
+
+
+class Case(NamedTuple):
+    """What goes wrong.
+
+    :param strike: what befalls a request at the origin; None: nothing does.
+    :param before: what is done just before a post of ours; None: nothing is.
+    :param timeout: seconds that the client waits for an answer.
+    """
+
+    strike: Callable[..., object] | None = None
+    before: Callable[[Scene], object] | None = None
+    timeout: float = CLIENT_SECONDS
+
+
+def cases() -> dict[str, Case]:
+    """Give everything that goes wrong, by name."""
+    found: dict[str, Case] = {}
+    for taken in (True, False):
+        word = "taken" if taken else "not taken"
+        found[f"slow, {word}"] = Case(partial(slow, taken=taken))
+        found[f"slow, {word}, the client gives up first"] = Case(partial(slow, taken=taken), timeout=SHORT_SECONDS)
+        for reset in (False, True):
+            ending = "RST" if reset else "FIN"
+            found[f"{ending} for an answer, {word}"] = Case(partial(end, taken=taken, reset=reset))
+        for at_once in (True, False):
+            back = "back at once" if at_once else "back later"
+            found[f"dies, {word}, {back}"] = Case(partial(die, taken=taken, at_once=at_once))
+        for status in (500, 502, 503, 504):
+            found[f"a gateway's {status}, {word}"] = Case(partial(say, status=status, taken=taken))
+    for status in (429, 503):
+        found[f"its own {status}, not taken"] = Case(partial(own, status=status, taken=False))
+    found["its own 500, taken"] = Case(partial(own, status=500, taken=True))
+    for place, how in itertools.product(PLACES[1:-1], ("FIN", "RST", "silence")):
+        found[f"stops at {place} of the answer, {how}"] = Case(partial(stop, place=place, how=how))
+    for reset in (False, True):
+        ending = "RST" if reset else "FIN"
+        found[f"idle connections closed by {ending}"] = Case(before=partial(_drop, reset=reset))
+    found["refuses"] = Case(before=_refuse)
+    found["killed and started between requests"] = Case(before=_again)
+    for act in ACTS:
+        found[f"{act} of the proxy in mid-request"] = Case(partial(trouble, act=act, after=False))
+        found[f"{act} of the proxy behind an answer"] = Case(partial(trouble, act=act, after=True))
+        found[f"{act} of the proxy between requests"] = Case(before=partial(_act, act=act))
+    found["nothing"] = Case()
+    return found
+
+
+def _drop(scene: Scene, *, reset: bool) -> None:
+    scene.origin.drop(reset=reset)
+
+
+def _refuse(scene: Scene) -> None:
+    scene.origin.kill()
+
+
+def _again(scene: Scene) -> None:
+    scene.origin.kill()
+    scene.origin.start()
+
+
+def _act(scene: Scene, *, act: str) -> None:
+    getattr(scene.proxy, act)()
+
+
+QUICK = (
+    "slow, taken",
+    "FIN for an answer, taken",
+    "RST for an answer, taken",
+    "a gateway's 503, taken",
+    "dies, taken, back at once",
+    "stops at line of the answer, RST",
+    "stops at body of the answer, FIN",
+    "its own 503, not taken",
+    "idle connections closed by FIN",
+    "reload of the proxy in mid-request",
+)
+QUICK_SETUPS = {
+    "nginx": ("keepalive", "non_idempotent, two servers"),
+    "haproxy": ("as installed", "retry-on all-retryable-errors"),
+    "varnishd": ("as installed", "std.cache_req_body"),
+}
+
+
+def missing() -> list[str]:
+    """Name the packages that are not installed."""
+    return [each.package for each in INTERMEDIARIES if each.path() is None]
+
+
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+    """Play all cases through all intermediaries that are installed, in each setup.
+
+    :param ledgers: opens the ledger.
+    :param quick: only some setups, and some cases at the second of three requests.
+    """
+    total = Figures()
+    for package in missing():
+        sys.stderr.write(f"proxies: {package} is not installed, so nothing went through it\n")
+    for kind in INTERMEDIARIES:
+        if kind.path() is None:
+            continue
+        for setup in kind.setups:
+            if quick and setup.name not in QUICK_SETUPS[kind.program]:
+                continue
+            chosen = itertools.product(QUICK, (2,), (1,)) if quick else every()
+            figures = through(ledgers, kind, setup, chosen)
+            if figures.by_proxies:
+                sys.stderr.write(f"proxies: {kind.program}, {setup.name}: {figures}\n")
+            total += figures
+    return total
+
+
+def every() -> Iterator[tuple[str, int, int]]:
+    """Give cases, requests, and how many go at a time."""
+    return itertools.product(cases(), (1, 2, REQUESTS), (1, 2))
+
+
+def through(
+    ledgers: Ledgers,
+    kind: type[Intermediary],
+    setup: Setup,
+    chosen: Iterable[tuple[str, int, int]],
+) -> Figures:
+    """Play cases through one intermediary."""
+    arena = ProxiedArena(ledgers, excused=setup.resends)
+    with arena, Origin(arena.sandbox.base_url) as origin, kind(setup, origin.port) as proxy:
+        scene = Scene(arena, origin, proxy, threading.Lock())
+        for name, nth, concurrency in chosen:
+            one(scene, name, nth, concurrency)
+    return arena.figures + Figures(by_proxies=arena.by_proxies() if setup.resends else 0)
+
+
+def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
+    """Play one case.
+
+    :raises AssertionError: when the request to be struck never came.
+    """
+    arena, origin, proxy, _ = scene
+    case = cases()[name]
+    campaign = arena.campaign(4 * REQUESTS)
+    posts = itertools.count(1)
+
+    def before_post() -> None:
+        time.sleep(proxy.setup.pause)
+        with scene.lock:
+            origin.start()
+            if case.before is not None and next(posts) == nth:
+                case.before(scene)
+
+    if case.strike is not None:
+        origin.arm(nth, lambda exchange: case.strike(exchange, scene))
+    ended = attempt(
+        campaign,
+        concurrency=concurrency,
+        base_url=f"http://127.0.0.1:{proxy.port}{origin.path}",
+        timeout=case.timeout,
+        before_post=before_post,
+        send_options=arena.number,
+    )
+    with scene.lock:
+        origin.start()
+        # A client that gives up at once may have its request dropped on the way.
+        assert case.strike is None or origin.struck or case.timeout < CLIENT_SECONDS, f"{name}: no request {nth} came"
+        origin.arm(0, Exchange.pass_on)
+    arena.sandbox.state.faults.clear()
+    assert proxy.runs, f"{proxy.program} has ended"
+    name = f"{name}, request {nth}, {concurrency} at a time, through {proxy.program}, {proxy.setup.name}"
+    arena.look(campaign, ended)
+    arena.resume(name, campaign)
+    return ended
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print for each intermediary, setup and case what the client was told, and who sent what twice."""
+    parser = argparse.ArgumentParser(prog="python -m support.faults.proxies", description=__doc__)
+    parser.add_argument("--only", default="", help="setups whose name, behind that of the program, holds this")
+    parser.add_argument("--cases", default="", help="cases whose name holds this")
+    parser.add_argument("--store", choices=STORES, default="sqlite")
+    parser.add_argument("--quick", action="store_true", help="each case once: at the second request, one at a time")
+    asked = parser.parse_args(arguments)
+    # It has this part, too.
+    from support.faults.table import quiet
+
+    table = Table(
+        "intermediary", "setup", "cases", "twice by us", "by the proxy", "lost", "wrong", "unknown", "seconds"
+    )
+    broken = 0
+    for package in missing():
+        table.add_row(package, "is not installed")
+    for kind in INTERMEDIARIES:
+        for setup in kind.setups:
+            if kind.path() is None or asked.only not in f"{kind.program} {setup.name}":
+                continue
+            began = time.monotonic()
+            chosen = [case for case in every() if asked.cases in case[0] and (case[1:] == (2, 1) or not asked.quick)]
+            with a_ledger(asked.store) as ledgers, quiet():
+                figures = through(ledgers, kind, setup, chosen)
+            broken += figures.broken
+            wrong = figures.wrongly_accepted + figures.wrongly_not_sent
+            cells = (figures.cases, figures.duplicates, figures.by_proxies, figures.lost, wrong, figures.unknown)
+            table.add_row(kind.program, setup.name, *map(str, cells), f"{time.monotonic() - began:.0f}")
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    return int(broken > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

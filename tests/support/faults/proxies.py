@@ -25,7 +25,7 @@ from support.faults.arena import Arena
 from support.faults.haproxy import HAProxy
 from support.faults.nginx import Nginx
 from support.faults.origin import Origin
-from support.faults.proxy import PLACES, Exchange, length_to, read_whole
+from support.faults.proxy import Exchange, length_to, read_whole
 from support.faults.stores import STORES, a_ledger
 from support.faults.tries import attempt
 from support.faults.varnish import Varnish
@@ -46,6 +46,9 @@ SHORT_SECONDS = 0.1
 """Seconds that a client waits which gives up before the intermediary does."""
 SEEN_SECONDS = 5.0
 """Seconds after which the sandbox has gone wrong, whose memory lacks a request that its witness has."""
+
+Play = tuple[str, int, int]
+"""A case, the request that is struck, and how many go at a time."""
 
 GATEWAY = b"HTTP/1.1 %d %s\r\nContent-Type: text/html\r\nContent-Length: 14\r\nRetry-After: 5\r\n\r\n<h1>Oops.</h1>"
 
@@ -205,12 +208,12 @@ def cases() -> dict[str, Case]:
         for at_once in (True, False):
             back = "back at once" if at_once else "back later"
             found[f"dies, {word}, {back}"] = Case(partial(die, taken=taken, at_once=at_once))
-        for status in (500, 502, 503, 504):
+        for status in (502, 503):
             found[f"a gateway's {status}, {word}"] = Case(partial(say, status=status, taken=taken))
     for status in (429, 503):
         found[f"its own {status}, not taken"] = Case(partial(own, status=status, taken=False))
     found["its own 500, taken"] = Case(partial(own, status=500, taken=True))
-    for place, how in itertools.product(PLACES[1:-1], ("FIN", "RST", "silence")):
+    for place, how in itertools.product(("line", "headers", "body", "last byte"), ("FIN", "RST", "silence")):
         found[f"stops at {place} of the answer, {how}"] = Case(partial(stop, place=place, how=how))
     for reset in (False, True):
         ending = "RST" if reset else "FIN"
@@ -254,51 +257,60 @@ QUICK = (
     "idle connections closed by FIN",
     "reload of the proxy in mid-request",
 )
-QUICK_SETUPS = {
-    "nginx": ("keepalive", "non_idempotent, two servers"),
-    "haproxy": ("as installed", "retry-on all-retryable-errors"),
-    "varnishd": ("as installed", "std.cache_req_body"),
-}
+QUICK_RESENDING = "FIN for an answer, taken"
+"""What makes each intermediary repeat a request that is set to."""
+
+AT = tuple(itertools.product((1, 2, REQUESTS), (1, 2)))
+"""Which request is struck, and how many go at a time."""
+
+
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+    """Play cases through all intermediaries that are installed, and name those that are not.
+
+    :param ledgers: opens the ledger.
+    :param quick: only a few cases, and as the packages come; but all setups that repeat requests.
+    """
+    for package in missing():
+        sys.stderr.write(f"proxies: the package {package} is not installed, so nothing went through it\n")
+    installed = [kind for kind in INTERMEDIARIES if kind.path() is not None]
+    return sum((through_all(ledgers, kind, quick=quick) for kind in installed), Figures())
 
 
 def missing() -> list[str]:
     """Name the packages that are not installed."""
-    return [each.package for each in INTERMEDIARIES if each.path() is None]
+    return [kind.package for kind in INTERMEDIARIES if kind.path() is None]
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
-    """Play all cases through all intermediaries that are installed, in each setup.
-
-    :param ledgers: opens the ledger.
-    :param quick: only some setups, and some cases at the second of three requests.
-    """
+def through_all(ledgers: Ledgers, kind: type[Intermediary], *, quick: bool) -> Figures:
+    """Play cases through an intermediary in each of its setups."""
     total = Figures()
-    for package in missing():
-        sys.stderr.write(f"proxies: {package} is not installed, so nothing went through it\n")
-    for kind in INTERMEDIARIES:
-        if kind.path() is None:
+    for setup in kind.setups:
+        if quick and not (setup.resends or setup is kind.setups[0]):
             continue
-        for setup in kind.setups:
-            if quick and setup.name not in QUICK_SETUPS[kind.program]:
-                continue
-            chosen = itertools.product(QUICK, (2,), (1,)) if quick else every()
-            figures = through(ledgers, kind, setup, chosen)
-            if figures.by_proxies:
-                sys.stderr.write(f"proxies: {kind.program}, {setup.name}: {figures}\n")
-            total += figures
+        figures = through(ledgers, kind, setup, quick_plays(setup) if quick else plays(kind, setup))
+        if setup.resends:
+            sys.stderr.write(f"proxies: {kind.program}, {setup.name}: {figures.by_proxies} more texts by itself\n")
+        total += figures
     return total
 
 
-def every() -> Iterator[tuple[str, int, int]]:
-    """Give cases, requests, and how many go at a time."""
-    return itertools.product(cases(), (1, 2, REQUESTS), (1, 2))
+def quick_plays(setup: Setup) -> Iterator[Play]:
+    """Give a few cases, at the second request, one at a time."""
+    return ((name, 2, 1) for name in ((QUICK_RESENDING,) if setup.resends else QUICK))
+
+
+def plays(kind: type[Intermediary], setup: Setup) -> Iterator[Play]:
+    """Give all cases, at each request where the intermediary is set up as it is installed, else at one of them."""
+    place = kind.setups.index(setup)
+    for number, name in enumerate(cases()):
+        yield from ((name, *at) for at in (AT if place == 0 else (AT[(number + place) % len(AT)],)))
 
 
 def through(
     ledgers: Ledgers,
     kind: type[Intermediary],
     setup: Setup,
-    chosen: Iterable[tuple[str, int, int]],
+    chosen: Iterable[Play],
 ) -> Figures:
     """Play cases through one intermediary."""
     arena = ProxiedArena(ledgers, excused=setup.resends)
@@ -355,7 +367,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="setups whose name, behind that of the program, holds this")
     parser.add_argument("--cases", default="", help="cases whose name holds this")
     parser.add_argument("--store", choices=STORES, default="sqlite")
-    parser.add_argument("--quick", action="store_true", help="each case once: at the second request, one at a time")
     asked = parser.parse_args(arguments)
     # It has this part, too.
     from support.faults.table import quiet
@@ -371,7 +382,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if kind.path() is None or asked.only not in f"{kind.program} {setup.name}":
                 continue
             began = time.monotonic()
-            chosen = [case for case in every() if asked.cases in case[0] and (case[1:] == (2, 1) or not asked.quick)]
+            chosen = [play for play in plays(kind, setup) if asked.cases in play[0]]
             with a_ledger(asked.store) as ledgers, quiet():
                 figures = through(ledgers, kind, setup, chosen)
             broken += figures.broken

@@ -37,6 +37,9 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
 }
 """Each is given what opens a ledger, and whether it is to be quick."""
 
+MISSING: dict[str, Callable[[], list[str]]] = {"proxies": proxies.missing}
+"""Gives the packages of the system that a part does without here."""
+
 COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies", "seconds")
 
 
@@ -48,17 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for store in asked.stores:
         for part in asked.only:
             began = time.monotonic()
+            missing = MISSING.get(part, list)()
+            label = f"{part}, without {', '.join(missing)}" if missing else part
             try:
                 with a_ledger(store) as ledgers, quiet():
                     figures = PARTS[part](ledgers, asked.quick)
             except Exception:  # noqa: BLE001  # the other parts are to be seen all the same
                 without_end += 1
                 traceback.print_exc()
-                table.add_row(part, store, "did not end")
+                table.add_row(label, store, "did not end")
                 continue
             sys.stderr.write(f"{part} on {store}: {figures}\n")
             total += figures
-            table.add_row(part, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
+            table.add_row(label, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
     table.add_section()
     table.add_row("all", "", *_cells(total), "")
     Console(width=None if sys.stdout.isatty() else 120).print(table)

@@ -38,7 +38,10 @@ class Varnish(Intermediary):
         Setup(
             "bereq.http.Connection: close", {"vcl": 'sub vcl_backend_fetch { set bereq.http.Connection = "close"; }'}
         ),
-        Setup("pipe", {"vcl": "sub vcl_recv { return (pipe); }"}),
+        Setup(
+            "pipe",
+            {"vcl": "sub vcl_recv { return (pipe); }", "options": f"-p pipe_timeout={PATIENCE_MS / 1000}"},
+        ),
         Setup("return (retry)", {"vcl": RETRY}),
         Setup("timeout_idle of 50 ms", {"options": f"-p timeout_idle={SHORT_MS / 1000}"}, pause=SHORT_MS / 1000),
         Setup("std.cache_req_body", {"vcl": CACHED}, resends=True),
@@ -53,7 +56,9 @@ class Varnish(Intermediary):
     def command(self) -> list[str]:
         return [
             *("-F", "-j", "none", "-n", str(self.folder / "work"), "-f", str(self.folder / "default.vcl")),
-            *("-a", f"127.0.0.1:{self.port}", "-s", "malloc,8m", "-l", "1m"),
+            *("-a", f"127.0.0.1:{self.port}", "-p", "feature=+http2", "-s", "malloc,8m", "-l", "1m"),
+            # Seconds without a further attempt at an origin that has refused, in place of 0.25.
+            *("-p", "backend_remote_error_holddown=0.01"),
             *self.setup.settings.get("options", "").split(),
         ]
 

@@ -66,7 +66,7 @@ class Arena:
         with self._stack:
             self._service.close()
             if kind is None:
-                self._judge_all()
+                self.judge_all()
 
     def campaign(self, count: int = 40, chunk_size: int = 4) -> Campaign:
         """Give a new campaign of people whom no other case has."""
@@ -111,7 +111,8 @@ class Arena:
         """Read what a campaign's messages are now."""
         return read_ledger(self._engine, campaign.name)
 
-    def _judge_all(self) -> None:
+    def judge_all(self) -> None:
+        """Judge every case at its end, once the service has ended."""
         witness = self.witnessed()
         for name, campaign, summary in self._cases:
             mine = {sent: witness[sent] for sent in campaign.expected.values() if sent in witness}

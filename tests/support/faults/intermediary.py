@@ -115,6 +115,7 @@ class Intermediary(ABC):
                 stderr=output,
                 start_new_session=True,
             )
+        self._guard = _guard(self._process.pid)
         end = time.monotonic() + READY_SECONDS
         while not self._accepts():
             if self._process.poll() is not None or time.monotonic() > end:
@@ -137,9 +138,16 @@ class Intermediary(ABC):
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        self._guard.communicate(b"\n")
         end = time.monotonic() + READY_SECONDS
         while self._accepts() and time.monotonic() < end:
             time.sleep(0.01)
+
+
+def _guard(group: int) -> subprocess.Popen[bytes]:
+    """Start what kills a group of processes when this one is gone, however it went; a line ends it without that."""
+    command = ["sh", "-c", 'read -r _ || kill -KILL "-$1"', "sh", str(group)]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 
 
 def _free_port() -> int:

@@ -14,25 +14,24 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.table import Table
 
-from airflow_provider_sms.sandbox.faults import Fault
 from support.faults.arena import Arena
 from support.faults.haproxy import HAProxy
 from support.faults.nginx import Nginx
 from support.faults.origin import Origin
-from support.faults.proxy import Exchange, length_to, read_whole
+from support.faults.proxy import Exchange
+from support.faults.proxy_cases import CLIENT_SECONDS, Scene, cases
 from support.faults.stores import STORES, a_ledger
 from support.faults.tries import attempt
 from support.faults.varnish import Varnish
 from support.faults.verdict import Figures
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from support.faults.intermediary import Intermediary, Setup
     from support.faults.tries import Ended, Ledgers
@@ -41,28 +40,11 @@ if TYPE_CHECKING:
 INTERMEDIARIES: tuple[type[Intermediary], ...] = (Nginx, HAProxy, Varnish)
 
 REQUESTS = 3
-CLIENT_SECONDS = 5.0
-SHORT_SECONDS = 0.1
-"""Seconds that a client waits which gives up before the intermediary does."""
 SEEN_SECONDS = 5.0
 """Seconds after which the sandbox has gone wrong, whose memory lacks a request that its witness has."""
 
 Play = tuple[str, int, int]
 """A case, the request that is struck, and how many go at a time."""
-
-GATEWAY = b"HTTP/1.1 %d %s\r\nContent-Type: text/html\r\nContent-Length: 14\r\nRetry-After: 5\r\n\r\n<h1>Oops.</h1>"
-
-
-class Scene(NamedTuple):
-    """Those between client and sandbox.
-
-    :param lock: held while something happens to one of them: no request begins meanwhile.
-    """
-
-    arena: ProxiedArena
-    origin: Origin
-    proxy: Intermediary
-    lock: threading.Lock
 
 
 class ProxiedArena(Arena):
@@ -82,6 +64,12 @@ class ProxiedArena(Arena):
         if not self._excused:
             return super().witnessed(start)
         return Counter({sent: len(posts) for sent, posts in self._posts(start).items()})
+
+    def judge_all(self) -> None:
+        """Judge every case at its end, and count what an intermediary sent once more."""
+        super().judge_all()
+        if self._excused:
+            self.figures += Figures(by_proxies=self.by_proxies())
 
     def by_proxies(self) -> int:
         """Count the messages that an intermediary sent once more."""
@@ -109,140 +97,6 @@ class ProxiedArena(Arena):
             request.number: (request.send_options or {}).get("CostCentre", f"request {request.number}")
             for request in self.sandbox.state.requests
         }
-
-
-def take(exchange: Exchange, *, taken: bool) -> bytes:
-    """Read the request; have the sandbox take it, and give the whole answer, or none."""
-    if taken:
-        return exchange.answer()
-    read_whole(exchange.client)
-    return b""
-
-
-def slow(exchange: Exchange, _: Scene, *, taken: bool) -> None:
-    """Say nothing until the intermediary waits no longer."""
-    take(exchange, taken=taken)
-    _outlast(exchange)
-
-
-def end(exchange: Exchange, _: Scene, *, taken: bool, reset: bool) -> None:
-    """End the connection in place of an answer."""
-    take(exchange, taken=taken)
-    exchange.end(reset=reset)
-
-
-def stop(exchange: Exchange, _: Scene, *, place: str, how: str) -> None:
-    """Stop in the middle of an answer, and end the connection or leave it."""
-    whole = exchange.answer()
-    exchange.client.sendall(whole[: length_to(place, whole)])
-    if how == "silence":
-        _outlast(exchange)
-    else:
-        exchange.end(reset=how == "RST")
-
-
-def die(exchange: Exchange, scene: Scene, *, taken: bool, at_once: bool) -> None:
-    """Reset every connection, and refuse new ones until the next request, or for a moment."""
-    take(exchange, taken=taken)
-    with scene.lock:
-        scene.origin.kill()
-        exchange.end(reset=True)
-        if at_once:
-            scene.origin.start()
-
-
-def say(exchange: Exchange, _: Scene, *, status: int, taken: bool) -> None:
-    """Answer as a gateway between this intermediary and the service would."""
-    take(exchange, taken=taken)
-    exchange.client.sendall(GATEWAY % (status, b"Oops"))
-
-
-def own(exchange: Exchange, scene: Scene, *, status: int, taken: bool) -> None:
-    """Have the service itself say so."""
-    scene.arena.sandbox.state.faults.add([Fault("status", status=status, accepted=taken, retry_after="5")])
-    exchange.pass_on()
-
-
-def trouble(exchange: Exchange, scene: Scene, *, act: str, after: bool) -> None:
-    """Have something happen to the intermediary while it waits for the answer, or just before it is asked."""
-    whole = exchange.answer()
-    with scene.lock:
-        if after:
-            exchange.client.sendall(whole)
-        getattr(scene.proxy, act)()
-    if not after:
-        exchange.client.sendall(whole)
-
-
-def _outlast(exchange: Exchange) -> None:
-    while exchange.client.recv(65536):
-        pass
-
-
-ACTS = ("reload", "restart", "kill")
-
-
-class Case(NamedTuple):
-    """What goes wrong.
-
-    :param strike: what befalls a request at the origin; None: nothing does.
-    :param before: what is done just before a post of ours; None: nothing is.
-    :param timeout: seconds that the client waits for an answer.
-    """
-
-    strike: Callable[..., object] | None = None
-    before: Callable[[Scene], object] | None = None
-    timeout: float = CLIENT_SECONDS
-
-
-def cases() -> dict[str, Case]:
-    """Give everything that goes wrong, by name."""
-    found: dict[str, Case] = {}
-    for taken in (True, False):
-        word = "taken" if taken else "not taken"
-        found[f"slow, {word}"] = Case(partial(slow, taken=taken))
-        found[f"slow, {word}, the client gives up first"] = Case(partial(slow, taken=taken), timeout=SHORT_SECONDS)
-        for reset in (False, True):
-            ending = "RST" if reset else "FIN"
-            found[f"{ending} for an answer, {word}"] = Case(partial(end, taken=taken, reset=reset))
-        for at_once in (True, False):
-            back = "back at once" if at_once else "back later"
-            found[f"dies, {word}, {back}"] = Case(partial(die, taken=taken, at_once=at_once))
-        for status in (502, 503):
-            found[f"a gateway's {status}, {word}"] = Case(partial(say, status=status, taken=taken))
-    for status in (429, 503):
-        found[f"its own {status}, not taken"] = Case(partial(own, status=status, taken=False))
-    found["its own 500, taken"] = Case(partial(own, status=500, taken=True))
-    for place, how in itertools.product(("line", "headers", "body", "last byte"), ("FIN", "RST", "silence")):
-        found[f"stops at {place} of the answer, {how}"] = Case(partial(stop, place=place, how=how))
-    for reset in (False, True):
-        ending = "RST" if reset else "FIN"
-        found[f"idle connections closed by {ending}"] = Case(before=partial(_drop, reset=reset))
-    found["refuses"] = Case(before=_refuse)
-    found["killed and started between requests"] = Case(before=_again)
-    for act in ACTS:
-        found[f"{act} of the proxy in mid-request"] = Case(partial(trouble, act=act, after=False))
-        found[f"{act} of the proxy behind an answer"] = Case(partial(trouble, act=act, after=True))
-        found[f"{act} of the proxy between requests"] = Case(before=partial(_act, act=act))
-    found["nothing"] = Case()
-    return found
-
-
-def _drop(scene: Scene, *, reset: bool) -> None:
-    scene.origin.drop(reset=reset)
-
-
-def _refuse(scene: Scene) -> None:
-    scene.origin.kill()
-
-
-def _again(scene: Scene) -> None:
-    scene.origin.kill()
-    scene.origin.start()
-
-
-def _act(scene: Scene, *, act: str) -> None:
-    getattr(scene.proxy, act)()
 
 
 QUICK = (
@@ -318,7 +172,7 @@ def through(
         scene = Scene(arena, origin, proxy, threading.Lock())
         for name, nth, concurrency in chosen:
             one(scene, name, nth, concurrency)
-    return arena.figures + Figures(by_proxies=arena.by_proxies() if setup.resends else 0)
+    return arena.figures
 
 
 def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:

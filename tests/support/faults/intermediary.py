@@ -18,11 +18,18 @@ from typing import TYPE_CHECKING, ClassVar
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+REQUIRED = "SMS_TESTS_NEED_PROXIES"
+"""Variable of the environment; with it set, a package that is missing is an error and no reason to skip."""
 READY_SECONDS = 30.0
-PATIENCE_MS = 300
+PATIENCE_MS = 500
 """Milliseconds that an intermediary waits for the origin, in place of the packages' 50 or 60 seconds."""
 SHORT_MS = 50
 """Milliseconds after which one that keeps no connection for long closes it."""
+
+
+def is_required() -> bool:
+    """Tell whether tests must not be skipped for the want of a package."""
+    return bool(os.environ.get(REQUIRED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +100,11 @@ class Intermediary(ABC):
     def runs(self) -> bool:
         """Whether it runs."""
         return self._process.poll() is None
+
+    @property
+    def group(self) -> int:
+        """The group of its processes."""
+        return self._process.pid
 
     def restart(self) -> None:
         """End it as its package does, and start it again on its port."""

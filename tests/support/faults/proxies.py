@@ -122,7 +122,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
     """Play cases through all intermediaries that are installed, and name those that are not.
 
     :param ledgers: opens the ledger.
-    :param quick: only a few cases, and as the packages come; but all setups that repeat requests.
+    :param quick: only a few cases, with each as it is installed, and one with each as it repeats requests.
     """
     for package in missing():
         sys.stderr.write(f"proxies: the package {package} is not installed, so nothing went through it\n")
@@ -138,14 +138,17 @@ def missing() -> list[str]:
 def through_all(ledgers: Ledgers, kind: type[Intermediary], *, quick: bool) -> Figures:
     """Play cases through an intermediary in each of its setups."""
     total = Figures()
-    for setup in kind.setups:
-        if quick and not (setup.resends or setup is kind.setups[0]):
-            continue
+    for setup in quick_setups(kind) if quick else kind.setups:
         figures = through(ledgers, kind, setup, quick_plays(setup) if quick else plays(kind, setup))
         if setup.resends:
             sys.stderr.write(f"proxies: {kind.program}, {setup.name}: {figures.by_proxies} more texts by itself\n")
         total += figures
     return total
+
+
+def quick_setups(kind: type[Intermediary]) -> tuple[Setup, Setup]:
+    """Give the one that is as installed, and one that repeats requests."""
+    return kind.setups[0], next(setup for setup in kind.setups if setup.resends)
 
 
 def quick_plays(setup: Setup) -> Iterator[Play]:

@@ -30,7 +30,7 @@ http {{
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
     upstream service {{
-        server 127.0.0.1:{origin};
+        server 127.0.0.1:{origin} max_fails=0;
         {upstream}
     }}
     server {{

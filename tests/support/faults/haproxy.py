@@ -24,7 +24,7 @@ defaults
     errorfile 503 /etc/haproxy/errors/503.http
     errorfile 504 /etc/haproxy/errors/504.http
 frontend clients
-    bind 127.0.0.1:{port}
+    bind 127.0.0.1:{port} {bind}
 {frontend}
     default_backend service
 backend service
@@ -55,12 +55,13 @@ class HAProxy(Intermediary):
             "retry-on all-retryable-errors, disable-l7-retry",
             {"backend": f"{AGAIN}\n    http-request disable-l7-retry if METH_POST"},
         ),
+        Setup("TLS", {"bind": "ssl crt both.pem"}, tls=True),
         Setup("retry-on all-retryable-errors", {"backend": AGAIN}, resends=True),
         Setup("retry-on empty-response", {"backend": "    retry-on conn-failure empty-response"}, resends=True),
     )
 
     def configure(self) -> None:
-        settings = {"frontend": "", "backend": "", **self.setup.settings}
+        settings = {"bind": "", "frontend": "", "backend": "", **self.setup.settings}
         text = CONFIG.format(
             folder=self.folder,
             origin=self._origin_port,

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from support.certificates import make_certificate
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -40,12 +42,14 @@ class Setup:
     :param resends: whether it writes a request again that it has passed on before, of its own accord: then it texts
         people twice, and no client can help it.
     :param pause: seconds between two requests.
+    :param tls: whether it speaks TLS to the client, with a certificate of its own.
     """
 
     name: str
     settings: dict[str, str]
     resends: bool = False
     pause: float = 0.0
+    tls: bool = False
 
 
 class Intermediary(ABC):
@@ -62,6 +66,7 @@ class Intermediary(ABC):
     def __init__(self, setup: Setup, origin_port: int) -> None:
         self.setup = setup
         self.port = _free_port()
+        self.certificate: Path | None = None
         self._origin_port = origin_port
 
     @classmethod
@@ -72,6 +77,8 @@ class Intermediary(ABC):
     def __enter__(self) -> Self:
         self.folder = Path(tempfile.mkdtemp(prefix=f"airflow-provider-sms-{self.program}-"))
         try:
+            if self.setup.tls:
+                self.certificate = make_certificate(self.folder)
             self.configure()
             self._start()
         except BaseException:
@@ -95,6 +102,11 @@ class Intermediary(ABC):
     @abstractmethod
     def reload(self) -> None:
         """Have it read its configuration again, as its package does, without a break."""
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return f"{'https' if self.setup.tls else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def runs(self) -> bool:

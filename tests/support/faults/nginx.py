@@ -34,7 +34,7 @@ http {{
         {upstream}
     }}
     server {{
-        listen 127.0.0.1:{port};
+        listen 127.0.0.1:{port} {listen};
         {server}
         location / {{
             proxy_pass http://service;
@@ -76,6 +76,16 @@ class Nginx(Intermediary):
             pause=SHORT_MS / 1000,
         ),
         Setup(
+            "TLS, keepalive",
+            {
+                "upstream": KEEP,
+                "location": KEPT,
+                "listen": "ssl",
+                "server": "ssl_certificate both.pem; ssl_certificate_key both.pem;",
+            },
+            tls=True,
+        ),
+        Setup(
             "non_idempotent, one server",
             {"upstream": KEEP, "location": f"{KEPT} {AGAIN} non_idempotent;"},
             resends=True,
@@ -88,7 +98,7 @@ class Nginx(Intermediary):
     )
 
     def configure(self) -> None:
-        settings = {"upstream": "", "server": "", "location": "", **self.setup.settings}
+        settings = {"upstream": "", "listen": "", "server": "", "location": "", **self.setup.settings}
         text = CONFIG.format(
             # Its own user could not enter the folder.
             user=f"user {getpass.getuser()};" if os.geteuid() == 0 else "",

@@ -200,7 +200,8 @@ def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
     ended = attempt(
         campaign,
         concurrency=concurrency,
-        base_url=f"http://127.0.0.1:{proxy.port}{origin.path}",
+        base_url=proxy.url + origin.path,
+        verify=str(proxy.certificate) if proxy.setup.tls else True,
         timeout=case.timeout,
         before_post=before_post,
         send_options=arena.number,

@@ -127,6 +127,7 @@ def attempt(
     ahead: Callable[[], float] = lambda: 0.0,
     base_url: str | None = None,
     timeout: float = 5.0,
+    verify: bool | str = True,
     busy_seconds: float = 60.0,
     before_post: Callable[[], object] = lambda: None,
     send_options: Callable[[], dict[str, Any] | None] = lambda: None,
@@ -139,6 +140,7 @@ def attempt(
     :param ahead: seconds that the clock of the ledger is ahead.
     :param base_url: of the service, where another way leads there.
     :param timeout: seconds to wait for a connection, and for an answer.
+    :param verify: as the client takes it.
     :param busy_seconds: how long to wait for others to release the ledger.
     :param before_post: called before each request.
     :param send_options: gives those of each request, once it may be posted.
@@ -161,6 +163,7 @@ def attempt(
                 token=TOKEN,
                 connect_timeout=timeout,
                 timeout=timeout,
+                verify=verify,
                 pool_size=concurrency,
             ) as client,
             closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,

@@ -11,14 +11,16 @@
     │   └── LimitError                  the plan is beyond a limit that the caller set
     ├── ServiceError                 one request to the service did not succeed
     │   ├── NotSentError                the request never left this machine
-    │   ├── ThrottledError              429, 503: the service did not process it
+    │   ├── ThrottledError              429, or 503 in the service's own words: it did not process the request
     │   ├── AuthenticationError         401
-    │   ├── RefusedError                3xx and every other 4xx
+    │   ├── RefusedError                3xx and 4xx, but for 303, 408 and 499
     │   └── UnknownOutcomeError         it may have been processed: never resent by itself
     ├── LedgerError                  no durable claim can be made, so nothing is sent
-    │   └── LedgerVersionError          the ledger was written by a newer version
+    │   ├── LedgerVersionError          the ledger was written by a newer version
+    │   └── LedgerLostError             the ledger has lost what was committed to it
     ├── CreditError                  the credit does not cover what is to be sent; nothing more was
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
+    ├── OutageError                  one answer after the other was lost, so sending ended early
     └── StoppedError                 the task was told to stop before anything was sent
 
 No message text, full number or token is in any of them.
@@ -90,7 +92,7 @@ class NotSentError(ServiceError):
 
 
 class ThrottledError(ServiceError):
-    """The service answered 429 or 503: it did not process the request."""
+    """The service did not process the request: 429, or 503 with an ``errorCode`` of the service in its body."""
 
     transient = True
 
@@ -100,11 +102,16 @@ class AuthenticationError(ServiceError):
 
 
 class RefusedError(ServiceError):
-    """The service answered 3xx or 4xx: it understood the request and did not process it."""
+    """The service answered 3xx or 4xx, but not 303, 408 or 499: it turned the request down without processing it."""
 
 
 class UnknownOutcomeError(ServiceError):
-    """The request was written and no answer of the contract came back: it may have been processed."""
+    """The request was written, and what came back does not say what became of it: it may have been processed.
+
+    No response, a broken one, a 200 that is not the contract's, 303, 408, 499, 5xx, and a 503 without the service's own
+    error in its body, which gateways also say after they passed the request on. Which status means what, and why, is
+    the table of :mod:`airflow_provider_sms.service.errors`.
+    """
 
     may_have_been_sent = True
     transient = True
@@ -118,6 +125,10 @@ class LedgerVersionError(LedgerError):
     """The ledger was written by a newer version of this package."""
 
 
+class LedgerLostError(LedgerError):
+    """The ledger has lost requests that were committed to it: it went back to an earlier state."""
+
+
 class CreditError(SmsError):
     """The balance does not cover what is to be sent; credit may arrive by itself."""
 
@@ -126,6 +137,12 @@ class CreditError(SmsError):
 
 class TooManyErrorsError(SmsError):
     """The service refused or called faulty a larger share of messages than the caller allows."""
+
+
+class OutageError(SmsError):
+    """One answer of the service after the other was lost; the service may answer again later."""
+
+    transient = True
 
 
 class StoppedError(SmsError):

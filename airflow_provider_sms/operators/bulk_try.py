@@ -21,7 +21,7 @@ from airflow_provider_sms.operators.entry import entered
 from airflow_provider_sms.operators.failures import describe
 from airflow_provider_sms.operators.parking import gives_up_slot, read_parking
 from airflow_provider_sms.operators.watch import Watch
-from airflow_provider_sms.sending.brakes import Brakes, Credit
+from airflow_provider_sms.sending.brakes import Brakes, Caution, Credit
 from airflow_provider_sms.sending.decisions import to_resend
 from airflow_provider_sms.sending.options import SendingOptions
 from airflow_provider_sms.sending.replay import replay
@@ -221,6 +221,8 @@ class BulkTry:
         credit = None
         if task.wait_for_credit and plan.balance is not None and not plan.balance.post_paid:
             credit = Credit(self._bulk_plan.prices, plan.cost, plan.balance.amount)
+        # Where the service does not answer, or lost answers before, it is asked before anything is posted.
+        caution = Caution(on=plan.balance is None or plan.unknown > 0)
         delivery = Delivery(
             task,
             self._context,
@@ -236,7 +238,7 @@ class BulkTry:
             finish=self._finish,
             keys=self._bulk_plan.keys,
             cap=task.frequency_cap,
-            brakes=Brakes(task.send_window, credit, task.max_error_rate),
+            brakes=Brakes(task.send_window, credit, task.max_error_rate, caution),
             park=clearance.wait,
         )
         with self._parking():

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 from decimal import Decimal
+from http import HTTPStatus
 from typing import TYPE_CHECKING, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
-from airflow_provider_sms.exceptions import CreditError, ServiceError
+from airflow_provider_sms.exceptions import AuthenticationError, CreditError, ServiceError
 from airflow_provider_sms.operators.approval import FIELD, wait_for_verdict
 from airflow_provider_sms.operators.parking import wait_for_balance, wait_until
 from airflow_provider_sms.sending.approvals import (
@@ -19,6 +20,7 @@ from airflow_provider_sms.sending.approvals import (
     note_question,
     record_approval,
 )
+from airflow_provider_sms.sending.brakes import INSUFFICIENT_CREDITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,9 +56,12 @@ class Clearance:
         self._settings = settings
         self._watch = watch
         self._campaign = task.campaign_name(context)
+        self._refused: ServiceError | None = None
 
     def balance(self) -> Balance | None:
-        """Read the balance; None where it cannot be read, and nothing depends on it.
+        """Return the balance; None where it cannot be read, and nothing depends on it.
+
+        A token that the service refuses here is kept for :meth:`require`: no message could be sent with it.
 
         :raises ServiceError: it cannot be read, and something does.
         """
@@ -65,6 +70,9 @@ class Clearance:
         except ServiceError as error:
             if self._task.check_balance or self._task.wait_for_credit:
                 raise
+            if _refuses_all(error):
+                self._refused = error
+                return None
             self._task.log.info("The plan is without the balance, which cannot be read: %s", error)
             return None
         return balance
@@ -74,6 +82,7 @@ class Clearance:
 
         :param samples: some destinations and texts, for the person.
         :param verdict: what the person said for whom this try waited; None: it has not waited for one.
+        :raises ServiceError: the service refused the token when the balance was read.
         :raises AirflowFailException: the person said no.
         :raises CreditError: there is not enough credit, and nobody wants to wait for it.
         """
@@ -82,6 +91,8 @@ class Clearance:
             raise AirflowFailException(f"{verdict.by} decided that campaign {self._campaign} is not sent")
         if not plan.to_send:
             return
+        if self._refused is not None:
+            raise self._refused
         if self._needs_approval(plan):
             self._require_approval(plan, samples, verdict)
         window = self._task.send_window
@@ -194,3 +205,9 @@ class Clearance:
         self._task.log.info("Waiting for credit: the balance has to be at least %s", needed)
         self._watch.note("waiting for credit", {"balance_needed": float(needed)})
         wait_for_balance(self._task, needed, self._task.credit_interval)
+
+
+def _refuses_all(error: ServiceError) -> bool:
+    """Return whether the service refused the account itself: its token, or a 403 that says no word of credit."""
+    forbidden = error.status == HTTPStatus.FORBIDDEN and error.code != INSUFFICIENT_CREDITS
+    return isinstance(error, AuthenticationError) or forbidden

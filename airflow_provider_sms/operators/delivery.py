@@ -123,6 +123,7 @@ class Delivery:
                 ledger,
                 self.watch.timed(lambda messages: self.post(client, messages)),
                 post_seconds=client.longest_call,
+                ask=client.get_balance,
                 options=self.options,
                 stop=stop,
                 tally=tally,
@@ -148,7 +149,7 @@ class Delivery:
     def _conclude(self, campaign: str, sender: Sender) -> None:
         """Tell Airflow what the end means: that the task waits, fails, or is done."""
         tally, total = self.tally, self.total
-        unsent = tally.settled < total or tally.not_sent > tally.partial
+        unsent = tally.settled < total or tally.not_sent > tally.partial + tally.none_taken
         stopped = self.task.stop_signal.is_set() and unsent
         if sender.error is None and not stopped:
             if sender.brakes.halt is not None and self.park is not None:

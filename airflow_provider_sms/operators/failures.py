@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import InputError, LedgerVersionError, ServiceError, SmsError, TooManyErrorsError
+from airflow_provider_sms.exceptions import (
+    InputError,
+    LedgerLostError,
+    LedgerVersionError,
+    ServiceError,
+    SmsError,
+    TooManyErrorsError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -33,7 +40,7 @@ def is_permanent(error: BaseException) -> bool:
     """Whether the same call fails again unless somebody changes something; credit may arrive by itself."""
     if isinstance(error, ServiceError):
         return not error.transient and error.code != _CREDIT
-    return isinstance(error, (InputError, LedgerVersionError, TooManyErrorsError))
+    return isinstance(error, (InputError, LedgerLostError, LedgerVersionError, TooManyErrorsError))
 
 
 def describe(error: BaseException) -> str:
@@ -57,6 +64,10 @@ def failure(
         words.append("Sending was stopped; what was in flight is recorded, and the next try sends the rest")
     if tally.unknown:
         words.append(_unknown(campaign, tally, resend_unknown=resend_unknown))
+    if tally.none_taken:
+        words.append(_none_taken(campaign, tally))
+    if tally.texted_twice:
+        words.append(_texted_twice(campaign, tally))
     if not words:
         return None
     if error is not None:
@@ -69,6 +80,22 @@ def some_of(requests: Collection[int]) -> str:
     more = len(requests) - MAX_NAMED_REQUESTS
     named = ", ".join(map(str, sorted(requests)[:MAX_NAMED_REQUESTS]))
     return f"{named} and {more} more" if more > 0 else named
+
+
+def _none_taken(campaign: str, tally: Tally) -> str:
+    reasons = ", ".join(f"{name} {count}" for name, count in tally.error_report.items() if count) or "it gave no reason"
+    return (
+        f"Campaign {campaign}: {tally.none_taken} messages are not sent, since of their requests the service took none "
+        f"({reasons} in its error reports). Clear the task to send them again"
+    )
+
+
+def _texted_twice(campaign: str, tally: Tally) -> str:
+    pairs = ", ".join(f"{each.request_id} and {each.other_id} ({each.messages})" for each in tally.texted_twice)
+    return (
+        f"Campaign {campaign}: people were texted twice. A person said that a request was not sent, its messages were "
+        f"claimed again, and then the service accepted the first request, too: requests {pairs}"
+    )
 
 
 def _unknown(campaign: str, tally: Tally, *, resend_unknown: bool) -> str:

@@ -37,7 +37,8 @@ def wait_for_balance(
 ) -> NoReturn:
     """Give up the slot until there is credit, however long it takes; Airflow goes on with the task then.
 
-    Transient errors (no connection, 5xx, 429) are ridden out, any number of them. The first look is taken at once.
+    Transient errors (no connection, no usable response, 429) are ridden out, any number of them. The first look is
+    taken at once.
 
     :param task: whose connection is looked at.
     :param min_balance: the least that suffices; a post-paid account always does.

@@ -55,10 +55,10 @@ def accounts(ledger: LedgerReader, *, hidden: Collection[str], days: float = 30,
     :param points: of each, how many at most: the last one of each stretch of time.
     :raises SmsError: the ledger cannot be read.
     """
-    now = ledger.clock()
-    since = now - days * DAY
     users = select(progress.c.conn_id, claimant.c.dag_id).select_from(progress.join(claimant)).distinct()
     with ledger.read() as connection:
+        now = ledger.clock()
+        since = now - days * DAY
         texting: dict[str, set[str]] = {}
         for conn_id, dag_id in connection.execute(users):
             texting.setdefault(conn_id, set()).add(dag_id)

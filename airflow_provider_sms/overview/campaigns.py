@@ -51,8 +51,8 @@ def list_campaigns(
     :param state: one of :data:`~airflow_provider_sms.overview.states.STATES`; None: all.
     :raises SmsError: the ledger cannot be read.
     """
-    now = ledger.clock()
     with ledger.read() as connection:
+        now = ledger.clock()
         query = select(campaign.c.id, campaign.c.name, campaign.c.created_at).order_by(campaign.c.id.desc())
         if name:
             part = name.replace("/", "//").replace("%", "/%").replace("_", "/_")
@@ -89,8 +89,8 @@ def find_campaign(ledger: LedgerReader, campaign_id: int) -> tuple[Campaign, fro
 
     :raises SmsError: the ledger cannot be read.
     """
-    now = ledger.clock()
     with ledger.read() as connection:
+        now = ledger.clock()
         row = connection.execute(select(campaign).where(campaign.c.id == campaign_id)).first()
         its = campaign.c.id == campaign_id
         noted = {**unnoted(connection, its), **notes_of(connection, progress.c.campaign_id == campaign_id)}

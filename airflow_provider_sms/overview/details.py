@@ -131,33 +131,33 @@ def requests(
     :param state: ``accepted``, ``unknown``, ``claimed`` or ``not_sent``; None: any.
     :raises SmsError: the ledger cannot be read.
     """
-    now = ledger.clock()
-    stands = state_at(now)
-    query = (
-        select(
-            request.c.id,
-            stands,
-            request.c.submitted,
-            request.c.claimed_at,
-            request.c.finished_at,
-            request.c.http_status,
-            request.c.event_id,
-            request.c.parts,
-            request.c.cost,
-            reason_at(now),
-            claimant.c.try_number,
-        )
-        .select_from(request.join(claimant))
-        .where(request.c.campaign_id == campaign_id)
-        .order_by(request.c.id.desc())
-        .limit(limit)
-    )
-    if before is not None:
-        query = query.where(request.c.id < before)
-    if state is not None:
-        query = query.where(stands == state)
-    written = _WRITTEN.get(state, ())
     with ledger.read() as connection:
+        now = ledger.clock()
+        stands = state_at(now)
+        query = (
+            select(
+                request.c.id,
+                stands,
+                request.c.submitted,
+                request.c.claimed_at,
+                request.c.finished_at,
+                request.c.http_status,
+                request.c.event_id,
+                request.c.parts,
+                request.c.cost,
+                reason_at(now),
+                claimant.c.try_number,
+            )
+            .select_from(request.join(claimant))
+            .where(request.c.campaign_id == campaign_id)
+            .order_by(request.c.id.desc())
+            .limit(limit)
+        )
+        if before is not None:
+            query = query.where(request.c.id < before)
+        if state is not None:
+            query = query.where(stands == state)
+        written = _WRITTEN.get(state, ())
         # The index has the requests of one state in their order: asked for all at once, SQLite would sort them all.
         lines = [
             RequestLine(*row) for each in written for row in connection.execute(query.where(request.c.state == each))
@@ -181,14 +181,16 @@ def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequ
 
     :raises SmsError: the ledger cannot be read.
     """
-    now = ledger.clock()
-    held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
-    query = (
-        select(request.c.id, held, request.c.claimed_at, reason_at(now), request.c.kind)
-        .where(request.c.campaign_id == campaign_id, request.c.state.in_((CLAIMED, UNKNOWN)), state_at(now) == UNKNOWN)
-        .order_by(request.c.id)
-    )
     with ledger.read() as connection:
+        now = ledger.clock()
+        held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
+        query = (
+            select(request.c.id, held, request.c.claimed_at, reason_at(now), request.c.kind)
+            .where(
+                request.c.campaign_id == campaign_id, request.c.state.in_((CLAIMED, UNKNOWN)), state_at(now) == UNKNOWN
+            )
+            .order_by(request.c.id)
+        )
         # What was sent anew is of another request by now.
         return [UnknownRequest(*row) for row in connection.execute(query) if row[1]]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,7 @@ from sqlalchemy.pool import NullPool
 
 from airflow_provider_sms.exceptions import InputError, LedgerVersionError
 from airflow_provider_sms.sending import schema
-from airflow_provider_sms.sending.postgres import server_clock
+from airflow_provider_sms.sending.clocks import BootClock, ServerClock, this_boot
 from airflow_provider_sms.sending.store import ledger_errors
 
 if TYPE_CHECKING:
@@ -29,12 +28,14 @@ class LedgerReader:
 
     :param engine: SQLAlchemy's engine for it, whose connections cannot write.
     :param description: which one it is, for people.
-    :param clock: seconds since the epoch, the one that senders go by.
+    :param clock: seconds since the epoch, the one that senders go by; read with the ledger, so it is right within
+        :meth:`read` only.
     """
 
-    def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:
+    def __init__(self, engine: Engine, description: str, clock: BootClock | ServerClock) -> None:
         self.description = description
-        self.clock = clock
+        self.clock: Callable[[], float] = clock
+        self._clock = clock
         self._engine = engine
         self._checked = False
 
@@ -49,6 +50,7 @@ class LedgerReader:
         with ledger_errors("read"), self._engine.connect() as connection:
             if not self._checked:
                 self._check(connection)
+            self._clock.read(connection)
             yield connection
 
     def close(self) -> None:
@@ -67,8 +69,8 @@ class LedgerReader:
             )
         if version < schema.SCHEMA_VERSION:
             raise InputError(
-                f"The ledger is of version {version}, which has no notes for this page. The next task that sends, or "
-                "airflow-sms ledger status, upgrades it"
+                f"The ledger is of version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next "
+                "task that sends, or airflow-sms ledger status, upgrades it"
             )
         self._checked = True
 
@@ -92,7 +94,7 @@ def read_sqlite(path: Path) -> LedgerReader:
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql("BEGIN")
 
-    return LedgerReader(engine, str(path), time.time)
+    return LedgerReader(engine, str(path), BootClock(this_boot()))
 
 
 def _connect(path: Path) -> Any:
@@ -114,7 +116,6 @@ def read_postgres(url: URL) -> LedgerReader:
     """Give the ledger in a PostgreSQL database.
 
     :param url: of SQLAlchemy, with the driver.
-    :raises LedgerError: the server cannot be asked for its time.
     """
     arguments: dict[str, Any] = {"connect_timeout": 10, "application_name": "airflow-provider-sms page"}
     if url.get_driver_name() == "psycopg":
@@ -135,4 +136,4 @@ def read_postgres(url: URL) -> LedgerReader:
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {STATEMENT_SECONDS * 1000}")
 
-    return LedgerReader(engine, f"PostgreSQL, database {url.database} at {url.host}", server_clock(engine))
+    return LedgerReader(engine, f"PostgreSQL, database {url.database} at {url.host}", ServerClock())

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.hooks.ledger import ledger_to_read, open_existing_ledger
 from airflow_provider_sms.overview import campaigns
+from airflow_provider_sms.overview.campaign import Campaign
 from airflow_provider_sms.overview.looking_up import look_up
 from airflow_provider_sms.plugins import rendering
 from airflow_provider_sms.plugins.forgery import OwnPage
@@ -47,8 +48,7 @@ class Wanted(BaseModel):
 @router.post("/campaigns/{campaign_id}/resolve")
 def resolve_requests(access: OwnPage, campaign_id: int, said: Resolution) -> dict[str, Any]:
     """Record what became of requests whose outcome is unknown."""
-    campaign, dags = visible_campaign(ledger_to_read(), campaign_id, access)
-    access.require_edit(dags)
+    campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
         rows = named_requests(store, said.requests)
         if any(row.campaign != campaign.name for row in rows):
@@ -78,8 +78,7 @@ def resolve_requests(access: OwnPage, campaign_id: int, said: Resolution) -> dic
 @router.post("/campaigns/{campaign_id}/pause")
 def pause_campaign(access: OwnPage, campaign_id: int) -> dict[str, Any]:
     """Have nothing more of a campaign claimed."""
-    campaign, dags = visible_campaign(ledger_to_read(), campaign_id, access)
-    access.require_edit(dags)
+    campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
         done = pause(store, campaign.name, access.user_name)
     if done.was_paused:
@@ -95,8 +94,7 @@ def pause_campaign(access: OwnPage, campaign_id: int) -> dict[str, Any]:
 @router.post("/campaigns/{campaign_id}/resume")
 def resume_campaign(access: OwnPage, campaign_id: int) -> dict[str, Any]:
     """Let a campaign that is paused go on."""
-    campaign, dags = visible_campaign(ledger_to_read(), campaign_id, access)
-    access.require_edit(dags)
+    campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
         ended = resume(store, campaign.name, access.user_name)
     if ended is None:
@@ -111,3 +109,9 @@ def look_up_number(request: Request, access: OwnPage, wanted: Wanted) -> Respons
     hidden = access.hidden(campaigns.dag_ids(ledger))
     found = look_up(ledger, wanted.number, wanted.region.strip().upper() or None, hidden=hidden)
     return rendering.page(request, "found.html", token=None, number=wanted.number, found=found)
+
+
+def _editable_campaign(campaign_id: int, access: OwnPage) -> Campaign:
+    campaign, dags = visible_campaign(ledger_to_read(), campaign_id, access)
+    access.require_edit(dags)
+    return campaign

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import orjson
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,6 +45,11 @@ SENDING_STATUS: Mapping[int, str] = {
     429: _LATER,
     503: _LATER,
 }
+"""What a correct client does after such a status where that proves that nothing was sent."""
+
+PASSED_ON = frozenset({303, 408, 499})
+"""Below 500, what may be said after a request was passed on: where its result is, or that somebody waits no more."""
+
 _REDIRECT = "Nothing was sent: do not follow it, or the token goes elsewhere; stop sending, and fail."
 
 _ASK_AGAIN = {
@@ -69,18 +76,42 @@ def advice(fault: Fault) -> str:
 def _for_sending(fault: Fault) -> str:
     if fault.kind != "status":
         return SENDING[fault.kind]
-    if fault.accepted and _is_proof(fault.status):
+    if not is_proof(fault):
+        return SENDING["status"]
+    if fault.accepted:
         return "The service must never answer so after it accepted: a client cannot know, and may text people twice."
     if fault.status in SENDING_STATUS:
         return SENDING_STATUS[fault.status]
-    if 300 <= fault.status < 400:  # noqa: PLR2004 - RFC 9110 section 15.4
-        return _REDIRECT
-    return _STOP if _is_proof(fault.status) else SENDING["status"]
+    return _REDIRECT if fault.status < 400 else _STOP  # noqa: PLR2004 - RFC 9110 section 15.4
 
 
-def _is_proof(status: int) -> bool:
-    """Tell whether a status says that the request was not processed."""
-    return 300 <= status < 500 or status == 503  # noqa: PLR2004 - RFC 9110 section 15
+def is_proof(fault: Fault) -> bool:
+    """Return whether the response of a ``status`` fault says that the request was not processed.
+
+    A 503 does where the service itself wrote it: a gateway says it of requests that it passed on, too.
+
+    :param fault: the fault.
+    """
+    if fault.status == 503:  # noqa: PLR2004 - RFC 9110 section 15.6.4
+        return _is_by_service(fault)
+    return 300 <= fault.status < 500 and fault.status not in PASSED_ON  # noqa: PLR2004 - RFC 9110 section 15
+
+
+def _is_by_service(fault: Fault) -> bool:
+    """Return whether the body of a fault is the service's own error: an ``errorCode``, in any case, bare or listed."""
+    if fault.body is None:
+        return fault.by == "service"
+    try:
+        document = _lowered(orjson.loads(fault.body))
+    except ValueError:
+        return False
+    errors = document.get("errors")
+    entries = map(_lowered, errors) if errors and isinstance(errors, list) else [document]
+    return any(isinstance(code, str) and code for code in (entry.get("errorcode") for entry in entries))
+
+
+def _lowered(document: Any) -> dict[str, Any]:
+    return {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
 
 
 def _for_reading(fault: Fault, target: Target) -> str:
@@ -88,6 +119,6 @@ def _for_reading(fault: Fault, target: Target) -> str:
         return _GO_ON
     if fault.kind == "delay":
         return _WAIT
-    if fault.kind != "status" or not 300 <= fault.status < 500 or fault.status == 429:  # noqa: PLR2004 - RFC 9110
+    if fault.kind != "status" or not 300 <= fault.status < 500 or fault.status in {429, *PASSED_ON}:  # noqa: PLR2004 - RFC 9110
         return _ASK_AGAIN[target]
     return _RENEW if target == "balance" and fault.status == 401 else _GIVE_UP[target]  # noqa: PLR2004 - RFC 9110

@@ -9,9 +9,11 @@ from typing import Any, Literal, get_args
 
 FaultKind = Literal["none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign"]
 Target = Literal["send", "balance", "authentication"]
+Author = Literal["service", "gateway"]
 
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 TARGETS: tuple[Target, ...] = get_args(Target)
+AUTHORS: tuple[Author, ...] = get_args(Author)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +27,11 @@ class Fault:
     :param seconds: how late a ``delay`` answers; default 0.
     :param status: HTTP status of a ``status`` fault, 200 to 599; default 500.
     :param accepted: whether a ``status`` fault processes the request first; default False.
-    :param retry_after: ``Retry-After`` of a ``status`` fault (RFC 9110 section 10.2.3); None (default): none.
-    :param body: body of a ``status`` fault, as it stands; None (default): the service's error body.
+    :param by: who writes the response of a ``status`` fault: ``service`` (default), whose error body has an
+        ``errorCode``, or ``gateway``, a proxy before it, which shows an HTML page.
+    :param retry_after: ``Retry-After`` of a ``status`` fault (RFC 9110 section 10.2.3); None (default): none, but
+        for the 503 of a gateway, which asks for 5 seconds as Varnish does.
+    :param body: body of a ``status`` fault, as it stands; None (default): that of ``by``.
     :param reset: whether a dropped connection is reset (RST); default False, an orderly end (FIN).
     :raises ValueError: when a field has another type or is out of its range.
     """
@@ -38,6 +43,7 @@ class Fault:
     seconds: float = 0.0
     status: int = 500
     accepted: bool = False
+    by: Author = "service"
     retry_after: str | None = None
     body: str | None = None
     reset: bool = False
@@ -45,6 +51,7 @@ class Fault:
     def __post_init__(self) -> None:
         _require(self.kind in KINDS, f"kind must be one of {', '.join(KINDS)}")
         _require(self.on in TARGETS, f"on must be one of {', '.join(TARGETS)}")
+        _require(self.by in AUTHORS, f"by must be one of {', '.join(AUTHORS)}")
         _require(type(self.times) is int and self.times >= 1, "times must be an integer of at least 1")
         _require(type(self.seconds) in (int, float) and self.seconds >= 0, "seconds must be a number of at least 0")
         _require(type(self.status) is int and 200 <= self.status <= 599, "status must be 200 to 599")  # noqa: PLR2004 - RFC 9110 section 15

@@ -34,6 +34,7 @@ class Request:
     :param status: HTTP status of the answer; None when the connection was dropped instead.
     :param error: the first error code when the service refused it; None otherwise.
     :param fault: kind of the fault that met it; ``none`` when nothing was made to go wrong.
+    :param advice: what a correct client must do then; None when nothing was made to go wrong.
     :param submitted: messages that it asked for; 0 when its body was refused.
     :param accepted: messages that were accepted.
     :param event_id: event id of its send response; None when it has none.
@@ -47,6 +48,7 @@ class Request:
     status: int | None
     error: str | None
     fault: FaultKind
+    advice: str | None
     submitted: int
     accepted: int
     event_id: int | None

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.messages.parts import encoding
 from airflow_provider_sms.sandbox.advice import EFFECTS, advice
 from airflow_provider_sms.sandbox.answers import number
-from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sandbox.networks import network_of
-from airflow_provider_sms.sandbox.records import TARGETS
 
 if TYPE_CHECKING:
+    from airflow_provider_sms.sandbox.faults import Fault
     from airflow_provider_sms.sandbox.records import Accepted, Request
 
 SHOWN_CHARACTERS = 20_000
@@ -68,7 +67,7 @@ def request_row(request: Request, span: Span) -> dict[str, Any]:
         "status": request.status,
         "error": request.error,
         "fault": request.fault,
-        "advice": _advice_after(request),
+        "advice": request.advice,
         "submitted": request.submitted,
         "accepted": request.accepted,
         "test_mode": bool(request.send_options and request.send_options.get("TestMode")),
@@ -131,21 +130,9 @@ def fault_row(fault: Fault, left: int) -> dict[str, Any]:
         "persistent": fault.persistent,
         "status": fault.status if fault.kind == "status" else None,
         "accepted": fault.kind == "status" and fault.accepted,
+        "by": fault.by if fault.kind == "status" else None,
         "retry_after": fault.retry_after if fault.kind == "status" else None,
         "seconds": fault.seconds if fault.kind == "delay" else None,
         "effect": EFFECTS[fault.kind],
         "advice": advice(fault),
     }
-
-
-def _advice_after(request: Request) -> str | None:
-    if request.fault == "none":
-        return None
-    return advice(
-        Fault(
-            request.fault,
-            on=TARGETS[request.operation],
-            status=request.status or 500,
-            accepted=request.accepted > 0,
-        )
-    )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
 
 from airflow_provider_sms.sandbox import records
+from airflow_provider_sms.sandbox.advice import advice
 from airflow_provider_sms.sandbox.answers import balance_body, send_body
 from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sandbox.refusals import FORMAT, RefusalError, bad_request
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 JSON = "application/json"
 NO_FAULT = Fault("none")
 FOREIGN_PAGE = "<!doctype html><title>Welcome</title><p>This is not the service you are looking for.</p>"
+GATEWAY_PAGE = "<!doctype html><title>{0}</title><h1>Error {0}</h1><hr>gateway"
+GATEWAY_RETRY_AFTER = "5"  # of the 503 that an unmodified Varnish writes
 FAULT_CODES = {400: FORMAT, 401: "AuthenticationToken.Invalid", 403: "InsufficientCredits"}
 BODILESS = frozenset({204, 205, 304})  # RFC 9110 section 15: no content follows these
 
@@ -89,6 +93,7 @@ class Service:
                 status=response.status_code if answered else None,
                 error=outcome.error,
                 fault=fault.kind,
+                advice=_advice_after(fault, accepted=bool(receipt and receipt.accepted)),
                 submitted=len(submission.messages) if submission else 0,
                 accepted=receipt.accepted if receipt else 0,
                 event_id=receipt.event_id if receipt else None,
@@ -135,14 +140,24 @@ def _response(fault: Fault, outcome: Outcome, path: str) -> Response:
     if fault.kind in ("drop_before", "drop_after"):
         return HangUp(reset=fault.reset)
     if fault.kind == "status":
-        return _status_response(fault, path)
+        return status_response(fault, path)
     if fault.kind == "foreign":
         return Response(FOREIGN_PAGE, media_type="text/html")
     whole = JsonResponse(outcome.body, outcome.status)
     return Truncated(whole) if fault.kind == "truncated" else whole
 
 
-def _status_response(fault: Fault, path: str) -> Response:
+def _advice_after(fault: Fault, *, accepted: bool) -> str | None:
+    """Return what a client must do after a fault that accepted a request, or did not: no fault gives credit."""
+    return None if fault.kind == "none" else advice(replace(fault, accepted=accepted))
+
+
+def status_response(fault: Fault, path: str) -> Response:
+    """Give the response of a ``status`` fault.
+
+    :param fault: the fault.
+    :param path: of the request.
+    """
     headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
     if 300 <= fault.status < 400:  # noqa: PLR2004 - RFC 9110 section 15.4
         headers["Location"] = path  # a client that follows it sends again, which the witness shows
@@ -150,8 +165,20 @@ def _status_response(fault: Fault, path: str) -> Response:
         return Response(status_code=fault.status, headers=headers)
     if fault.body is not None:
         return Response(fault.body, fault.status, headers, media_type="text/plain")
+    if fault.by == "gateway":
+        if fault.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            headers.setdefault("Retry-After", GATEWAY_RETRY_AFTER)
+        name = f"{fault.status} {_phrase(fault.status)}".strip()
+        return Response(GATEWAY_PAGE.format(name), fault.status, headers, media_type="text/html")
     error = (FAULT_CODES.get(fault.status, "Fault"), "a fault of the sandbox, as asked for")
     return JsonResponse(RefusalError(fault.status, error).body(), fault.status, headers)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
 
 
 def _media_types(header: str) -> list[str]:

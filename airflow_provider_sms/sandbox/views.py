@@ -100,7 +100,7 @@ class Views:
     async def advise(self, request: Request) -> Response:
         """Tell what a fault, given by its fields in the query, does, and what a correct client must do then."""
         given = request.query_params
-        fields = {name: given[name] for name in ("kind", "on") if name in given}
+        fields = {name: given[name] for name in ("kind", "on", "by") if name in given}
         try:
             status = {"status": int(given["status"])} if "status" in given else {}
             fault = parse_fault({**fields, **status, "accepted": given.get("accepted") == "true"})

@@ -1,4 +1,4 @@
-"""What ends a send before its end though nobody stopped it: the hours, the credit, and too many bad answers."""
+"""What slows a send down or ends it early though nobody stopped it: hours, credit, bad answers, lost answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import ServiceError, TooManyErrorsError
+from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyErrorsError
 from airflow_provider_sms.messages.parts import count_parts
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ INSUFFICIENT_CREDITS = "InsufficientCredits"
 
 WINDOW_MESSAGES = 1000
 """The last messages whose errors are judged."""
+MAX_LOST_ALONE = 2
+"""Lost answers to requests that went alone after which a send ends."""
+
 FIRST_JUDGED = 100
 """Fewer messages are not judged: a share of few says little."""
 
@@ -46,6 +49,52 @@ class Halt:
     until: datetime | None = None
     credit: Decimal | None = None
     too_little: Decimal | None = None
+
+
+class Caution:
+    """Keeps an outage from costing more than a handful of requests.
+
+    After an answer that was lost, no request is claimed beside those in flight until one of them is answered. Where
+    none is, requests go one at a time, each after a wait and after the service has answered a free question.
+    :data:`MAX_LOST_ALONE` lost answers to these end the send. So an outage makes at most ``concurrency`` +
+    :data:`MAX_LOST_ALONE` requests unknown, however long it is.
+
+    :param on: whether to begin with one request at a time.
+    """
+
+    def __init__(self, *, on: bool = False) -> None:
+        self.on = on
+        """Whether one request may go at a time."""
+        self.lost_alone = 0
+        """Requests that went alone and whose answer was lost, since the last answer."""
+        self.until = 0.0
+        """When the next request may go alone, seconds of the sender's monotonic clock."""
+
+    def delay(self, now: float) -> float:
+        """Return the seconds until a request may go; 0 where nothing keeps it back.
+
+        :param now: seconds of the sender's monotonic clock.
+        """
+        return max(0.0, self.until - now) if self.on else 0.0
+
+    def answered(self) -> None:
+        """Note an answer of the service: all may go again."""
+        self.on = False
+        self.lost_alone = 0
+
+    def lost(self, *, alone: bool) -> OutageError | None:
+        """Note an answer that was lost, and return the error that ends the send, where it is one too many.
+
+        :param alone: whether the request went alone.
+        """
+        self.on = True
+        self.lost_alone += alone
+        if self.lost_alone < MAX_LOST_ALONE:
+            return None
+        return OutageError(
+            "the service's answers are lost one after the other, so no more messages are posted. "
+            "The next try sends those that were not"
+        )
 
 
 class Credit:
@@ -101,6 +150,7 @@ class Brakes:
     :param credit: the account to keep; None: the service is left to refuse what the credit does not cover.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
         :data:`WINDOW_MESSAGES`; None: any.
+    :param caution: what slows the send down where answers are lost; None: one that begins at full speed.
     :param clock: seconds since the epoch.
     """
 
@@ -109,11 +159,13 @@ class Brakes:
         window: SendWindow | None = None,
         credit: Credit | None = None,
         max_error_rate: float | None = None,
+        caution: Caution | None = None,
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.halt: Halt | None = None
         self.paused: Pause | None = None
+        self.caution = Caution() if caution is None else caution
         self._window = window
         self._credit = credit
         self._max_error_rate = max_error_rate

@@ -40,12 +40,14 @@ class Holder(NamedTuple):
     :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
     :param mine: whether this try made the request, and not before it waited.
     :param parked: whether this try made it before it waited.
+    :param ahead: whether it was claimed at a time that is still to come, by a clock that ran ahead.
     """
 
     request_id: int
     state: str
     mine: bool
     parked: bool = False
+    ahead: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,8 @@ class Outcome:
     :param state: ``accepted``, ``unknown`` or ``not_sent``.
     :param reason: why, for the two latter; no number, text or token.
     :param response: the body of the answer as received, JSON.
+    :param chunk: what was posted, so that an answer that comes late can take its messages back; None where no answer
+        came.
     """
 
     request_id: int
@@ -97,3 +101,17 @@ class Outcome:
     cost: str | None = None
     reason: str | None = None
     response: str | None = None
+    chunk: Chunk | None = field(default=None, repr=False)
+
+
+class TextedTwice(NamedTuple):
+    """Messages that two requests have, since the first one's answer came after its messages had been freed.
+
+    :param request_id: the first request, which the service accepted after all.
+    :param other_id: the request that claimed its messages meanwhile.
+    :param messages: how many.
+    """
+
+    request_id: int
+    other_id: int
+    messages: int

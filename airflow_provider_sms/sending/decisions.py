@@ -205,8 +205,16 @@ def require_unknown(store: Store, request_id: int) -> None:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        query = select(request.c.state, request.c.deadline).where(request.c.id == request_id)
-        state, deadline = connection.execute(query).one()
+        columns = (request.c.state, request.c.claimed_at, request.c.deadline, campaign.c.name)
+        query = select(*columns).select_from(request.join(campaign)).where(request.c.id == request_id)
+        state, claimed_at, deadline, name = connection.execute(query).one()
+        ahead = state == CLAIMED and claimed_at > store.clock()
+    if ahead:
+        # Kept, unlike what a refused decision writes: the claim must not stay ahead for ever.
+        with store.write(campaign_lock(name)) as connection:
+            lapse(connection, request.c.id == request_id, store.clock())
+    with store.read() as connection:
+        state, claimed_at, deadline, name = connection.execute(query).one()
         if state != UNKNOWN and not (state == CLAIMED and deadline < store.clock()):
             raise InputError(_not_unknown(connection, request_id))
 

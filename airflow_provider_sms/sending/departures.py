@@ -47,15 +47,20 @@ class Departures:
 
         :param flying: those under way.
         """
-        return self._options.concurrency - flying - len(self.waiting)
+        return self._most - flying - len(self.waiting)
+
+    @property
+    def _most(self) -> int:
+        """How many requests may be under way at once: a single one while the answers of others are lost."""
+        return 1 if self._brakes.caution.on else self._options.concurrency
 
     def patience(self, now: float, flying: int, *, more: bool) -> float:
         """Give the seconds until a request may go; without bound where only the end of another one changes that.
 
         :param more: whether the backlog has any.
         """
-        paced = self._pacer.delay(now)
-        waits = [max(batch.due - now, paced) for batch in self.waiting]
+        paced = max(self._pacer.delay(now), self._brakes.caution.delay(now))
+        waits = [max(batch.due - now, paced) for batch in self.waiting] if flying < self._most else []
         if more and self.free(flying) > 0:
             waits.append(paced)
         return max(0.0, min(waits, default=float("inf")))
@@ -67,8 +72,10 @@ class Departures:
         :param claiming: says whether there may be another one.
         :raises Exception: what the source or the ledger raises.
         """
+        if self._brakes.caution.delay(now) > 0:
+            return
         for batch in [batch for batch in self.waiting if batch.due <= now]:
-            if claiming() and self._pacer.allowed(now, 1):
+            if claiming() and flying < self._most and self._pacer.allowed(now, 1):
                 self.waiting.remove(batch)
                 if self._may_go(batch, backlog, now, flying):
                     flying += 1

@@ -20,6 +20,7 @@ class Batch:
     :param take_over: the unknown requests that are to give theirs up.
     :param attempt: how often they were posted since the service last took anything.
     :param turned_away: how often the service did not take them.
+    :param unavailable: how often the service said 503.
     :param accepted_before: the messages that it had taken then.
     :param due: when they may be posted again, seconds since the epoch.
     """
@@ -29,6 +30,7 @@ class Batch:
     attempt: int = 0
     accepted_before: int = 0
     turned_away: int = 0
+    unavailable: int = 0
     due: float = 0.0
 
     @property
@@ -50,20 +52,26 @@ class Batch:
         settled = {outgoing.key for outgoing in self.messages} | {every[position].key for position in capped}
         return [outgoing for outgoing in every if outgoing.key not in settled]
 
-    def turn_away(self, accepted: int) -> None:
+    def turn_away(self, accepted: int, *, unavailable: bool) -> None:
         """Note that the service did not take them; where it took others meanwhile, it throttles, and is not away.
 
         :param accepted: the messages that it has taken by now.
+        :param unavailable: whether it said 503.
         """
         self.turned_away += 1
+        self.unavailable += unavailable
         if accepted > self.accepted_before:
             self.attempt, self.accepted_before = 1, accepted
 
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """A claimed batch on its way."""
+    """A claimed batch on its way.
+
+    :param alone: whether it goes alone, once the service has answered a free question, since answers were lost.
+    """
 
     request_id: int
     batch: Batch
     deadline: float
+    alone: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ FLUSH_WAITS = (0.2, 1.0, 3.0, 10.0, 30.0)
 
 
 def flush(ledger: CampaignLedger, outcomes: Sequence[Outcome], sleep: Callable[[float], None]) -> LedgerError | None:
-    """Record outcomes, and give back what this try claimed and did not post.
+    """Record outcomes, and give back claims whose commit raised.
 
     Only for when no post is under way.
 
@@ -31,6 +31,9 @@ def flush(ledger: CampaignLedger, outcomes: Sequence[Outcome], sleep: Callable[[
     for wait in (*FLUSH_WAITS, None):
         try:
             ledger.finish(outcomes)
+        except LedgerLostError as error:
+            failed = error
+            break
         except LedgerError as error:
             failed = error
             if wait is not None:

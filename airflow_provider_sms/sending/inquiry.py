@@ -176,8 +176,8 @@ def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRo
     :raises InputError: the ledger has no such campaign.
     :raises LedgerError: when the ledger cannot be read.
     """
-    now = store.clock()
     with store.read() as connection:
+        now = store.clock()
         its = true() if name is None else request.c.campaign_id == campaign_id(connection, name)
         return _requests(connection, and_(its, state_at(now) == UNKNOWN), now)
 

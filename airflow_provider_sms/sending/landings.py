@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import ServiceError, SmsError, TooManyErrorsError
+from airflow_provider_sms.exceptions import ServiceError, SmsError, TooManyErrorsError, UnknownOutcomeError
 from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.outcomes import accepted, failed, surely_not_sent
+from airflow_provider_sms.sending.outcomes import answered, failed, surely_not_sent, took_none
 from airflow_provider_sms.sending.tally import reported
 from airflow_provider_sms.service.responses import SendResponse
 
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.tally import Tally
 
 log = logging.getLogger(__name__)
+
+MAX_UNAVAILABLE = 3
+"""POSTs of one request that the service may answer by its own 503: the fewer, the less a 503 that is not true costs."""
 
 
 class Landings:
@@ -64,15 +68,21 @@ class Landings:
         :returns: why nothing more may be claimed; None: this end is no reason.
         """
         if isinstance(result, SendResponse):
-            return self._accepted(flight, result)
+            if result.messages or took_none(result):
+                return self._answered(flight, result)
+            result = UnknownOutcomeError("the answer says that no message was taken, and charges for some")
         if surely_not_sent(result):
             return self._not_processed(flight, result)
         return self._unknown(flight, result, backlog)
 
-    def _accepted(self, flight: Flight, response: SendResponse) -> TooManyErrorsError | None:
+    def _answered(self, flight: Flight, response: SendResponse) -> TooManyErrorsError | None:
         submitted = len(flight.batch.messages)
-        self.outcomes.append(accepted(flight.request_id, response))
-        self._tally.add_accepted(flight.request_id, submitted, response)
+        self.outcomes.append(answered(flight.request_id, response, flight.batch.chunk))
+        if response.messages:
+            self._tally.add_accepted(flight.request_id, submitted, response)
+        else:
+            self._tally.add_none_taken(submitted, response)
+        self._brakes.caution.answered()
         if response.messages < submitted:
             log.warning(
                 "Request %d: the service took %d of %d messages; its reasons: %s",
@@ -91,14 +101,19 @@ class Landings:
         """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
         self.outcomes.append(failed(flight.request_id, NOT_SENT, error))
         batch = flight.batch
-        batch.turn_away(self._tally.accepted)
+        status = error.status if isinstance(error, ServiceError) else None
+        batch.turn_away(self._tally.accepted, unavailable=status == HTTPStatus.SERVICE_UNAVAILABLE)
         now = self._monotonic()
         if self._brakes.unanswered(batch, error):
             log.warning("Request %d was refused, since the credit is out: %s", flight.request_id, error)
             self._departures.hold(batch, now)
             return None
         asked = error.retry_after if isinstance(error, ServiceError) else None
-        again = error.transient and batch.turned_away < self._options.backoff.attempts_beside_others
+        again = (
+            error.transient
+            and batch.turned_away < self._options.backoff.attempts_beside_others
+            and batch.unavailable < MAX_UNAVAILABLE
+        )
         wait = self._options.backoff.wait(batch.attempt, asked) if again else None
         # Looked at once: told to stop between two looks, the batch would not wait, and be in no count.
         claiming = self._claiming()
@@ -125,9 +140,15 @@ class Landings:
             if self._options.resend_unknown and outgoing.key not in flight.batch.take_over:
                 backlog.take_over(outgoing, flight.request_id)
             else:
-                self._tally.unknown += 1
-                self._tally.unknown_requests.add(flight.request_id)
+                self._tally.add_unknown(flight.request_id, 1)
         if isinstance(error, SmsError):
-            return None
+            return self._slow_down(flight)
         # Something that nobody foresaw: it may happen to every request, so no other one is tried.
         return error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+
+    def _slow_down(self, flight: Flight) -> SmsError | None:
+        """Let nothing go for a while, and then one request at a time; give up where their answers are lost, too."""
+        caution = self._brakes.caution
+        outage = caution.lost(alone=flight.alone)
+        caution.until = self._monotonic() + (self._options.backoff.wait(caution.lost_alone + 1) or 0.0)
+        return outage if self._claiming() else None

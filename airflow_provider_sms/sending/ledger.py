@@ -14,11 +14,24 @@ request that they were taken from. A claim has a deadline; past it the request i
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, delete, select, update
+from sqlalchemy import and_, bindparam, delete, select, update
 
-from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Claim, Claimant, Holder, Outcome
+from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.sending.claims import (
+    ACCEPTED,
+    CLAIMED,
+    NOT_SENT,
+    UNKNOWN,
+    Claim,
+    Claimant,
+    Holder,
+    Outcome,
+    TextedTwice,
+)
+from airflow_provider_sms.sending.compiled import Compiled
 from airflow_provider_sms.sending.contacts import Capping, lock_groups
 from airflow_provider_sms.sending.earlier import EarlierClaims, of_task, register
 from airflow_provider_sms.sending.kept_responses import KeptResponses
@@ -30,7 +43,7 @@ from airflow_provider_sms.sending.store import campaign_lock, enter_campaign
 from airflow_provider_sms.sending.transitions import lapse, record, values_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection
@@ -42,6 +55,16 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.pauses import Pause
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
+
+AHEAD_SECONDS = 1.0
+"""How far a claim may lie ahead of now before that is set right: less is no more than machines' clocks differ by."""
+
+
+_EVENT = Compiled(
+    select(request.c.id).where(
+        request.c.campaign_id == bindparam("of_campaign"), request.c.event_id == bindparam("of_event")
+    )
+)
 
 
 class CampaignLedger:
@@ -79,6 +102,10 @@ class CampaignLedger:
         self.clock = store.clock if clock is None else clock
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
+        self.texted_twice: list[TextedTwice] = []
+        """Messages whose request was accepted after a person had freed them, and that another request claimed since."""
+        self._last_claimed: int | None = None
+        self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
@@ -97,7 +124,11 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         with self._store.read() as connection:
-            return self._holders(connection, keys)
+            holders = self._holders(connection, keys)
+        if any(holder.ahead for holder in holders.values()):
+            # Else a claim of a clock that ran ahead would be waited for as long as that clock was wrong.
+            self.lapse()
+        return holders
 
     def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         now = self.clock()
@@ -107,8 +138,9 @@ class CampaignLedger:
                 UNKNOWN if state == CLAIMED and deadline < now else state,
                 claimant_id == self._claimant_id,
                 claimant_id in self._parked,
+                state == CLAIMED and claimed_at > now + AHEAD_SECONDS,
             )
-            for key, request_id, state, deadline, claimant_id in self._store.holders(
+            for key, request_id, state, deadline, claimant_id, claimed_at in self._store.holders(
                 connection, self._campaign_id, keys
             )
         }
@@ -147,43 +179,123 @@ class CampaignLedger:
         :returns: one claim for each chunk; none at all while the campaign is paused.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
+        claims: list[Claim] = []
         with self._write() as connection:
-            now = self.clock()
-            unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
-            capping = self._capping if chunks else None
-            groups: Collection[int] = ()
-            if unsent or capping is not None:
-                groups = lock_groups(self._store, connection, unsent, None if capping is None else capping.group_id)
-            answers = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
-            if answers:
-                self._store.record_answers(connection, answers)
-            for outcome in outcomes:
-                if outcome.state != ACCEPTED:
-                    record(connection, outcome, now, groups)
+            states = self._own_states(connection, outcomes)
+            self._require_whole(states, outcomes)
+            twice = self._record(connection, outcomes, states, claiming=bool(chunks))
             self.paused = open_pause(connection, self._campaign_id)
-            if self.paused is not None:
-                return []
-            # Counted from here: other processes may have kept this one waiting for the lock.
-            deadline = self.clock() + claim_seconds
-            return self._claim(connection, chunks, deadline) if chunks else []
+            if self.paused is None and chunks:
+                # Counted from here: other processes may have kept this one waiting for the lock.
+                claims = self._claim(connection, chunks, self.clock() + claim_seconds)
+        self.texted_twice += twice
+        self._in_doubt = ()
+        self._last_claimed = max((claim.request_id or 0 for claim in claims), default=0) or self._last_claimed
+        return claims
 
     def finish(self, outcomes: Sequence[Outcome]) -> None:
-        """Record the last outcomes, and give back every claim of this try that is still open.
+        """Record the last outcomes, and give back the claims whose own commit raised although it became durable.
 
-        Only for when no post is under way: then an open claim is one whose commit raised although it became durable,
-        and nothing was posted under it.
+        Nothing was posted under these. What may have been posted is never given back: a request whose outcome was
+        recorded, and that is open again, tells of a ledger that has gone back.
 
+        :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
-        mine = and_(request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED)
-        still_open = select(request.c.id).where(mine)
         with self._write() as connection:
-            unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
-            groups = lock_groups(self._store, connection, [*unsent, *connection.execute(still_open).scalars()])
-            for outcome in outcomes:
-                record(connection, outcome, self.clock(), groups)
-            for request_id in connection.execute(still_open).scalars().all():
-                record(connection, Outcome(request_id, NOT_SENT), self.clock(), groups)
+            states = self._own_states(connection, outcomes)
+            given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) == CLAIMED]
+            known = [outcome for outcome in outcomes if outcome.request_id in states]
+            twice = self._record(connection, [*known, *given_back], states)
+        self.texted_twice += twice
+        self._in_doubt = ()
+        self._require_whole(states, outcomes)
+
+    def has_event(self, event_id: int) -> bool:
+        """Return whether an answer with an event id is recorded in the campaign.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            found = _EVENT.run(connection, {"of_campaign": self._campaign_id, "of_event": event_id})
+            return found.first() is not None
+
+    def _own_states(self, connection: Connection, outcomes: Iterable[Outcome]) -> dict[int, str]:
+        """Return the states of requests that exist: those of outcomes, of claims in doubt, and of the last claim."""
+        ids = {outcome.request_id for outcome in outcomes}.union(self._in_doubt)
+        if self._last_claimed is not None:
+            ids.add(self._last_claimed)
+        return self._store.own_states(connection, self._claimant_id, ids) if ids else {}
+
+    def _require_whole(self, states: Collection[int], outcomes: Iterable[Outcome]) -> None:
+        """Refuse a ledger that no longer has what was committed to it.
+
+        Commits are lost from the end. So where the last claim is there, every earlier one is.
+
+        :param states: the requests that were found.
+        """
+        wanted = {outcome.request_id for outcome in outcomes}
+        if self._last_claimed is not None:
+            wanted.add(self._last_claimed)
+        if lost := sorted(wanted.difference(states)):
+            raise LedgerLostError(
+                f"The ledger has lost requests that were committed to it, the last of them {lost[-1]}: it went back to "
+                "an earlier state, as by a failover to a standby that lagged, or by an older copy put in its place. "
+                "Nothing more is sent. It has forgotten people who were texted, so do not send this campaign again "
+                "before they are in the ledger or out of the table"
+            )
+
+    def _record(
+        self,
+        connection: Connection,
+        outcomes: Sequence[Outcome],
+        states: Mapping[int, str],
+        *,
+        claiming: bool = False,
+    ) -> list[TextedTwice]:
+        """Record outcomes, and return the messages that turn out to be with two requests.
+
+        :param states: of their requests, before.
+        :param claiming: whether claims follow in the same transaction.
+        """
+        now = self.clock()
+        unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
+        # Closed before their answer came: by a person, or by their deadline.
+        late = [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
+        cap_group = self._capping.group_id if self._capping is not None and (claiming or late) else None
+        groups: Collection[int] = ()
+        if unsent or cap_group is not None:
+            groups = lock_groups(self._store, connection, unsent, cap_group)
+        answers = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
+        if answers:
+            self._store.record_answers(connection, answers)
+        for outcome in outcomes:
+            if outcome.state != ACCEPTED:
+                record(connection, outcome, now, groups)
+        return [twice for outcome in late for twice in self._take_again(connection, outcome, cap_group, now)]
+
+    def _take_again(
+        self, connection: Connection, outcome: Outcome, cap_group: int | None, now: float
+    ) -> Iterator[TextedTwice]:
+        """Let a request have its messages again, where they are free; yield those that other requests have by now.
+
+        :param cap_group: the group of the frequency cap, whose lock is held; None: there is no cap.
+        """
+        chunk = outcome.chunk
+        if chunk is None:
+            return
+        self._store.insert_messages(connection, self._campaign_id, [outcome.request_id], [chunk])
+        holders = self._store.holders(connection, self._campaign_id, chunk.keys)
+        others = Counter(holder for _, holder, *_ in holders if holder != outcome.request_id)
+        if others:
+            with_others = ", ".join(map(str, sorted(others)))
+            words = f"texted twice: {others.total()} of its messages are with request {with_others}, too"
+            connection.execute(update(request).where(request.c.id == outcome.request_id).values(reason=words))
+        if cap_group is not None:
+            people = {each: outcome.request_id for each in chunk.destinations if each is not None}
+            self._store.insert_contacts(connection, cap_group, people, claimed_at=now, unless_since=now)
+        for other, messages in sorted(others.items()):
+            yield TextedTwice(outcome.request_id, other, messages)
 
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
         now = self.clock()
@@ -196,7 +308,7 @@ class CampaignLedger:
             "deadline": deadline,
         }
         sizes = [len(chunk.keys) for chunk in chunks]
-        ids = self._store.insert_requests(connection, claim, sizes)
+        ids = self._in_doubt = self._store.insert_requests(connection, claim, sizes)
         if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(sizes):
             claims = [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
         else:

@@ -74,7 +74,7 @@ class CampaignLook:
         now = self._store.clock()
         held: dict[bytes, str] = {}
         with self._store.read() as connection:
-            for key, request_id, state, deadline, _ in self._store.holders(connection, self._id, keys):
+            for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
                 lapsed = state == CLAIMED and deadline < now
                 if (state == UNKNOWN or lapsed) and self._resends(request_id):
                     continue

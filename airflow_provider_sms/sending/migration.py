@@ -15,15 +15,20 @@ EARLIER = "earlier"
 """The state of a try that was made before tries noted how they go."""
 
 _FIRST_WITH_NOTES = 4
+_FIRST_WITH_EVENT_INDEX = 5
 
 
 def bring_up_to_date(connection: Connection, version: int) -> None:
-    """Fill the tables that an older version did not have, within the transaction that made them.
+    """Fill the tables, and make the indexes, that an older version did not have, within the transaction that made them.
 
     :param version: that the ledger has had so far.
     """
     if version < _FIRST_WITH_NOTES:
         _note_earlier_tries(connection)
+    if version < _FIRST_WITH_EVENT_INDEX:
+        # create_all makes no index of a table that exists.
+        for index in request.indexes:
+            index.create(connection, checkfirst=True)
 
 
 def _note_earlier_tries(connection: Connection) -> None:

@@ -6,19 +6,30 @@ import json
 from typing import TYPE_CHECKING, TypeGuard
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
-from airflow_provider_sms.sending.claims import ACCEPTED, Outcome
+from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, Outcome
+from airflow_provider_sms.sending.tally import reported
 
 if TYPE_CHECKING:
+    from airflow_provider_sms.sending.claims import Chunk
     from airflow_provider_sms.service.responses import SendResponse
 
 HTTP_OK = 200
 
 
-def accepted(request_id: int, response: SendResponse) -> Outcome:
-    """Give the outcome of an answer as the contract says: the service took the request, wholly or in part."""
+def took_none(response: SendResponse) -> bool:
+    """Return whether the service took none of the messages, and charged nothing for them."""
+    return not (response.messages or response.parts or response.cost)
+
+
+def answered(request_id: int, response: SendResponse, chunk: Chunk) -> Outcome:
+    """Return the outcome of an answer of the contract: accepted, wholly or in part; or not sent, where none were taken.
+
+    :param chunk: what was posted.
+    """
+    none_taken = took_none(response)
     return Outcome(
         request_id=request_id,
-        state=ACCEPTED,
+        state=NOT_SENT if none_taken else ACCEPTED,
         http_status=HTTP_OK,
         event_id=response.event_id,
         messages=response.messages,
@@ -26,6 +37,8 @@ def accepted(request_id: int, response: SendResponse) -> Outcome:
         cost=str(response.cost),
         # Not orjson, which refuses half an emoji and integers beyond 64 bits: a record must not fail.
         response=json.dumps(response.raw),
+        reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
+        chunk=chunk,
     )
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.sending.clocks import ServerClock
 from airflow_provider_sms.sending.store import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
@@ -22,7 +22,7 @@ from airflow_provider_sms.sending.store import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from sqlalchemy.engine import URL, Connection, Engine
 
@@ -43,10 +43,11 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM sms_message m "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at FROM sms_message m "
     "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
     "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
+_OWN_STATES = "SELECT id, state FROM sms_request WHERE id = ANY(%s::bigint[]) AND claimant_id = %s"
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
     "SELECT %s, new.destination, new.request_id, %s "
@@ -62,9 +63,11 @@ _LOCK_GROUP = f"SELECT pg_advisory_xact_lock({0x5355_4D53}, %s::int)"
 
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
+# What time it is, is asked of a row that is there only once the lock is had: the order within one list is not promised.
 _LOCK = text(
-    "SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', :wait, true), "
-    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)"
+    "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', :wait, true), "
+    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)) "
+    "SELECT extract(epoch FROM clock_timestamp()) FROM locked"
 )
 
 
@@ -74,13 +77,14 @@ class PostgresStore(Store):
     :param busy_seconds: how long to wait for another process's commit.
     """
 
-    def __init__(self, engine: Engine, description: str, clock: Callable[[], float], busy_seconds: float) -> None:
+    def __init__(self, engine: Engine, description: str, clock: ServerClock, busy_seconds: float) -> None:
         super().__init__(engine, description, clock)
+        self._server_clock = clock
         self._wait = _milliseconds(busy_seconds)
 
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
         wait = self._wait if patience is None else _milliseconds(patience)
-        connection.execute(_LOCK, {"lock": lock, "wait": wait})
+        self._server_clock.read(connection, _LOCK, {"lock": lock, "wait": wait})
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
@@ -130,6 +134,10 @@ class PostgresStore(Store):
         wanted = json.dumps(list(map(int, destinations)))[1:-1]
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
 
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant."""
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (list(request_ids), claimant_id))))
+
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Give the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, joined(keys), len(keys)))
@@ -138,14 +146,16 @@ class PostgresStore(Store):
             yield cast("HolderRow", (bytes(key), *rest))
 
 
-def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresStore:
+def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS, clock: ServerClock | None = None) -> PostgresStore:
     """Open the ledger in a PostgreSQL database, and make its tables where there are none.
 
     A commit returns when it is on the server's disk: where the server was told otherwise, that is switched back for the
-    ledger. Times are the server's, so that machines whose clocks differ agree on deadlines.
+    ledger. Times are the server's, asked in each transaction that writes, so that machines whose clocks differ agree on
+    deadlines.
 
     :param url: of SQLAlchemy, with the driver.
     :param busy_seconds: how long to wait for another process's commit.
+    :param clock: what time it is; None: the server's, and what elapsed on this machine since it was asked.
     :raises LedgerError: when it cannot be opened.
     :raises LedgerVersionError: when a newer version of this package wrote it.
     """
@@ -167,9 +177,10 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
     try:
-        store = PostgresStore(
-            engine, f"PostgreSQL, database {url.database} at {url.host}", server_clock(engine), busy_seconds
-        )
+        clock = clock or ServerClock()
+        with ledger_errors("opened"), engine.connect() as connection:
+            clock.read(connection)
+        store = PostgresStore(engine, f"PostgreSQL, database {url.database} at {url.host}", clock, busy_seconds)
         store.create_or_check()
     except LedgerError:
         engine.dispose()
@@ -179,27 +190,3 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS) -> PostgresSt
 
 def _milliseconds(seconds: float) -> str:
     return f"{int(seconds * 1000)}ms"
-
-
-def server_clock(engine: Engine) -> Callable[[], float]:
-    """Give a clock of seconds since the epoch that goes as the server's does.
-
-    :raises LedgerError: when the server cannot be asked.
-    """
-    with ledger_errors("opened"), engine.connect() as connection:
-        before = time.time()
-        server = connection.execute(text("SELECT extract(epoch FROM clock_timestamp())")).scalar_one()
-        return _Clock(float(server) - (before + time.time()) / 2)
-
-
-class _Clock:
-    """The clock of this machine, set by the server's.
-
-    :param ahead: seconds that the server is ahead.
-    """
-
-    def __init__(self, ahead: float) -> None:
-        self._ahead = ahead
-
-    def __call__(self) -> float:
-        return time.time() + self._ahead

@@ -1,7 +1,8 @@
 """The ledger's tables: a contract with every ledger already on disk.
 
-A change here needs a new ``SCHEMA_VERSION`` and a migration; versions 2 to 4 only added tables. Times are seconds
-since the epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not rounded.
+A change here needs a new ``SCHEMA_VERSION`` and a migration; versions 2 to 5 only added tables and an index. Times are
+seconds since the epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not
+rounded.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 
 # SQLite numbers rows by itself only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -75,6 +76,8 @@ request = Table(
     Column("reason", Text),
     Column("response", Text),
     Index("sms_request_campaign_state", "campaign_id", "state"),
+    # An event id that the campaign has already is no answer; it is looked up for each one.
+    Index("sms_request_campaign_event", "campaign_id", "event_id"),
 )
 
 message = Table(
@@ -194,4 +197,13 @@ balance = Table(
     # Credits; None: the account is post-paid.
     Column("amount", String(40)),
     Index("sms_balance_conn", "conn_id", "observed_at"),
+)
+
+boot_clock = Table(
+    "sms_boot_clock",
+    metadata,
+    # One start of a machine. Only a ledger in a file has any: a server has a clock of its own.
+    Column("boot_id", String(100), primary_key=True),
+    # Seconds by which the ledger's time is ahead of the clock that counts from that start, and that cannot be set.
+    Column("ahead", Float(53), nullable=False),
 )

@@ -7,14 +7,22 @@ share one commit, and a slot is free again only once its outcome is recorded: so
 
 from __future__ import annotations
 
+import logging
 import queue
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerError, NotSentError
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    LedgerError,
+    NotSentError,
+    RefusedError,
+    ServiceError,
+    UnknownOutcomeError,
+)
 from airflow_provider_sms.sending.backlog import Backlog
 from airflow_provider_sms.sending.brakes import Brakes
-from airflow_provider_sms.sending.claims import UNKNOWN
+from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.departures import HOLD_SECONDS, Departures
 from airflow_provider_sms.sending.flights import Batch, Flight
 from airflow_provider_sms.sending.flush import flush
@@ -23,6 +31,8 @@ from airflow_provider_sms.sending.outcomes import failed
 from airflow_provider_sms.sending.posters import Posters
 from airflow_provider_sms.sending.read_ahead import ReadAhead
 from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.service.elapsed import elapsed, ending_by
+from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -31,7 +41,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.ledger import CampaignLedger
     from airflow_provider_sms.sending.options import SendingOptions
     from airflow_provider_sms.sending.stop import StopSignal
-    from airflow_provider_sms.service.responses import SendResponse
+
+log = logging.getLogger(__name__)
 
 MARGIN_SECONDS = 10.0
 """What a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
@@ -46,12 +57,15 @@ class Sender:
 
     :param ledger: this try's view of the campaign.
     :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
-    :param post_seconds: the longest that ``post`` may take.
+    :param post_seconds: the longest that ``post`` may take, and ``ask``.
+    :param ask: asks the service a free question, before a request that goes alone because answers were lost; raises
+        :class:`ServiceError`. Called in other threads. None: nothing is asked.
     :param stop: when set, nothing more is claimed; what is in flight is awaited and recorded.
     :param tally: where to count.
     :param brakes: what may end the sending early though nothing is wrong; None: nothing.
     :param monotonic: seconds from any start: for waits, which a clock that is set must not stretch.
     :param sleep: waits for that many seconds.
+    :param elapsed: the clock of the client that posts: seconds from any start, on while the machine sleeps.
     """
 
     def __init__(
@@ -60,12 +74,14 @@ class Sender:
         post: Callable[[Sequence[Outgoing]], SendResponse],
         *,
         post_seconds: float,
+        ask: Callable[[], object] | None = None,
         options: SendingOptions,
         stop: StopSignal,
         tally: Tally | None = None,
         brakes: Brakes | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        elapsed: Callable[[], float] = elapsed,
     ) -> None:
         self.tally = Tally() if tally is None else tally
         self.error: Exception | None = None
@@ -73,10 +89,12 @@ class Sender:
         self._ledger = ledger
         self._post = post
         self._post_seconds = post_seconds
+        self._ask = ask
         self._options = options
         self._stop = stop
         self._monotonic = monotonic
         self._sleep = sleep
+        self._elapsed = elapsed
         self._departures = Departures(options, self.brakes)
         self._landings = Landings(
             options,
@@ -90,6 +108,7 @@ class Sender:
         self._landed: queue.Queue[tuple[Flight, SendResponse | BaseException]] = queue.Queue()
         self._flying = 0
         self._posted: dict[int, int] = {}
+        self._unposted: set[int] = set()
         self._ledger_failed = False
 
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
@@ -153,9 +172,23 @@ class Sender:
 
     def _land(self, flight: Flight, result: SendResponse | BaseException, backlog: Backlog) -> None:
         self._flying -= 1
+        if isinstance(result, SendResponse) and self._is_known(result.event_id):
+            result = UnknownOutcomeError(
+                "the answer has the event id of an earlier one of the campaign: it is not the answer to this request"
+            )
         if (error := self._landings.land(flight, result, backlog)) is not None:
             self._fail(error)
         del self._posted[flight.request_id]
+
+    def _is_known(self, event_id: int) -> bool:
+        """Return whether an answer with an event id came before: a connection can carry an answer twice."""
+        try:
+            return any(outcome.event_id == event_id for outcome in self._landings.outcomes) or self._ledger.has_event(
+                event_id
+            )
+        except LedgerError as error:
+            self._fail(error)
+            return False
 
     def _next_batches(self, backlog: Backlog) -> list[Batch]:
         batches: list[Batch] = []
@@ -170,7 +203,8 @@ class Sender:
         if self._ledger_failed or not (self._landings.outcomes or batches):
             self._put_off(batches)
             return
-        seconds = self._post_seconds + MARGIN_SECONDS
+        alone = self.brakes.caution.on
+        seconds = self._post_seconds * (2 if alone else 1) + MARGIN_SECONDS
         try:
             chunks = [batch.chunk for batch in batches]
             claims = self._ledger.commit(outcomes=self._landings.outcomes, chunks=chunks, claim_seconds=seconds)
@@ -180,6 +214,8 @@ class Sender:
             self._put_off(batches)
             return
         self._landings.outcomes = []
+        self._tell_texted_twice()
+        self._unposted = {claim.request_id for claim in claims if claim.request_id is not None}
         if batches and self.brakes.pulled(self._ledger.paused):
             self._put_off(batches)
             return
@@ -193,14 +229,14 @@ class Sender:
                 batch.attempt += 1
                 self._flying += 1
                 self._posted[claim.request_id] = len(batch.messages)
-                posters.give(Flight(claim.request_id, batch, claim.deadline))
+                self._unposted.remove(claim.request_id)
+                posters.give(Flight(claim.request_id, batch, claim.deadline, alone))
 
     def _count_capped(self, batch: Batch, capped: list[Outgoing]) -> None:
         """Count messages to people who must not be texted yet; what an unknown request holds stays unknown."""
         for outgoing in capped:
             if outgoing.key in batch.take_over:
-                self.tally.unknown += 1
-                self.tally.unknown_requests.add(batch.take_over[outgoing.key])
+                self.tally.add_unknown(batch.take_over[outgoing.key], 1)
             else:
                 self.tally.add_capped(outgoing.row)
 
@@ -221,25 +257,65 @@ class Sender:
         """Post, in one of the other threads, and hand back whatever came of it."""
         result: SendResponse | BaseException
         try:
-            # A process that slept between claim and POST must not post under a claim that others may call unknown.
-            if self._ledger.clock() + self._post_seconds > flight.deadline:
+            if flight.alone:
+                self._require_answer()
+            # A process that slept between claim and POST must not post under a claim that others may call unknown. By
+            # a clock that nobody sets: the ledger's may be another one by the time that the first byte is written.
+            began = self._elapsed()
+            left = flight.deadline - self._ledger.clock()
+            if left < self._post_seconds:
                 raise NotSentError("its claim was too old by the time it could be posted")  # noqa: TRY301  # one path
-            result = self._post(flight.batch.messages)
+            with ending_by(began + min(left, self._post_seconds + MARGIN_SECONDS)):
+                result = self._post(flight.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
             result = error
         self._landed.put((flight, result))
+
+    def _require_answer(self) -> None:
+        """Ask the service a free question, and raise where it does not answer: nothing is posted then.
+
+        :raises NotSentError: no answer came.
+        :raises AuthenticationError: the token is not valid.
+        """
+        if self._ask is None:
+            return
+        try:
+            self._ask()
+        except AuthenticationError:
+            raise
+        except RefusedError:
+            return  # an answer, though not a balance
+        except ServiceError as error:
+            raise NotSentError(
+                f"not posted, since answers were lost and the service does not answer a free question either: {error}",
+                status=error.status,
+                retry_after=error.retry_after,
+            ) from error
 
     def _flush(self) -> None:
         """Record what is known and not yet recorded, within a bound; else the log holds it."""
         # What was posted and has no outcome was met by an error of this code: it is unknown, and never given back.
         for request_id, count in self._posted.items():
             self._landings.outcomes.append(failed(request_id, UNKNOWN, self.error))
-            self.tally.unknown += count
-            self.tally.unknown_requests.add(request_id)
+            self.tally.add_unknown(request_id, count)
+        self._landings.outcomes.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
         if not (self._landings.outcomes or self._ledger_failed):
             return
         if (error := flush(self._ledger, self._landings.outcomes, self._sleep)) is not None:
             self._fail(error)
+        self._tell_texted_twice()
+
+    def _tell_texted_twice(self) -> None:
+        """Log and count messages that are with two requests, once each."""
+        for twice in self._ledger.texted_twice[len(self.tally.texted_twice) :]:
+            self.tally.texted_twice.append(twice)
+            log.error(
+                "Texted twice: %d messages of request %d, which the service accepted after they had been freed, are "
+                "with request %d, too",
+                twice.messages,
+                twice.request_id,
+                twice.other_id,
+            )
 
     def _count_the_rest(self, backlog: Backlog) -> None:
         """After an error of the service, look up what was not reached, so that the counts say what became of it."""

@@ -6,7 +6,7 @@ import json
 import os
 import sqlite3
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from sqlalchemy import create_engine, event
@@ -15,11 +15,13 @@ from sqlalchemy.pool import QueuePool
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import CLAIMED, UNKNOWN
+from airflow_provider_sms.sending.clocks import BootClock, this_boot
 from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, network_filesystem
 from airflow_provider_sms.sending.store import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
     CONTACT_TAKEN,
+    CREATION_LOCK,
     KEY_BYTES,
     HolderRow,
     Store,
@@ -29,7 +31,7 @@ from airflow_provider_sms.sending.store import (
 from airflow_provider_sms.sending.transitions import RECORDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from sqlalchemy.engine import Connection, Engine
@@ -60,9 +62,13 @@ _RECORD_ANSWERS = (
     "AND (sms_request.state IN (?, ?) OR sms_request.response IS NULL)"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id FROM json_each(?) AS wanted "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at FROM json_each(?) AS wanted "
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
+)
+_OWN_STATES = (
+    "SELECT r.id, r.state FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_request r ON r.id = wanted.value WHERE r.claimant_id = ?"
 )
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
@@ -85,16 +91,32 @@ class SQLiteStore(Store):
     :param path: the file, to see that it is still the one that was opened.
     """
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        super().__init__(engine, str(path), time.time)
+    def __init__(self, engine: Engine, path: Path, clock: BootClock) -> None:
+        super().__init__(engine, str(path), clock)
+        self._boot_clock = clock
+        self._opened = False
         self._path = path
         self._identity: tuple[int, int] | None = None
 
     def _for_writing(self, connection: Connection, patience: float | None) -> Connection:
         return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
 
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
+        with super().read() as connection:
+            self._boot_clock.read(connection)
+            yield connection
+
+    def create_or_check(self) -> None:
+        """Make the tables, or bring them up to date, and note what time it is."""
+        super().create_or_check()
+        with self.write(CREATION_LOCK) as connection:
+            self._boot_clock.set(connection)
+        self._opened = True
+
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:  # noqa: ARG002  # one for all
-        """See that the file is still there; BEGIN IMMEDIATE has waited for every other writer already.
+        """See that the file is still there, and what time it is; BEGIN IMMEDIATE has waited for every other writer.
 
         Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
         """
@@ -109,6 +131,8 @@ class SQLiteStore(Store):
             raise LedgerError(
                 f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
             )
+        if self._opened:
+            self._boot_clock.read(connection)
 
     def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:
         """Record the service's answers, those of a commit by one statement."""
@@ -160,13 +184,18 @@ class SQLiteStore(Store):
         wanted = json.dumps(list(map(int, destinations)))
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
 
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant."""
+        values = (json.dumps(list(request_ids)), claimant_id)
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
+
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Give the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, joined(keys)))
         return cast("Iterable[HolderRow]", rows)
 
 
-def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStore:
+def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootClock | None = None) -> SQLiteStore:
     """Open the ledger in a SQLite file of this machine, and make it where there is none.
 
     Write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must survive the
@@ -174,6 +203,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
 
     :param path: the file; its folder must exist.
     :param busy_seconds: how long to wait for another process's commit.
+    :param clock: what time it is; None: that of this start of this machine.
     :raises LedgerError: when it cannot be opened or is not a ledger.
     :raises LedgerVersionError: when a newer version of this package wrote it.
     """
@@ -224,7 +254,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS) -> SQLiteStor
                 # Whoever has the connection next may send nothing without its commit.
                 connection.exec_driver_sql(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
 
-    store = SQLiteStore(engine, path)
+    store = SQLiteStore(engine, path, BootClock(this_boot()) if clock is None else clock)
     try:
         store.create_or_check()
     except LedgerError:

@@ -17,7 +17,7 @@ from airflow_provider_sms.sending.migration import bring_up_to_date
 from airflow_provider_sms.sending.transitions import RECORD_ANSWER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
@@ -43,8 +43,8 @@ CONTACT_TAKEN = (
 KEY_BYTES = 16
 """A message key's size."""
 
-HolderRow = tuple[bytes, int, str, float, int]
-"""Message key, request id, the request's state and deadline, and the id of its claimant."""
+HolderRow = tuple[bytes, int, str, float, int, float]
+"""Message key, request id, the request's state and deadline, the id of its claimant, and when it was claimed."""
 
 
 class Readable(Protocol):
@@ -67,7 +67,8 @@ class Store(ABC):
 
     :param engine: SQLAlchemy's engine for it.
     :param description: which one it is, for the log.
-    :param clock: seconds since the epoch, the same for every process that shares the ledger.
+    :param clock: seconds since the epoch, the same for every process that shares the ledger, whatever is done to the
+        clock of its machine.
     """
 
     def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:
@@ -185,6 +186,13 @@ class Store(ABC):
         """Say which of some people were texted in a group after a moment.
 
         :param since: the moment, seconds since the epoch.
+        """
+
+    @abstractmethod
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant.
+
+        :param request_ids: at least one.
         """
 
     @abstractmethod

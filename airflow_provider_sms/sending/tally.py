@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from airflow_provider_sms.sending.claims import TextedTwice
     from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 
 
@@ -79,6 +80,8 @@ class Tally:
     :param met_lost: rows whose message is one of these; they count as unknown.
     :param requests: posted by this try and accepted or unknown.
     :param partial: messages that the service left out of requests that it accepted.
+    :param none_taken: messages of requests of which the service took none.
+    :param texted_twice: messages that two requests have.
     :param event_ids: by request.
     :param unknown_requests: those of the ledger that hold what is unknown.
     :param max_event_ids: how many event ids are kept.
@@ -101,6 +104,8 @@ class Tally:
     met_lost: int = 0
     requests: int = 0
     partial: int = 0
+    none_taken: int = 0
+    texted_twice: list[TextedTwice] = field(default_factory=list)
     parts: int = 0
     cost: Decimal = Decimal(0)
     remaining_balance: Decimal | None = None
@@ -179,7 +184,25 @@ class Tally:
         for line in response.cost_breakdown:
             cost, quantity = self.cost_breakdown.get(line.network, (Decimal(0), 0))
             self.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)
-        for name, count in reported(response.error_report).items():
+        self._add_report(response.error_report)
+
+    def add_none_taken(self, submitted: int, response: SendResponse) -> None:
+        """Count a request of which the service took no message."""
+        self.not_sent += submitted
+        self.none_taken += submitted
+        self.remaining_balance = response.remaining_balance
+        self._add_report(response.error_report)
+
+    def add_unknown(self, request_id: int, messages: int) -> None:
+        """Count messages whose outcome is unknown.
+
+        :param request_id: of the ledger, which holds them.
+        """
+        self.unknown += messages
+        self.unknown_requests.add(request_id)
+
+    def _add_report(self, report: ErrorReport) -> None:
+        for name, count in reported(report).items():
             self.error_report[name] = self.error_report.get(name, 0) + count
 
 

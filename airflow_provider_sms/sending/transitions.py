@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Context
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, delete, insert, or_, select, update
@@ -22,6 +23,8 @@ LAPSED = "no outcome was recorded before the deadline: the sending process ended
 
 _MAX = {"event_id": 2**63 - 1, "messages": 2**31 - 1, "parts": 2**31 - 1}
 """The largest number that each column holds."""
+_MAX_COST_LENGTH = 40
+_ROUNDED = Context(prec=30)
 
 
 RECORDED = ("state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response")
@@ -64,7 +67,7 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
         "finished_at": now,
         "http_status": outcome.http_status,
         **{name: _fitting(getattr(outcome, name), most) for name, most in _MAX.items()},
-        "cost": outcome.cost,
+        "cost": None if outcome.cost is None else fitting_cost(outcome.cost),
         "reason": outcome.reason,
         "response": outcome.response,
     }
@@ -130,11 +133,22 @@ def _give_back_contacts(connection: Connection, request_id: int, groups: Collect
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
     """Call claims unknown whose deadline has passed.
 
+    A claim of a time that is still to come was made by a clock that ran ahead: it counts as made now. Its process may
+    live, so it is not unknown yet, and nobody waits for it longer than for any other claim.
+
     :param which: the requests to look at.
     :param now: seconds since the epoch.
     """
+    ahead = and_(which, request.c.state == CLAIMED, request.c.claimed_at > now)
+    length = request.c.deadline - request.c.claimed_at
+    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length))
     lapsed = and_(which, request.c.state == CLAIMED, request.c.deadline < now)
     connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))
+
+
+def fitting_cost(cost: str) -> str:
+    """Return a decimal number in at most the 40 characters of its column: rounded to 30 digits where it has more."""
+    return cost if len(cost) <= _MAX_COST_LENGTH else str(_ROUNDED.create_decimal(cost))
 
 
 def _fitting(number: int | None, most: int) -> int | None:

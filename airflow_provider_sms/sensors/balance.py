@@ -38,10 +38,11 @@ class BalanceSensor(BaseSensorOperator):
 
     The amount is given, or told from recipients and a text.
 
-    Returns ``{"balance": 1500.0, "post_paid": false}``. Transient errors (no connection, 5xx, 429) are ridden out, up
-    to a number in a row; 401 and 403 fail at once, without retries. Each poke of the mode ``reschedule`` is a process
-    of its own that remembers nothing: there, a poke tries as often itself, waiting 1, 2, 4 … seconds. What the base
-    knows, ``exponential_backoff``, ``max_wait``, ``timeout``, ``soft_fail`` and the like, means the same when deferred.
+    Returns ``{"balance": 1500.0, "post_paid": false}``. Transient errors (no connection, no usable response, 429) are
+    ridden out, up to a number in a row; 401 and 403 fail at once, without retries. Each poke of the mode ``reschedule``
+    is a process of its own that remembers nothing: there, a poke tries as often itself, waiting 1, 2, 4 … seconds. What
+    the base knows, ``exponential_backoff``, ``max_wait``, ``timeout``, ``soft_fail`` and the like, means the same when
+    deferred.
 
     :param min_balance: the least that suffices: a number, or text of one. None: what ``source`` is estimated to cost.
         (templated)

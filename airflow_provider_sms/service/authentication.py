@@ -194,8 +194,14 @@ class FetchedToken:
             life = minutes * _MINUTE
             return Token(value, asked_at + life - min(LONGEST_LEAD, life / 10))
         failure = error_for(answer, hidden=self.secrets, now=time.time())
-        if isinstance(failure, UnknownOutcomeError):
-            raise NotSentError(f"no token came: HTTP {answer.status}", status=answer.status, code=failure.code)
+        if isinstance(failure, UnknownOutcomeError) or answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            # Whatever this request became: what the token was wanted for was not sent.
+            raise NotSentError(
+                f"no token came: HTTP {answer.status}",
+                status=answer.status,
+                code=failure.code,
+                retry_after=failure.retry_after,
+            )
         if answer.status == HTTPStatus.FORBIDDEN:
             raise AuthenticationError(str(failure), status=answer.status, code=failure.code)
         raise failure

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.service.authentication import FetchedToken, FixedToken, TokenSource
+from airflow_provider_sms.service.elapsed import elapsed
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.inputs import checked_url, message_entries, request_body
 from airflow_provider_sms.service.responses import (
@@ -57,7 +58,7 @@ class SmsClient:
     :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; or ``prepaid``,
         ``postpaid``.
     :param pool_size: connections kept open: the number of threads that send at once.
-    :param clock: a monotonic clock, in seconds.
+    :param clock: seconds from any start, by a clock that cannot be set and counts while the machine sleeps.
     :raises InputError: an argument is missing or wrong.
     """
 
@@ -74,7 +75,7 @@ class SmsClient:
         verify: bool | str = True,
         billing: Billing = "auto",
         pool_size: int = 10,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = elapsed,
     ) -> None:
         self._base_url = checked_url(base_url, "host")
         self._balance_url = checked_url(balance_url, "balance_url") if balance_url else self._base_url

@@ -1,17 +1,24 @@
-"""Connections that know whether a request was begun, that end in time, and that are not reused when old.
+"""Connections that know whether a request was begun, that end in time, and that are not reused when in doubt.
 
 ``urllib3`` reports a failure by its type, and the type does not say whether the service may have the request:
 a reset is a reset before and after the first byte. So the connection itself notes the moment. It also bounds
 every wait by one deadline, since ``urllib3`` bounds each read alone: a server that drips a byte a second
-would hold a request for hours. Works with ``urllib3`` 1.26 and 2.
+would hold a request for hours.
+
+HTTP/1.1 does not number responses: the next bytes on a connection are the response to the next request, whatever
+they were written for. A proxy that gave up on a request, said 503, and then passes the late 200 on, has the next
+request's people called accepted. So a connection is used again only after a 200 that was read whole with no byte
+behind it, and only while nothing waits on it. Works with ``urllib3`` 1.26 and 2.
 """
 
 from __future__ import annotations
 
 import io
+import ssl
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +41,10 @@ _PIECE = 16 * 1024
 whole."""
 
 
+class UnaskedBytesError(Exception):
+    """Bytes, or an end, came on a connection before the request was written."""
+
+
 @dataclass(slots=True)
 class Exchange:
     """One request and its answer, as the connection that carries them sees it.
@@ -41,11 +52,20 @@ class Exchange:
     :param deadline: when it must have ended, in seconds of ``clock``.
     :param clock: a monotonic clock, in seconds.
     :param written: whether the first byte of the request may have reached the socket.
+    :param status: of the response; None until its headers are read.
+    :param surplus: whether more came than the response.
     """
 
     deadline: float
     clock: Callable[[], float]
     written: bool = False
+    status: int | None = None
+    surplus: bool = False
+
+    @property
+    def leaves_connection_clean(self) -> bool:
+        """Whether the next bytes on the connection can only be the response to the next request."""
+        return self.status == HTTPStatus.OK and not self.surplus
 
     def at_most(self, timeout: float | None) -> float:
         """Shorten a wait to what is left until the deadline.
@@ -80,6 +100,8 @@ def _current() -> Exchange:
 class _TimelyReader(io.RawIOBase):
     """What a socket receives, each wait bounded by the socket's timeout and by the exchange's deadline."""
 
+    exhausted = False
+
     def __init__(self, sock: socket.socket) -> None:
         self._raw = sock.makefile("rb", buffering=0)
         self._sock = sock
@@ -90,6 +112,8 @@ class _TimelyReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Buffer) -> int | None:
+        if self.exhausted:
+            return 0
         wait = self._exchange.at_most(self._timeout)
         if wait != self._sock.gettimeout():
             # Setting it is a system call, and hardly ever is less left than a wait may take.
@@ -102,6 +126,21 @@ class _TimelyReader(io.RawIOBase):
         super().close()
 
 
+class _NotingReader(io.BufferedReader):
+    """Notes, when it is closed, what it holds beyond the response: with the reader these bytes are gone."""
+
+    def __init__(self, raw: _TimelyReader) -> None:
+        super().__init__(raw)
+        self._timely = raw
+        self._exchange = _current()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._timely.exhausted = True
+            self._exchange.surplus |= bool(self.peek(1))
+        super().close()
+
+
 class _TimelyResponse(HTTPResponse):
     """An answer whose status line, headers and body are read in time."""
 
@@ -111,7 +150,12 @@ class _TimelyResponse(HTTPResponse):
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         """Open the socket for reading, in the place of the socket's own method."""
-        return io.BufferedReader(_TimelyReader(self._reading))
+        return _NotingReader(_TimelyReader(self._reading))
+
+    def begin(self) -> None:
+        """Read status line and headers."""
+        super().begin()
+        _current().status = self.status
 
 
 class WatchedConnection(HTTPConnection):
@@ -156,6 +200,9 @@ class WatchedConnection(HTTPConnection):
         if self.sock is None:
             # Plain HTTP connects only here: a refusal must come before the note below.
             self.connect()
+        if has_input(self.sock):
+            # Whatever it is, it would be taken for the response to this request.
+            raise UnaskedBytesError("bytes came on the connection before the request was written")
         exchange = _current()
         for start in range(0, len(data), _PIECE):
             self.sock.settimeout(exchange.at_most(None))
@@ -163,19 +210,45 @@ class WatchedConnection(HTTPConnection):
             super().send(data[start : start + _PIECE])
 
 
+def has_input(sock: Any) -> bool:
+    """Return whether a socket has something to read, without waiting: data, an end, or an error.
+
+    The socket is read and not polled, because TLS answers no other question right: data that was decrypted already is
+    in no socket's buffer, and what is there need not be data (TLS 1.3 sends session tickets after the handshake). A
+    byte that was there is consumed: the connection is of no more use then.
+
+    :param sock: a connected socket, plain or TLS; it does not block afterwards.
+    """
+    sock.settimeout(0.0)
+    try:
+        sock.recv(1)
+    except (BlockingIOError, ssl.SSLWantReadError, TimeoutError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
 class WatchedPool(HTTPConnectionPool):
-    """A pool that gives out no connection that the server may be closing just now."""
+    """A pool that keeps only clean connections, and gives out none that has spoken, or may be closing, meanwhile."""
 
     def _get_conn(self, timeout: float | None = None) -> Any:
+        # urllib3 closes a connection whose socket is readable, so not even a part of a TLS record waits on this one.
         connection: Any = super()._get_conn(timeout)
-        if connection.sock is not None and _current().clock() - connection.idle_since > MAX_IDLE:
+        if connection.sock is not None and (
+            has_input(connection.sock)
             # A server that closes while the request is on its way would make an unknown outcome of nothing.
+            or _current().clock() - connection.idle_since > MAX_IDLE
+        ):
             connection.close()
         return connection
 
     def _put_conn(self, conn: Any) -> None:
         if conn is not None:
-            conn.idle_since = _current().clock()
+            exchange = _current()
+            if not exchange.leaves_connection_clean:
+                conn.close()
+            conn.idle_since = exchange.clock()
         super()._put_conn(conn)
 
 

@@ -1,4 +1,31 @@
-"""What an answer other than 200 means, in the service's own words without anyone's data."""
+"""What a response other than 200 means, in the service's own words without anyone's data.
+
+Between client and service stand gateways, and some of what they say they say after they passed the request on. So the
+question is not what a status is called, but who can have written it, and when:
+
+==================  =====================================  =============================================================
+Meaning             Responses                              Why
+==================  =====================================  =============================================================
+not processed       429                                    A rate limit is counted before a request is handled
+                                                           (RFC 6585 section 4).
+not processed       503 whose body holds an ``errorCode``  The service speaks, and says that it did not handle it.
+credentials         401                                    They are checked before the request is handled.
+refused             every other 3xx and 4xx                The request was looked at and turned down, or sent elsewhere.
+                                                           425, too: by its definition the server was not willing to
+                                                           process the request (RFC 8470 section 5.2).
+**unknown**         any other 503                          Gateways say 503 when the service is slow or has closed the
+                                                           connection, after they passed the request on; often with
+                                                           ``Retry-After``.
+**unknown**         303                                    What a POST led to is elsewhere (RFC 9110 section 15.4.4): it
+                                                           was handled.
+**unknown**         408, 499                               Whoever wrote it gave up waiting, and the request may have
+                                                           been passed on by then.
+**unknown**         1xx, every other 2xx and 5xx           Nothing in them says that the request was not processed.
+==================  =====================================  =============================================================
+
+A body that broke off is read as an empty one, so a 503 with such a body is unknown. A new status is unknown until it is
+shown that it cannot be written after the service processed the request.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +58,9 @@ _MAX_FOREIGN_WORDS = 200
 _LONGEST_WAIT = 2.0**31
 """Seconds that a larger number of them is taken for (RFC 9111 section 1.2.2)."""
 
+UNKNOWN_STATUSES = frozenset({HTTPStatus.SEE_OTHER, HTTPStatus.REQUEST_TIMEOUT, 499})
+"""Below 500, what may be written after the request was passed on: see the table above."""
+
 _MEANINGS: dict[type[ServiceError], str] = {
     AuthenticationError: "the service did not accept the token or the credentials",
     ThrottledError: "the service did not process the request",
@@ -49,9 +79,9 @@ def error_for(answer: Answer, *, hidden: Iterable[str], now: float) -> ServiceEr
     :return: the error, with the status, the service's code and, where it is to be tried later, the seconds it
         asked to wait.
     """
-    kind = _kind(answer.status)
     hidden = sorted(filter(None, hidden), key=len, reverse=True)
     code, words = _own_words(answer.body)
+    kind = _kind(answer.status, own=bool(code))
     if not code and not words:
         words = _harmless(_plain_text(answer.body), hidden, _MAX_FOREIGN_WORDS)
     code, words = _harmless(code, hidden, MAX_WORDS), _harmless(words, hidden, MAX_WORDS)
@@ -81,12 +111,16 @@ def retry_after_seconds(value: str | None, now: float) -> float | None:
     return max(0.0, date.timestamp() - now)
 
 
-def _kind(status: int) -> type[ServiceError]:
+def _kind(status: int, *, own: bool) -> type[ServiceError]:
+    """Decide by the table of this module.
+
+    :param own: whether the body holds the service's own error.
+    """
     if status == HTTPStatus.UNAUTHORIZED:
         return AuthenticationError
-    if status in (HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE):
+    if status == HTTPStatus.TOO_MANY_REQUESTS or (status == HTTPStatus.SERVICE_UNAVAILABLE and own):
         return ThrottledError
-    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.INTERNAL_SERVER_ERROR:
+    if HTTPStatus.MULTIPLE_CHOICES <= status < HTTPStatus.INTERNAL_SERVER_ERROR and status not in UNKNOWN_STATUSES:
         return RefusedError
     return UnknownOutcomeError
 

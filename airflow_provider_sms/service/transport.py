@@ -14,7 +14,8 @@ from requests.structures import CaseInsensitiveDict
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.messages.masking import mask_numbers_in
-from airflow_provider_sms.service.connections import Exchange, watch, watching
+from airflow_provider_sms.service.connections import Exchange, UnaskedBytesError, watch, watching
+from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.service.routes import Route, prepared_route
 
 if TYPE_CHECKING:
@@ -94,7 +95,8 @@ class Transport:
     A request ends within ``connect_timeout + timeout``, counted from its start: writing, the status line,
     headers and body share that deadline, and no byte of a request is written after it. Only what precedes the
     first byte can outlast it, and then the request is not sent: name resolution (the system's own limit), and
-    connecting, where each address of the host and then the TLS handshake may take ``connect_timeout``.
+    connecting, where each address of the host and then the TLS handshake may take ``connect_timeout``. A request whose
+    deadline is after the moment of :func:`~airflow_provider_sms.service.elapsed.ending_by` is not begun.
 
     The environment (proxies, CA bundle) is read with the first request to an address, and holds for all of them.
 
@@ -102,7 +104,7 @@ class Transport:
     :param timeout: seconds to wait for an answer, or for its next byte.
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param pool_size: connections kept open per host: the number of threads that send at once.
-    :param clock: a monotonic clock, in seconds.
+    :param clock: as of the client.
     """
 
     def __init__(
@@ -143,11 +145,13 @@ class Transport:
         :param auth: what sets ``Authorization``; with none given, ``requests`` would take one from
             ``~/.netrc``.
         :param body: the content; None: none.
-        :raises NotSentError: it failed before the first byte of the request was written.
+        :raises NotSentError: it failed before the first byte of the request was written, or came too late.
         :raises UnknownOutcomeError: it failed after that.
         """
         operation = url.rpartition("/")[2]
         exchange = Exchange(self._clock() + sum(self._timeouts), self._clock)
+        if exchange.deadline > latest_end():
+            raise NotSentError(f"{operation}: not sent: it came too late to end in the time that was left for it")
         outer = sys.exc_info()[1]
         try:
             with watching(exchange):
@@ -203,7 +207,7 @@ def _reason(error: BaseException, outer: BaseException | None) -> str:
     while (inner := causes[0].__cause__ or causes[0].__context__) is not None and inner is not outer:
         causes.insert(0, inner)
     for cause in causes:
-        if isinstance(cause, _UnusableAnswerError):
+        if isinstance(cause, (_UnusableAnswerError, UnaskedBytesError)):
             return str(cause)
         if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
             return mask_numbers_in(cause.strerror or str(cause) or type(cause).__name__)

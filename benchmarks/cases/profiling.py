@@ -20,7 +20,7 @@ from airflow_provider_sms.sending.blocks import Gathering
 from airflow_provider_sms.sending.claims import Chunk, Claimant
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.options import SendingOptions
-from airflow_provider_sms.sending.outcomes import accepted
+from airflow_provider_sms.sending.outcomes import answered
 from airflow_provider_sms.sending.posters import Posters
 from airflow_provider_sms.sending.read_ahead import ReadAhead
 from airflow_provider_sms.sending.sender import Sender
@@ -132,15 +132,19 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
         with clock.stage("look up what is held, take", rows):
             backlog = Backlog([block], campaign, Tally(), resend=lambda _: False)
             taken = [backlog.take(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
-        requests_made: list[int] = []
+        requests_made: list[tuple[int, Chunk]] = []
         for at in range(0, len(taken), REQUESTS_A_COMMIT):
             with clock.stage("read answers, make records", rows):
-                outcomes = [accepted(made, parse_send_response(answer)) for made in requests_made]
+                outcomes = [answered(made, parse_send_response(answer), chunk) for made, chunk in requests_made]
             with clock.stage("commit claims and records", rows):
                 some = taken[at : at + REQUESTS_A_COMMIT]
                 chunks = [Chunk([m.key for m in part], [m.destination for m in part]) for part in some]
                 claims = campaign.commit(outcomes=outcomes, chunks=chunks, claim_seconds=60.0)
-            requests_made = [claim.request_id for claim in claims if claim.request_id is not None]
+            requests_made = [
+                (claim.request_id, chunk)
+                for claim, chunk in zip(claims, chunks, strict=True)
+                if claim.request_id is not None
+            ]
         for part in taken[:POSTS_A_BLOCK]:
             with clock.stage("post, ours", posts):
                 _post(client, part)

@@ -6,6 +6,7 @@ from support.faults.network import idle, one, run
 from support.faults.verdict import Figures
 
 from airflow_provider_sms.sending import landings
+from airflow_provider_sms.service import connections
 
 
 def test_wherever_the_network_fails_the_promise_holds(ledgers):
@@ -33,6 +34,9 @@ def test_a_connection_closed_while_idle_costs_nothing(ledgers, reset):
         ("half-closed to the client", 4),
         ("length missing, closed", 0),
         ("answer byte by byte", 0),
+        ("answer behind a 503", 4),
+        ("answer and a byte", 0),
+        ("answer twice", 0),
     ],
 )
 def test_only_what_has_no_whole_answer_is_unknown(ledgers, name, unknown):
@@ -41,6 +45,14 @@ def test_only_what_has_no_whole_answer_is_unknown(ledgers, name, unknown):
         ended = one(arena, name, 2)
     assert (ended.summary["accepted"], ended.summary["unknown"]) == (12 - unknown, unknown)
     assert arena.figures == Figures(cases=1, unknown=unknown)
+
+
+def test_a_client_that_keeps_every_connection_is_caught(ledgers, monkeypatch):
+    """Whoever asks on a connection that gave an error takes a late answer for the next one's, and is found out."""
+    monkeypatch.setattr(connections.Exchange, "leaves_connection_clean", True)
+    with Arena(ledgers) as arena:
+        one(arena, "answer behind a 503", 2)
+    assert arena.figures.wrongly_accepted == 4
 
 
 def test_a_sender_that_guesses_is_caught(ledgers, monkeypatch):

@@ -7,23 +7,16 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import create_engine, inspect, text
+from support.sending import Clock
 
 from airflow_provider_sms.hooks import balance_notes
 from airflow_provider_sms.hooks.balance_notes import BalanceNotes
 from airflow_provider_sms.hooks.ledger import open_ledger
 
 
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(0.0)
 
 
 @pytest.fixture

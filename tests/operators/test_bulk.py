@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import threading
-from contextlib import contextmanager
 from datetime import timedelta
 from decimal import Decimal
 
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from support.airflow import run_task, stored_xcoms
+from support.later import later
 from support.versions import RAISES_ON_SIGTERM
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator
@@ -199,30 +199,11 @@ def test_too_little_credit_stops_and_can_be_retried(send, people, sandbox, witne
     assert (len(witnessed()), set(witnessed().values())) == (500, {1})
 
 
-@contextmanager
-def topped_up_once_refused(service, balance):
-    """Buy credit as soon as the service has refused a request for the want of it."""
-    ended = threading.Event()
-
-    def buy():
-        while not ended.wait(0.05):
-            if any(request.error == "InsufficientCredits" for request in service.requests):
-                service.set_balance(balance)
-                return
-
-    thread = threading.Thread(target=buy)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
-
-
 def test_a_retry_sends_what_the_first_try_did_not(send, people, sandbox, witnessed):
     """Airflow's retry goes on where the try before stopped, and XCom has the answers of both."""
     sandbox.state.set_balance(250)
-    with topped_up_once_refused(sandbox.state, 1000):
+    refused = lambda: any(request.error == "InsufficientCredits" for request in sandbox.state.requests)  # noqa: E731
+    with later(lambda: sandbox.state.set_balance(1000), refused):
         ran = send(people(500), retries=20, concurrency=1)
     assert (ran.state, counts(ran)) == ("success", {"accepted": 300, "already_sent": 200})
     assert (ran.tries > 1, len(ran.xcoms["responses"])) == (True, 5)

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
-import threading
-from contextlib import contextmanager
+import json
 from datetime import datetime, timedelta, timezone
 
 import pytest
 from support.airflow import stored_xcoms
+from support.later import later
 
+from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sending.report import COUNTS
 
 
@@ -17,26 +18,6 @@ def counts(ran):
 
 def sends(sandbox):
     return [request for request in sandbox.state.requests if request.operation == "bulk"]
-
-
-@contextmanager
-def later(happens, when):
-    """Let something happen, in another thread, once a condition holds."""
-    ended = threading.Event()
-
-    def watch():
-        while not ended.wait(0.05):
-            if when():
-                happens()
-                return
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def looks(sandbox):
@@ -216,3 +197,66 @@ def test_while_it_waits_the_summary_is_the_plan(send, people, sandbox):
     with later(look, lambda: len(sandbox.state.requests) > 2):
         send(people(100), wait_for_credit=True, credit_interval=0.1)
     assert [summary["not_sent"] for summary in seen] == [100]
+
+
+@pytest.mark.parametrize(("status", "body"), [(401, None), (403, '{"errorCode": "Account.Deactivated"}')])
+def test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed(
+    send, people, sandbox, status, body
+):
+    """The plan reads the balance: where the service refuses the token there, no message is posted with it."""
+    sandbox.state.faults.add([Fault("status", on="balance", status=status, body=body, persistent=True)])
+    ran = send(people(100), retries=1)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert counts(ran) == {"not_sent": 100}
+
+
+def test_a_refused_look_at_the_balance_ends_no_task_that_has_nothing_to_send(send, people, sandbox):
+    """A campaign that is sent already ends well, whatever the token."""
+    send(people(100), campaign="sent")
+    sandbox.state.faults.add([Fault("status", on="balance", status=401, persistent=True)])
+    ran = send(people(100), campaign="sent")
+    assert (ran.state, counts(ran)) == ("success", {"already_sent": 100})
+
+
+def test_a_403_that_speaks_of_credit_says_nothing_of_the_token(send, people, sandbox):
+    """The service may refuse the balance for the want of credit: the messages are posted, and it decides."""
+    body = '{"errorCode": "InsufficientCredits", "errorMessage": "no credit"}'
+    sandbox.state.faults.add([Fault("status", on="balance", status=403, body=body)])
+    ran = send(people(100))
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
+
+
+# An outage
+
+
+def test_an_outage_costs_a_handful_of_requests_and_a_retry_sends_the_rest(send, people, sandbox, witnessed):
+    """Where the gateway answers 502 to everything, few people are unknown; once it is well, the next try texts all."""
+    sandbox.state.faults.add([Fault("status", status=502, persistent=True), Fault("status", on="balance", status=502)])
+
+    def well_again():
+        posted = len(sends(sandbox))
+        if posted >= 3:
+            sandbox.state.faults.clear()
+        return posted >= 3
+
+    with later(lambda: None, well_again):
+        ran = send(people(5000), retries=2, concurrency=2)
+    assert ran.state == "failed"  # for what is unknown
+    found = counts(ran)
+    assert (found["unknown"] <= 600, found["unknown"] + found.get("accepted", 0) + found.get("already_sent", 0)) == (
+        True,
+        5000,
+    )
+    assert set(witnessed().values()) == {1}
+
+
+def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox):
+    """A 200 with ``Messages: 0`` fails the task with the service's reasons, and the next run sends these messages."""
+    body = {"Cost": 0, "RemainingBalance": 900, "EventId": 5, "Messages": 0, "Parts": 0}
+    report = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 100, "Faults": []}
+    sandbox.state.faults.add([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
+    ran = send(people(100), campaign="nobody")
+    assert (ran.state, counts(ran)) == ("failed", {"not_sent": 100})
+    assert "of their requests the service took none (OptedOuts 100 in its error reports)" in ran.log
+    again = send(people(100), campaign="nobody")
+    assert (again.state, counts(again)) == ("success", {"accepted": 100})

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import threading
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
 from support.airflow import run_task
+from support.later import later
 from support.people import somebody_answers
-from support.sending import claimant
+from support.sending import Clock, claimant
 from support.versions import PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import LedgerError
@@ -54,26 +54,6 @@ def notes(ledger_path):
 def balances(ledger_path):
     """Give the balances in the ledger, in the order in which they were seen."""
     return lambda: [row["amount"] for row in read(ledger_path, "SELECT amount FROM sms_balance ORDER BY id")]
-
-
-@contextmanager
-def later(happens, when):
-    """Let something happen, in another thread, once a condition holds."""
-    ended = threading.Event()
-
-    def watch():
-        while not ended.wait(0.05):
-            if when():
-                happens()
-                return
-
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def counts(note):
@@ -251,17 +231,9 @@ def test_nobody_is_in_the_notes(send, people, sandbox, ledger_path):
 # One try
 
 
-class Clock:
-    def __init__(self):
-        self.now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return Clock(100.0)
 
 
 @pytest.fixture

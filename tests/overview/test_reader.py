@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from contextlib import closing
 
 import pytest
@@ -10,6 +11,7 @@ from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.overview.campaigns import dag_ids
+from airflow_provider_sms.overview.details import requests, unknown_requests
 from airflow_provider_sms.overview.reader import read_sqlite
 
 
@@ -40,6 +42,20 @@ def test_a_reader_waits_for_no_writer_and_keeps_none_waiting(store, ledger):
         assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 2
         tell(store, "third")
         assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 2, "one look, one state"
+
+
+@pytest.mark.parametrize("opened", ["before", "after"])
+def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
+    """A request under way does not become unknown on a page because the machine's clock was set."""
+    ledger = open_reader() if opened == "before" else None
+    tell(store, claims=[(1, "claimed")])
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600)
+    ledger = ledger or open_reader()
+    assert unknown_requests(ledger, 1) == []
+    assert [line.state for line in requests(ledger, 1)] == ["claimed"]
+    with ledger.read():
+        assert ledger.clock() == pytest.approx(store.clock(), abs=60)
 
 
 @pytest.mark.parametrize(("version", "error"), [(99, LedgerVersionError), (3, InputError)])

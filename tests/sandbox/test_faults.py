@@ -123,6 +123,25 @@ def test_status_answers_with_that_status(client, state, status, accepted):
     assert (999 if accepted else 1000) == state.balance
 
 
+@pytest.mark.parametrize("status", [303, 408, 425, 429, 499, 500, 502, 503, 504])
+@pytest.mark.parametrize("accepted", [False, True])
+def test_a_gateway_shows_a_page_of_its_own(client, state, status, accepted):
+    """``by`` a gateway: a page that says nothing of the service, and how long to wait only as gateways do, with 503."""
+    state.set_faults([{"kind": "status", "status": status, "accepted": accepted, "by": "gateway"}])
+    answer = client.bulk((NUMBER, "Hello"), allow_redirects=False)
+    assert (status, "text/html; charset=utf-8") == (answer.status_code, answer.headers["Content-Type"])
+    assert f"Error {status}" in answer.text
+    assert "errorCode" not in answer.text
+    assert accepted == bool(state.accepted_messages)
+    assert ("5" if status == 503 else None) == answer.headers.get("Retry-After")
+
+
+def test_a_gateway_can_ask_for_another_time(client, state):
+    """``retry_after`` is as it is given, whoever writes the response."""
+    state.set_faults([{"kind": "status", "status": 503, "by": "gateway", "retry_after": "9"}])
+    assert client.bulk((NUMBER, "Hello")).headers["Retry-After"] == "9"
+
+
 def test_status_can_ask_to_wait(client, state):
     """``retry_after`` becomes the header, as seconds or as a date (RFC 9110 section 10.2.3)."""
     state.set_faults([{"kind": "status", "status": 429, "retry_after": "1"}, {"kind": "status", "status": 503}])
@@ -228,6 +247,7 @@ def test_faults_can_wait_for_other_operations(start):
         {"kind": "none", "persistent": 1},
         {"kind": "none", "on": "everything"},
         {"kind": "none", "colour": "red"},
+        {"kind": "status", "by": "somebody"},
     ],
 )
 def test_a_fault_that_means_nothing_is_an_error(client, state, fault):

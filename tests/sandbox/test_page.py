@@ -89,6 +89,7 @@ def test_advice_is_that_of_the_fault(client):
     told = client.control("GET", "/advice?kind=status&on=send&status=503&accepted=false").json()
     assert told["advice"].startswith("Nothing was sent: send the same request again")
     assert client.control("GET", "/advice?kind=status&status=503&accepted=true").json() != told
+    assert client.control("GET", "/advice?kind=status&status=503&by=gateway").json() != told
 
 
 @pytest.mark.parametrize("query", ["requests?limit=0", "requests?limit=101", "numbers?before=-1", "search?q="])

@@ -241,14 +241,17 @@ def test_a_fault_of_the_form_has_all_its_settings(client, open_page, see):
     see(page.locator("#faults > li")).to_have_count(1)
     page.locator("#fault-kind").select_option("status")
     page.locator("#fault-accepted").check()
+    page.locator("#fault-by").select_option("gateway")
     page.locator("#fault-persistent").check()
     page.locator("#fault-on").select_option("send")
     page.get_by_role("button", name="Add this fault").click()
     see(page.locator("#faults > li")).to_have_count(2)
     first, second = client.sandbox.state.faults.pending()
     assert (first["kind"], first["on"], first["times"], first["reset"]) == ("drop_after", "balance", 3, True)
-    assert (second["kind"], second["status"], second["accepted"], second["persistent"]) == ("status", 503, True, True)
+    chosen = [second[name] for name in ("kind", "status", "accepted", "by", "persistent")]
+    assert chosen == ["status", 503, True, "gateway", True]
     see(page.locator("#faults > li").last).to_contain_text("until cleared")
+    see(page.locator("#faults > li").last).to_contain_text("by a gateway")
     page.locator("#clear-faults").click()
     see(page.locator("#no-faults")).to_be_visible()
     assert client.sandbox.state.faults.pending() == []

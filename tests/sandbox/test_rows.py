@@ -55,10 +55,13 @@ def test_a_request_that_met_a_fault_says_what_was_to_be_done(client):
         client.bulk((NUMBER, "Hello"))
     client.control("POST", "/faults", json=[{"kind": "status", "status": 500, "on": "balance"}])
     client.balance()
+    client.control("POST", "/faults", json=[{"kind": "status", "status": 503, "by": "gateway"}])
+    client.bulk((NUMBER, "Hello"))
     told = [row["advice"] for row in client.control("GET", "/requests").json()["rows"]]
-    assert "read the balance again" in told[0]
-    assert "as unknown" in told[1]
-    assert "send the same request again" in told[2]
+    assert "as unknown" in told[0]
+    assert "read the balance again" in told[1]
+    assert "as unknown" in told[2]
+    assert "send the same request again" in told[3]
 
 
 def test_a_text_that_fills_the_page_is_cut(client):

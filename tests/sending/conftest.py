@@ -56,12 +56,13 @@ def enter(store, clock):
 def sender(service, enter):
     """Make a sender whose waits take no time."""
 
-    def sender(ledger=None, *, stop=None, post=service, brakes=None, **options):
+    def sender(ledger=None, *, stop=None, post=service, ask=None, brakes=None, **options):
         options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
         return Sender(
             ledger or enter(),
             post,
             post_seconds=5.0,
+            ask=ask,
             options=SendingOptions(**options),
             stop=stop or StopSignal(),
             brakes=brakes,

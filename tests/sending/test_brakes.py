@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import threading
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -7,9 +8,16 @@ from decimal import Decimal
 import pytest
 from support.sending import answer, failing, people
 
-from airflow_provider_sms.exceptions import RefusedError, TooManyErrorsError, UnknownOutcomeError
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    NotSentError,
+    OutageError,
+    RefusedError,
+    TooManyErrorsError,
+    UnknownOutcomeError,
+)
 from airflow_provider_sms.messages.prices import Prices
-from airflow_provider_sms.sending.brakes import Brakes, Credit, Halt
+from airflow_provider_sms.sending.brakes import MAX_LOST_ALONE, Brakes, Caution, Credit, Halt
 from airflow_provider_sms.sending.pauses import pause, resume
 from airflow_provider_sms.sending.window import SendWindow
 
@@ -17,6 +25,9 @@ NOON = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
 CLOSES = datetime(2026, 11, 23, 20, 0, tzinfo=timezone.utc)
 OPENS = datetime(2026, 11, 24, 8, 0, tzinfo=timezone.utc)
 HOURS = SendWindow(start="08:00", end="20:00", timezone="UTC")
+EVENTS = itertools.count(1)
+LOST = UnknownOutcomeError("the answer was lost")
+AWAY = UnknownOutcomeError("HTTP 502", status=502)
 OUT_OF_CREDIT = RefusedError("no credit", status=403, code="InsufficientCredits")
 
 
@@ -39,7 +50,7 @@ class Service:
 
 
 def answer_with(balance, messages):
-    given = answer(1, messages)
+    given = answer(next(EVENTS), messages)
     return type(given)(**{**{name: getattr(given, name) for name in given.__slots__}, "remaining_balance": balance})
 
 
@@ -221,3 +232,77 @@ def test_a_paused_send_can_be_stopped(sender, service, store, enter):
     send._departures.hold = _counting(send._departures.hold, send._stop.set)
     send.run([people(15)])
     assert (service.requests, send.tally.not_sent, send.error) == ([], 15, None)
+
+
+# Answers that are lost
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 8])
+def test_an_outage_costs_a_handful_of_requests(sender, service, concurrency):
+    """Where every answer is lost, at most ``concurrency`` + 2 requests are unknown, and the rest is not sent."""
+    service.script = [failing(LOST)] * 1000
+    send = sender(concurrency=concurrency)
+    send.run([people(1000)])
+    assert len(service.requests) <= concurrency + MAX_LOST_ALONE
+    assert (send.tally.unknown, send.tally.not_sent) == (
+        10 * len(service.requests),
+        1000 - 10 * len(service.requests),
+    )
+    assert isinstance(send.error, OutageError)
+
+
+def test_an_outage_that_ends_is_survived(sender, service):
+    """Nothing is posted while the service does not answer a free question; once it does, everybody else is texted."""
+    service.script = [failing(LOST)] * 3
+    answers = iter([failing(AWAY)] * 2)
+
+    def ask():
+        for lost in answers:
+            lost(service, [], 0)
+
+    send = sender(concurrency=2, ask=ask)
+    send.run([people(200)])
+    assert (send.error, send.tally.accepted + send.tally.unknown) == (None, 200)
+    assert (send.tally.unknown, service.duplicates) == (30, 0)
+
+
+def test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight(sender, service, enter):
+    """While a free question is not answered, requests are claimed, not posted, and given back; then the send ends."""
+    service.script = [failing(LOST)] * 1000
+    send = sender(concurrency=4, ask=lambda: failing(AWAY)(service, [], 0))
+    send.run([people(1000)])
+    assert (len(service.requests) <= 4, send.tally.unknown) == (True, 10 * len(service.requests))
+    assert isinstance(send.error, NotSentError)
+    assert len(enter(2).holders([m.key for m in people(1000)])) == send.tally.unknown
+
+
+def test_a_send_that_begins_in_an_outage_posts_nothing(sender, service):
+    """A try that knows of an outage asks before its first request."""
+    send = sender(ask=lambda: failing(AWAY)(service, [], 0), brakes=Brakes(caution=Caution(on=True)))
+    send.run([people(100)])
+    assert (service.requests, send.tally.not_sent) == ([], 100)
+
+
+def test_an_answer_between_lost_ones_lets_all_go_again(sender, service):
+    """Answers that are lost now and then slow a send down for a moment, and end nothing."""
+    service.script = [failing(LOST) if n % 3 == 0 else lambda s, m, k: s.take(m, k) for n in range(60)]
+    send = sender(concurrency=1)
+    send.run([people(600)])
+    assert (send.error, send.tally.unknown, send.tally.accepted) == (None, 200, 400)
+
+
+def test_a_refused_free_question_is_an_answer(sender, service):
+    """A service that answers is there, whatever it says of the balance."""
+    service.script = [failing(LOST)]
+    send = sender(concurrency=1, ask=lambda: failing(RefusedError("404", status=404))(service, [], 0))
+    send.run([people(30)])
+    assert (send.error, send.tally.accepted) == (None, 20)
+
+
+def test_a_token_that_the_free_question_tells_of_ends_the_send(sender, service):
+    """A request that would be refused is not posted."""
+    service.script = [failing(LOST)]
+    refused = AuthenticationError("401", status=401)
+    send = sender(concurrency=1, ask=lambda: failing(refused)(service, [], 0))
+    send.run([people(30)])
+    assert (send.error, len(service.requests), send.tally.not_sent) == (refused, 1, 20)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import traceback
+from contextlib import contextmanager
 
 import pytest
 from sqlalchemy import select
@@ -161,14 +162,32 @@ def test_a_message_whose_first_request_was_not_sent_is_free_when_the_second_was_
     assert other.holders([m.key for m in people(2)]) == {}
 
 
-def test_claims_that_nobody_posted_under_are_given_back_at_the_end(enter):
-    """Finishing records the last outcomes and releases this try's other claims, and nobody else's."""
+def test_claims_whose_commit_raised_are_given_back_at_the_end(enter):
+    """Finishing releases claims that nothing was posted under, since their commit raised; all others stay claims."""
     mine, other = enter(1), enter(2)
     done = claim(mine, people(1))
     claim(mine, people(1, 1))
     claim(other, people(1, 2))
+    with raising_once_durable(mine), pytest.raises(LedgerError):
+        claim(mine, people(1, 3))
     mine.finish([Outcome(done.request_id, ACCEPTED)])
-    assert [state_of(other, message) for message in people(3)] == [ACCEPTED, None, "claimed"]
+    assert [state_of(other, message) for message in people(4)] == [ACCEPTED, "claimed", "claimed", None]
+
+
+@contextmanager
+def raising_once_durable(ledger):
+    """Let a ledger's transactions raise although they were committed."""
+    write = ledger._write
+
+    @contextmanager
+    def durable_and_raising():
+        with write() as connection:
+            yield connection
+        raise LedgerError("the connection is gone")
+
+    ledger._write = durable_and_raising
+    yield
+    ledger._write = write
 
 
 def test_lapsing_is_kept_for_those_who_read_the_ledger(enter, store, clock):
@@ -246,8 +265,9 @@ def test_a_failed_commit_keeps_nothing(enter, breaking):
 def test_what_is_not_in_a_chunk_is_not_taken_over(enter):
     """Of a batch that lost a message at its first claim, the next one moves only what is posted under it."""
     lost, kept = people(2)
-    unknown = claim(enter(1), [lost, kept])
-    record(enter(1), unknown, UNKNOWN)
+    first = enter(1)
+    unknown = claim(first, [lost, kept])
+    record(first, unknown, UNKNOWN)
     both = {lost.key: unknown.request_id, kept.key: unknown.request_id}
     ledger = enter(2)
     won = claim(ledger, [kept], both)

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 from support.sending import people
 
 from airflow_provider_sms.exceptions import LedgerVersionError
@@ -38,6 +38,8 @@ def of_version_3(open_store, enter, clock):
         for statement in (
             "DROP TABLE sms_progress",
             "DROP TABLE sms_balance",
+            "DROP TABLE sms_boot_clock",
+            "DROP INDEX sms_request_campaign_event",
             "UPDATE sms_ledger_version SET version = 3",
         ):
             connection.execute(text(statement))
@@ -67,6 +69,20 @@ def test_what_was_sent_before_stays_sent(of_version_3, open_store, enter):
     ledger = enter(4, campaign="autumn", into=open_store())
     keys = [m.key for m in (*people(2), *people(2, 10), *people(2, 20))]
     assert len(ledger.holders(keys)) == 4
+
+
+def test_an_older_ledger_gets_the_index_of_event_ids(open_store):
+    """Looking up an event id reads no whole campaign, however old the ledger is."""
+    with open_store().write(1) as connection:
+        for statement in (
+            "DROP TABLE sms_boot_clock",
+            "DROP INDEX sms_request_campaign_event",
+            "UPDATE sms_ledger_version SET version = 4",
+        ):
+            connection.execute(text(statement))
+    with open_store().read() as connection:
+        found = {index["name"]: index["column_names"] for index in inspect(connection).get_indexes("sms_request")}
+    assert found["sms_request_campaign_event"] == ["campaign_id", "event_id"]
 
 
 def test_a_newer_ledger_is_left_as_it_is(of_version_3, open_store):

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
+import itertools
 import json
 import queue
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
+from sqlalchemy import delete, select, update
 from support.sending import claimant, failing, outgoing, people
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
     InputError,
     LedgerError,
+    LedgerLostError,
     NotSentError,
     RefusedError,
     SourceError,
@@ -22,8 +27,11 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.contacts import FrequencyCap
+from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.sending.schema import message, request
 from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.service.elapsed import latest_end
 
 LOST = UnknownOutcomeError("the answer was lost")
 DOWN = NotSentError("connection refused")
@@ -338,7 +346,7 @@ def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, servic
 def test_a_ledger_that_fails_once_sends_nothing_unclaimed(sender, service, enter, failing_commit):
     """Whichever commit fails, what is posted was claimed, and what was accepted is recorded in the end."""
     ledger = enter(1)
-    send = sender(FailingLedger(ledger, {failing_commit}), concurrency=1)
+    send = sender(failing_ledger(ledger, {failing_commit}), concurrency=1)
     send.run([people(30)])
     assert service.duplicates == 0
     assert states(enter(2), people(30)).get(ACCEPTED, 0) == sum(service.taken.values()) == send.tally.accepted
@@ -351,7 +359,7 @@ def test_a_ledger_that_fails_once_sends_nothing_unclaimed(sender, service, enter
 @pytest.mark.parametrize("failures", [1, 3, 6])
 def test_outcomes_are_recorded_once_the_ledger_answers_again(sender, service, enter, caplog, failures):
     """A ledger that fails for a while costs no outcome: recording is tried again, and again."""
-    send = sender(FailingLedger(enter(1), set(range(2, 2 + failures))), concurrency=1)
+    send = sender(failing_ledger(enter(1), set(range(2, 2 + failures))), concurrency=1)
     send.run([people(30)])
     assert (counts(send.tally), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerError)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
@@ -360,7 +368,7 @@ def test_outcomes_are_recorded_once_the_ledger_answers_again(sender, service, en
 
 def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service, enter, caplog):
     """When outcomes cannot be recorded, the log names the requests, their state and event ids, and no number."""
-    ledger = FailingLedger(enter(1), set(range(2, 100)))
+    ledger = failing_ledger(enter(1), set(range(2, 100)))
     send = sender(ledger, concurrency=1)
     send.run([people(30)])
     assert isinstance(send.error, LedgerError)
@@ -409,6 +417,25 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter
     send.run([people(5)])
     assert (counts(send.tally), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
     assert enter(2).holders([people(1)[0].key])[people(1)[0].key].request_id == 2
+
+
+def test_a_post_is_told_when_its_claim_ends(service, enter, clock):
+    """What the claim has left is counted by the client's clock, before anything is asked of the ledger's."""
+    from airflow_provider_sms.sending.options import SendingOptions
+    from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender
+
+    told = []
+
+    def post(messages):
+        told.append(latest_end())
+        return service(messages)
+
+    send = Sender(
+        enter(clock=clock), post, post_seconds=5.0, options=SendingOptions(), stop=StopSignal(), elapsed=lambda: 700.0
+    )
+    send.run([people(5)])
+    assert told == [700.0 + 5.0 + MARGIN_SECONDS]
+    assert latest_end() == float("inf")
 
 
 def test_a_crash_while_waiting_to_post_again_makes_nothing_unknown(sender, service, enter):
@@ -487,7 +514,7 @@ def test_no_number_or_text_is_logged(sender, service, caplog):
 def test_what_somebody_else_claimed_meanwhile_is_not_posted(sender, service, enter):
     """Between look-up and claim another copy may have claimed: only what this claim won is posted under it."""
     other, ledger = enter(1), enter(2)
-    send = sender(BetweenLookupAndClaim(ledger, lambda: hold(other, people(5))), concurrency=1)
+    send = sender(between_lookup_and_claim(ledger, lambda: hold(other, people(5))), concurrency=1)
     stopping = threading.Timer(0.5, send._stop.set)
     stopping.start()
     send.run([people(20)])
@@ -564,7 +591,7 @@ def test_a_clock_that_is_set_back_delays_nothing(sender, enter):
 
 def test_a_commit_that_raises_although_it_is_durable_makes_nothing_unknown(sender, service, enter):
     """Claims that nobody posted under are given back when the ledger answers again."""
-    send = sender(FailingLedger(enter(1), {2}, durable=True), concurrency=1)
+    send = sender(failing_ledger(enter(1), {2}, durable=True), concurrency=1)
     send.run([people(40)])
     assert states(enter(2), people(40)).get("unknown", 0) == 0
     retry = sender(enter(2))
@@ -594,61 +621,35 @@ def test_waiting_for_the_last_posts_costs_no_processor(sender, service):
     assert (spent < 0.25, send.tally.settled) == (True, 90)
 
 
-class BetweenLookupAndClaim:
-    """A ledger in which something happens once, just before a claim."""
+def between_lookup_and_claim(ledger, happens):
+    """Let something happen once in a ledger, just before a claim."""
+    waiting, commit = [happens], ledger.commit
 
-    def __init__(self, ledger, happens):
-        self._ledger = ledger
-        self._happens = [happens]
-        self.clock = ledger.clock
+    def committing(**what):
+        if what["chunks"] and waiting:
+            waiting.pop()()
+        return commit(**what)
 
-    @property
-    def paused(self):
-        return self._ledger.paused
-
-    def holders(self, keys):
-        return self._ledger.holders(keys)
-
-    def commit(self, **what):
-        if what["chunks"] and self._happens:
-            self._happens.pop()()
-        return self._ledger.commit(**what)
-
-    def finish(self, outcomes):
-        self._ledger.finish(outcomes)
+    ledger.commit = committing
+    return ledger
 
 
-class FailingLedger:
-    """A ledger whose n-th commits fail as those of a full disk do, or although they became durable."""
+def failing_ledger(ledger, failing, *, durable=False):
+    """Let the n-th transactions of a ledger fail as those of a full disk do, or although they became durable."""
+    numbers, write = itertools.count(1), ledger._write
 
-    def __init__(self, ledger, failing, *, durable=False):
-        self._ledger = ledger
-        self._durable = durable
-        self.clock = ledger.clock
-        self._failing = failing
-        self._commits = 0
-
-    @property
-    def paused(self):
-        return self._ledger.paused
-
-    def holders(self, keys):
-        return self._ledger.holders(keys)
-
-    def commit(self, **what):
-        if self._durable and self._commits + 1 in self._failing:
-            self._ledger.commit(**what)
-        self._fail()
-        return self._ledger.commit(**what)
-
-    def finish(self, outcomes):
-        self._fail()
-        self._ledger.finish(outcomes)
-
-    def _fail(self):
-        self._commits += 1
-        if self._commits in self._failing:
+    @contextmanager
+    def failing_write():
+        fails = next(numbers) in failing
+        if fails and not durable:
             raise LedgerError("disk is full")
+        with write() as connection:
+            yield connection
+        if fails:
+            raise LedgerError("disk is full")
+
+    ledger._write = failing_write
+    return ledger
 
 
 def test_backoff_is_bounded_in_length_and_number():
@@ -704,3 +705,170 @@ def test_whoever_is_capped_is_counted_once_and_left_alone(sender, service, store
     assert (send.tally.accepted, send.tally.capped, send.tally.settled) == (15, 5, 20)
     assert (service.duplicates, len(service.taken), len(taken)) == (0, 20, 5)
     assert not stop.is_set()
+
+
+# What an answer means
+
+
+def test_a_503_of_the_service_is_posted_three_times_at_most(sender, service):
+    """The service's own 503 says that nothing was processed; it is believed twice, and then the try ends."""
+    service.script = [failing(ThrottledError("503", status=503))] * 100
+    send = sender(concurrency=1)
+    send.run([people(10)])
+    assert (len(service.requests), send.tally.not_sent) == (3, 10)
+    assert send.error is not None
+    assert send.error.transient
+
+
+def test_a_request_of_which_nobody_was_taken_is_not_sent(sender, service, enter):
+    """An answer that says ``Messages: 0`` frees its messages, keeps the service's reasons, and is no success."""
+    service.script = [lambda s, messages, number: s.take(messages, number, left_out=len(messages))]
+    send = sender(concurrency=1)
+    send.run([people(30)])
+    assert counts(send.tally) == {"accepted": 20, "not_sent": 10}
+    assert (send.tally.none_taken, send.tally.error_report["OptedOuts"], send.tally.requests) == (10, 10, 2)
+    again = sender(enter(2))
+    again.run([people(30)])
+    assert counts(again.tally) == {"accepted": 10, "already_sent": 20}
+
+
+def test_an_answer_that_took_nobody_and_charged_is_unknown(sender, service):
+    """An answer that contradicts itself proves nothing."""
+    service.script = [lambda s, messages, number: replace(s.take(messages, number), messages=0)]
+    send = sender(concurrency=1)
+    send.run([people(20)])
+    assert counts(send.tally) == {"accepted": 10, "unknown": 10}
+
+
+def test_an_event_id_that_came_before_is_no_answer(sender, service, enter):
+    """An answer that a connection carries twice is taken for one request only, also where an earlier try had it."""
+    sender(enter(1)).run([people(10)])
+    first = enter(1).responses
+    service.script = [lambda s, messages, number: replace(s.take(messages, 0), messages=len(messages))]
+    send = sender(enter(2), concurrency=1)
+    send.run([people(30)])
+    assert first is not None
+    assert counts(send.tally) == {"accepted": 10, "already_sent": 10, "unknown": 10}
+
+
+@pytest.mark.parametrize("number", ["0." + "3" * 60, "-1E-400", "123456789.123456789012345678901234567890123456"])
+def test_a_cost_that_no_column_holds_ends_no_send(sender, service, enter, store, number):
+    """What cannot be stored in full is rounded, and the request is recorded."""
+    service.script = [lambda s, messages, n: replace(s.take(messages, n), cost=Decimal(number), parts=2**40)]
+    send = sender(concurrency=1)
+    send.run([people(10)])
+    with store.read() as connection:
+        (cost,) = connection.execute(select(request.c.cost)).scalars()
+    assert (send.error, counts(send.tally)) == (None, {"accepted": 10})
+    assert float(cost) == pytest.approx(float(number))
+
+
+# A ledger that went back
+
+
+def forget(store, request_id):
+    """Take a request out of a ledger, as a failover takes back commits that had not reached the standby."""
+    with store.write(0) as connection:
+        connection.execute(delete(message).where(message.c.request_id == request_id))
+        connection.execute(delete(request).where(request.c.id == request_id))
+
+
+def test_a_ledger_that_loses_what_is_in_flight_ends_the_send(sender, service, enter, store, caplog):
+    """An answer for a request that the ledger no longer has stops the send, and the log names the request."""
+    lost = []
+
+    def forgotten(s, messages, number):
+        lost.append(enter(9).holders([messages[0].key])[messages[0].key].request_id)
+        forget(store, lost[0])
+        return s.take(messages, number)
+
+    service.script = [lambda s, m, n: s.take(m, n), forgotten]
+    send = sender(concurrency=1)
+    send.run([people(100)])
+    assert isinstance(send.error, LedgerLostError)
+    assert (len(service.requests), send.tally.not_sent) == (2, 80)
+    assert f"Not recorded in the ledger: request {lost[0]} is accepted" in caplog.text
+
+
+def test_a_ledger_that_lost_the_last_claim_is_given_no_other(enter, store):
+    """Before each claim the ledger is asked for the last one."""
+    ledger = enter(1)
+    first = ledger.commit(chunks=[Chunk([m.key for m in people(2)], ["1", "2"])], claim_seconds=60.0)[0]
+    ledger.commit(outcomes=[Outcome(first.request_id, ACCEPTED)])
+    forget(store, first.request_id)
+    with pytest.raises(LedgerLostError, match=f"the last of them {first.request_id}:"):
+        ledger.commit(chunks=[Chunk([m.key for m in people(2)], ["1", "2"])], claim_seconds=60.0)
+    assert ledger.holders([m.key for m in people(2)]) == {}
+
+
+def test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own(enter, store):
+    """A server that went back gives numbers anew: a request is known by who made it, too."""
+    mine, other = enter(1), enter(2)
+    first = mine.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
+    with store.write(0) as connection:
+        connection.execute(update(request).values(claimant_id=other._claimant_id))
+    with pytest.raises(LedgerLostError):
+        mine.commit(outcomes=[Outcome(first.request_id, NOT_SENT)])
+    assert states(other, people(1)) == {CLAIMED: 1}
+
+
+def test_what_was_posted_is_never_given_back_at_the_end(enter, store):
+    """A request whose outcome the ledger has lost stays claimed, and so becomes unknown: it may not be sent again."""
+    ledger = enter(1)
+    first = ledger.commit(chunks=[Chunk([people(1)[0].key], ["1"])], claim_seconds=60.0)[0]
+    ledger.commit(outcomes=[Outcome(first.request_id, ACCEPTED)])
+    with store.write(0) as connection:
+        connection.execute(update(request).values(state=CLAIMED, finished_at=None))
+    ledger.finish([])
+    assert states(ledger, people(1)) == {CLAIMED: 1}
+
+
+# An answer after a person's decision
+
+
+def late_answer(sender, enter, store, between, **options):
+    """Send to ten people by a request that is decided on before its answer comes."""
+
+    def decided(s, messages, number):
+        request_id = enter(9).holders([messages[0].key])[messages[0].key].request_id
+        with store.write(0) as connection:
+            connection.execute(update(request).values(deadline=0.0))
+        resolve(store, request_id, NOT_SENT, "ann")
+        between(request_id)
+        return s.take(messages, number)
+
+    send = sender(enter(1), concurrency=1, **options)
+    send._post.script = [decided]
+    send.run([people(10)])
+    return send
+
+
+def test_an_answer_after_not_sent_takes_its_messages_again(sender, enter, store, service):
+    """A person said that a request was not sent, and then the service took it: nobody is texted again."""
+    send = late_answer(sender, enter, store, lambda _: None)
+    assert (counts(send.tally), send.tally.texted_twice) == ({"accepted": 10}, [])
+    again = sender(enter(2))
+    again.run([people(10)])
+    assert (counts(again.tally), service.duplicates) == ({"already_sent": 10}, 0)
+
+
+def test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice(sender, enter, store, service, caplog):
+    """Where another request has the messages already, log, ledger and counts name both requests."""
+    others = []
+
+    def sent_again(_):
+        other = sender(enter(2))
+        service.script = []
+        other.run([people(4)])
+        others.append(enter(9).holders([people(1)[0].key])[people(1)[0].key].request_id)
+
+    send = late_answer(sender, enter, store, sent_again)
+    (twice,) = send.tally.texted_twice
+    assert (twice.other_id, twice.messages, service.duplicates) == (others[0], 4, 4)
+    assert f"Texted twice: 4 messages of request {twice.request_id}" in caplog.text
+    with store.read() as connection:
+        words = connection.execute(select(request.c.reason).where(request.c.id == twice.request_id)).scalar()
+    assert words == f"texted twice: 4 of its messages are with request {others[0]}, too"
+    again = sender(enter(3))
+    again.run([people(10)])
+    assert (counts(again.tally), service.duplicates) == ({"already_sent": 10}, 4)

@@ -51,13 +51,13 @@ def test_the_schema_version_is_recorded(tmp_path):
     """A ledger says which version wrote it."""
     for _ in range(2):
         open_sqlite(tmp_path / "ledger.db").close()
-    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(4,)]
+    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(5,)]
 
 
 def test_a_newer_ledger_is_refused(tmp_path):
     """A ledger of a newer version is not written to, and the error says what to do."""
     open_sqlite(tmp_path / "ledger.db").close()
-    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 5")
+    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 99")
     with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
         open_sqlite(tmp_path / "ledger.db")
 
@@ -106,7 +106,7 @@ def test_reading_waits_for_no_writer(tmp_path):
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with store.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 4
+        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 5
     other.close()
     store.close()
 
@@ -159,6 +159,6 @@ def test_an_older_ledger_is_brought_up_to_date(tmp_path, version):
     sql(path, f"UPDATE sms_ledger_version SET version = {version}")
     sql(path, "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
     open_sqlite(path).close()
-    assert sql(path, "SELECT version FROM sms_ledger_version") == [(4,)]
+    assert sql(path, "SELECT version FROM sms_ledger_version") == [(5,)]
     assert sql(path, "SELECT name FROM sms_campaign") == [("c",)]
     assert [sql(path, f"SELECT count(*) FROM {table}") for table in LACKED[1]] == [[(0,)]] * len(LACKED[1])

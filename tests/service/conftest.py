@@ -64,6 +64,7 @@ class RawServer:
         self._stopped = threading.Event()
         self._lock = threading.Lock()
         self._open = []
+        self._raw = []
         self._threads = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
@@ -80,9 +81,13 @@ class RawServer:
     def lines(self):
         return [request.partition(b"\r\n")[0].decode() for request in self.requests]
 
+    def below_tls(self, number):
+        """Give the socket below the TLS of a connection."""
+        return self._raw[number]
+
     def stop(self):
         self._stopped.set()
-        for sock in (self._listener, *self._open):
+        for sock in (self._listener, *self._open, *self._raw):
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
             sock.close()
@@ -110,6 +115,7 @@ class RawServer:
             if self._greeting:
                 sock.sendall(self._greeting)
             if self._tls:
+                self._raw.append(sock.dup())
                 sock = stack.enter_context(self._tls.wrap_socket(sock, server_side=True))
             while request := self._read(sock):
                 with self._lock:

@@ -202,7 +202,7 @@ def test_wrong_credentials_are_an_authentication_error(serve, connect, wire, sta
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(("status", "kind"), [(429, ThrottledError), (503, ThrottledError), (404, RefusedError)])
+@pytest.mark.parametrize(("status", "kind"), [(429, ThrottledError), (404, RefusedError)])
 def test_other_answers_mean_what_they_mean(serve, connect, wire, status, kind):
     """A token's request that is throttled or refused says so, and none of it may have been sent."""
     server = serve(wire.http(status, b"", "Retry-After: 3"))
@@ -210,6 +210,25 @@ def test_other_answers_mean_what_they_mean(serve, connect, wire, status, kind):
         connect(server.url, **CREDENTIALS).send_bulk(HI)
     assert not caught.value.may_have_been_sent
     assert (3.0 if kind is ThrottledError else None) == caught.value.retry_after
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "wait"),
+    [
+        (503, b"<h1>Busy</h1>", None),
+        (503, {"errorCode": "Busy"}, 3.0),
+        (500, b"", None),
+        (408, b"", None),
+        (303, b"", None),
+    ],
+)
+def test_a_token_that_does_not_come_leaves_nothing_sent(serve, connect, wire, status, body, wait):
+    """Whatever became of a token's request, that which it was wanted for was not sent."""
+    server = serve(wire.http(status, body, "Retry-After: 3"))
+    with pytest.raises(NotSentError, match=f"no token came: HTTP {status}") as caught:
+        connect(server.url, **CREDENTIALS).send_bulk(HI)
+    assert (status, wait, True) == (caught.value.status, caught.value.retry_after, caught.value.transient)
+    assert len(server.requests) == 1
 
 
 def test_a_refusal_hides_token_and_secret(serve, connect, wire):

@@ -1,24 +1,188 @@
+import io
+import socket
+import ssl
+import struct
 import threading
+import time
 
 import pytest
 
-from airflow_provider_sms.exceptions import NotSentError, RefusedError, UnknownOutcomeError
+from airflow_provider_sms.exceptions import NotSentError, ServiceError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.service.connections import MAX_IDLE, Exchange
+from airflow_provider_sms.service.connections import MAX_IDLE, Exchange, has_input
 
 HI = [Message("Hi Thandi", "27821234567")]
 
 
 def test_a_connection_is_used_again(serve, connect, wire, clock):
-    """Requests that follow each other closely share a connection, after a refusal too."""
-    server = serve(wire.ok, wire.http(400, b"no"), wire.ok)
+    """Requests that follow each other closely share a connection."""
+    server = serve(wire.ok)
+    client = connect(server.url, clock=clock)
+    for _ in range(3):
+        client.send_bulk(HI)
+        clock.now += MAX_IDLE
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("body", [b"", b'{"errorCode": "Busy"}'])
+@pytest.mark.parametrize("status", [201, 204, 307, 400, 401, 403, 408, 429, 500, 502, 503])
+def test_a_connection_is_not_used_after_an_error(serve, connect, wire, status, body):
+    """Whoever says anything but 200 may say the rest of it later, on the same connection."""
+    server = serve(wire.http(status, b"" if status == 204 else body), wire.ok)
+    client = connect(server.url)
+    with pytest.raises(ServiceError):
+        client.send_bulk(HI)
+    assert client.send_bulk(HI).messages == 1
+    assert server.connections == 2
+
+
+def numbered(wire, number):
+    """Give a response that tells which request it is for."""
+    return wire.http(200, {**wire.sent, "EventId": number})
+
+
+def test_a_late_answer_behind_a_503_is_not_the_next_ones(serve, connect, wire):
+    """A proxy that gives up on a request and then passes its answer on has it read as nobody's."""
+    server = serve([wire.http(503, b"<h1>Busy</h1>"), 0.05, numbered(wire, 1)], numbered(wire, 2))
+    client = connect(server.url)
+    with pytest.raises(UnknownOutcomeError):
+        client.send_bulk(HI)
+    assert client.send_bulk(HI).event_id == 2
+
+
+@pytest.mark.parametrize("what", ["again", "a byte", "a line end", "half", "long"])
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+def test_what_stands_behind_an_answer_is_not_the_next_ones(serve, connect, wire, framing, what):
+    """An answer with anything behind it is the last that is read from its connection."""
+    answer = numbered(wire, 1)
+    if framing == "chunks":
+        body = answer.partition(b"\r\n\r\n")[2]
+        answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    surplus = {"again": answer, "a byte": b"x", "a line end": b"\r\n", "half": answer[:20], "long": answer * 100}[what]
+    server = serve(answer + surplus, numbered(wire, 2))
+    client = connect(server.url)
+    assert [client.send_bulk(HI).event_id, client.send_bulk(HI).event_id] == [1, 2]
+    assert server.connections == 2
+
+
+def test_an_answer_that_tls_has_decrypted_already_is_not_the_next_ones(serve, connect, wire, certificate):
+    """An answer that waits within TLS makes no socket readable, and is seen all the same."""
+    # All that is read at once is the first answer; the second, of the same record, stays with TLS.
+    sent = {**wire.sent, "EventId": 1, "Sample": ""}
+    sent["Sample"] = "x" * (io.DEFAULT_BUFFER_SIZE - len(wire.http(200, sent)) - 1)
+    first = wire.http(200, sent)
+    first = first.replace(b" Whatever", b" Whatever" + b"." * (io.DEFAULT_BUFFER_SIZE - len(first)))
+    assert len(first) == io.DEFAULT_BUFFER_SIZE
+    server = serve(first + numbered(wire, 1), numbered(wire, 2), tls=certificate[1])
+    client = connect(server.url, verify=certificate[0])
+    assert [client.send_bulk(HI).event_id, client.send_bulk(HI).event_id] == [1, 2]
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("early", [b"HTTP/1.1 408 Request Timeout\r\n\r\n", b"x"])
+def test_a_connection_that_spoke_while_idle_is_not_used_again(serve, connect, wire, certificate, scheme, early):
+    """Bytes that came after an answer are nobody's: the next request opens a connection, and is sent."""
+    said, later = threading.Event(), threading.Event()
+    server = serve(
+        [numbered(wire, 1), later.wait, early, said.set],
+        numbered(wire, 2),
+        tls=certificate[1] if scheme == "https" else None,
+    )
+    client = connect(server.url, verify=certificate[0])
+    client.send_bulk(HI)
+    later.set()
+    assert said.wait(5)
+    assert client.send_bulk(HI).event_id == 2
+    assert server.connections == 2
+
+
+def test_half_a_tls_record_is_looked_at(serve, connect, wire, certificate):
+    """A record of which a part has arrived may be the rest of an earlier answer: its connection is not used."""
+    server = serve(numbered(wire, 1), numbered(wire, 2), tls=certificate[1])
+    client = connect(server.url, verify=certificate[0])
+    client.send_bulk(HI)
+    server.below_tls(0).sendall(b"\x17\x03\x03\x00\x40half")
+    assert client.send_bulk(HI).event_id == 2
+    assert server.connections == 2
+
+
+def test_bytes_just_before_the_first_one_written_leave_the_request_unsent(serve, connect, wire):
+    """What comes once the connection is chosen would be read as the answer: so nothing is written."""
+    server = serve(numbered(wire, 1))
+    looks = []
+
+    def clock():
+        if looks:
+            looks.pop(0)()
+        return 0.0
+
     client = connect(server.url, clock=clock)
     client.send_bulk(HI)
-    clock.now += MAX_IDLE
-    with pytest.raises(RefusedError):
+    # The clock is looked at for the request's deadline, and then when its connection has been chosen.
+    looks += [lambda: None, lambda: server._open[0].sendall(numbered(wire, 1))]
+    with pytest.raises(NotSentError, match="bytes came on the connection before the request was written") as caught:
         client.send_bulk(HI)
-    client.send_bulk(HI)
+    assert len(server.requests) == 1
+    assert caught.value.transient
+    assert client.send_bulk(HI).messages == 1
+    assert server.connections == 2
+
+
+def test_session_tickets_are_no_reason_for_a_new_connection(serve, connect, wire, certificate):
+    """TLS 1.3 sends tickets once the handshake is done: they are no data, on a new connection or on a kept one."""
+    assert certificate[1].num_tickets > 0
+
+    def clock():
+        # A new connection is looked at when its tickets have arrived.
+        time.sleep(0.01)
+        return 0.0
+
+    server = serve(wire.ok, tls=certificate[1])
+    client = connect(server.url, verify=certificate[0], clock=clock)
+    for _ in range(5):
+        assert client.send_bulk(HI).messages == 1
     assert server.connections == 1
+
+
+def end(sock):
+    sock.close()
+
+
+def reset(sock):
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+@pytest.mark.parametrize(
+    ("happens", "expected"),
+    [(lambda sock: None, False), (lambda sock: sock.sendall(b"x"), True), (end, True), (reset, True)],
+    ids=["nothing", "a byte", "end", "reset"],
+)
+def test_what_waits_on_a_socket_is_seen_without_waiting(happens, expected):
+    """Data, an end and an error are something to read."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sock:
+        other = listener.accept()[0]
+        happens(other)
+        assert expected == has_input(sock)
+        other.close()
+
+
+def test_tls_that_waits_for_more_has_nothing_to_read():
+    """What a TLS layer says where no data has come is no error."""
+
+    class Waiting:
+        def __init__(self, error):
+            self.error = error
+
+        def settimeout(self, seconds):
+            assert seconds == 0
+
+        def recv(self, size):
+            raise self.error
+
+    errors = {ssl.SSLWantReadError(): False, TimeoutError(): False, BlockingIOError(): False, ssl.SSLError(): True}
+    assert list(errors.values()) == [has_input(Waiting(error)) for error in errors]
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

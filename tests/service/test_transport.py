@@ -1,6 +1,7 @@
 import socket
 import ssl
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import requests
 
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.service.elapsed import ending_by
 from airflow_provider_sms.service.transport import MAX_ANSWER
 
 HI = [Message("Hi Thandi", "27821234567")]
@@ -33,6 +35,35 @@ def test_what_cannot_be_connected_to_was_not_sent(connect, url, reason):
         connect(url).send_bulk(HI)
     assert not caught.value.may_have_been_sent
     assert caught.value.transient
+
+
+def test_a_request_that_might_outlast_its_limit_is_not_begun(serve, connect, wire, clock):
+    """Whoever must know the outcome by a moment has it by then, or the request is not sent."""
+    client = connect((server := serve(wire.ok)).url, clock=clock)
+    with ending_by(clock.now + 3.9), pytest.raises(NotSentError, match="too late to end") as caught:
+        client.send_bulk(HI)
+    assert (caught.value.transient, server.connections) == (True, 0)
+    with ending_by(clock.now + 4.0):
+        assert client.send_bulk(HI).messages == 1
+    clock.now += 1000.0
+    assert client.send_bulk(HI).messages == 1
+
+
+def test_a_machine_that_slept_while_a_token_was_fetched_posts_nothing(serve, connect, wire, clock):
+    """A claim that was good when the token was asked for may belong to others when it comes."""
+
+    def sleep():
+        clock.now += 3600.0
+
+    token = wire.http(200, {"token": "token-1", "schema": "JWT", "expiresInMinutes": 1440})
+    server = serve([sleep, token], wire.ok)
+    client = connect(server.url, clock=clock, client_id="me", client_secret="hunter2")
+    with ending_by(clock.now + 30.0), pytest.raises(NotSentError):
+        client.send_bulk(HI)
+    assert server.lines() == ["GET /v1/Authentication HTTP/1.1"]
+    with ending_by(clock.now + 30.0):
+        client.send_bulk(HI)
+    assert server.lines()[1:] == ["POST /v1/bulkmessages HTTP/1.1"]
 
 
 def test_a_connect_timeout_was_not_sent(connect):
@@ -186,19 +217,34 @@ def test_a_server_that_does_not_read_is_bounded(serve, connect, wire):
         assert time.monotonic() - started < 1
 
 
-def test_an_answer_ahead_of_the_whole_request_is_read(serve, connect, wire):
+def test_an_answer_ahead_of_the_whole_request_is_read(connect, wire):
     """A server that refuses a long request while it is being written is heard."""
-    server = serve(wire.ok, greeting=wire.http(413, {"errorMessage": "too long"}, "Connection: close"))
-    with pytest.raises(RefusedError, match="too long"):
-        connect(server.url).send_bulk(HI)
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
+
+        def refuse():
+            with listener.accept()[0] as sock:
+                sock.recv(1)
+                sock.sendall(wire.http(413, {"errorMessage": "too long"}, "Connection: close"))
+                while sock.recv(65536):
+                    pass
+
+        refusing = pool.submit(refuse)
+        with pytest.raises(RefusedError, match="too long"):
+            connect(f"http://127.0.0.1:{listener.getsockname()[1]}").send_bulk(
+                [Message("x" * 1000, "27821234567")] * 100
+            )
+        refusing.result(5)
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [(301, RefusedError), (302, RefusedError), (303, UnknownOutcomeError), (307, RefusedError), (308, RefusedError)],
+)
 @pytest.mark.parametrize("location", ["/v1/elsewhere", "http://["])
-def test_redirects_are_not_followed(serve, connect, wire, status, location):
-    """A redirect is a refusal: following it would carry token and texts elsewhere."""
+def test_redirects_are_not_followed(serve, connect, wire, status, kind, location):
+    """Following a redirect would carry token and texts elsewhere; 303 says where to see what a POST has led to."""
     server = serve(wire.http(status, b"", f"Location: {location}"), wire.ok)
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(kind) as caught:
         connect(server.url).send_bulk(HI)
     assert status == caught.value.status
     assert len(server.requests) == 1
@@ -224,6 +270,14 @@ def test_a_refusal_that_breaks_off_is_a_refusal(serve, connect):
     """The status line says that nothing was processed, even where the words after it are lost."""
     server = serve([b"HTTP/1.1 403 Forbidden\r\nContent-Length: 1000\r\n\r\n{", "close"])
     with pytest.raises(RefusedError, match="HTTP 403"):
+        connect(server.url).send_bulk(HI)
+
+
+def test_a_503_that_breaks_off_is_an_unknown_outcome(serve, connect):
+    """Half of a body does not tell whose it is."""
+    body = b'{"errorCode": "Busy", "errorMessage": "Lat'
+    server = serve([b"HTTP/1.1 503 Busy\r\nContent-Length: 1000\r\n\r\n" + body, "close"])
+    with pytest.raises(UnknownOutcomeError, match="HTTP 503"):
         connect(server.url).send_bulk(HI)
 
 

@@ -44,7 +44,12 @@ export class Panel {
 
   #fault() {
     const fields = {
-      status: { status: by("fault-status").valueAsNumber, accepted: by("fault-accepted").checked, retry_after: by("fault-retry-after").value || null },
+      status: {
+        status: by("fault-status").valueAsNumber,
+        accepted: by("fault-accepted").checked,
+        by: by("fault-by").value,
+        retry_after: by("fault-retry-after").value || null,
+      },
       delay: { seconds: by("fault-seconds").valueAsNumber },
       drop_before: { reset: by("fault-reset").checked },
       drop_after: { reset: by("fault-reset").checked },
@@ -62,14 +67,14 @@ export class Panel {
   async #advise() {
     for (const label of this.form.querySelectorAll("[data-for]")) {
       label.hidden = !label.dataset.for.split(" ").includes(this.#kind);
-      label.querySelector("input").disabled = label.hidden;
+      label.querySelector("input, select").disabled = label.hidden;
     }
     by("fault-times").disabled = by("fault-persistent").checked;
-    const { kind, on, status, accepted } = this.#fault();
+    const { kind, on, status, accepted, by: author } = this.#fault();
     if (kind === "status" && !by("fault-status").checkValidity()) return;
     const asked = ++this.#asked;
     try {
-      const told = await read("advice", { kind, on, status, accepted });
+      const told = await read("advice", { kind, on, status, accepted, by: author });
       if (asked !== this.#asked) return;
       by("fault-effect").textContent = told.effect;
       by("fault-advice").textContent = told.advice;
@@ -93,6 +98,7 @@ function waiting(fault) {
   const details = [
     fault.status,
     fault.accepted ? "accepted" : null,
+    fault.by === "gateway" ? "by a gateway" : null,
     fault.retry_after === null ? null : `Retry-After ${fault.retry_after}`,
     fault.seconds === null ? null : `${fault.seconds} s`,
     { send: "sending", balance: "the balance", authentication: "authentication" }[fault.on],

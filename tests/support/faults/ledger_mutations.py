@@ -17,10 +17,9 @@ LEDGER_MUTATIONS = (
     Mutation(
         "claims and outcomes are not durable: their transaction is rolled back",
         "sending/ledger.py",
-        "            return self._claim(connection, chunks, deadline) if chunks else []\n",
-        "            claims = self._claim(connection, chunks, deadline) if chunks else []\n"
-        "            connection.exec_driver_sql('ROLLBACK')\n"
-        "            return claims\n",
+        "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n",
+        "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n"
+        "            connection.exec_driver_sql('ROLLBACK')\n",
         LEDGER_FIRST,
     ),
     Mutation(
@@ -72,8 +71,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "claims have no deadline in the future",
         "sending/ledger.py",
-        "            deadline = self.clock() + claim_seconds\n",
-        "            deadline = self.clock() - claim_seconds\n",
+        "chunks, self.clock() + claim_seconds)\n",
+        "chunks, self.clock() - claim_seconds)\n",
         LEDGER_FIRST,
     ),
     Mutation(
@@ -142,9 +141,82 @@ LEDGER_MUTATIONS = (
     Mutation(
         "claims whose commit raised are not given back",
         "sending/ledger.py",
-        "                record(connection, Outcome(request_id, NOT_SENT), self.clock(), groups)\n",
-        "                pass\n",
+        "[*known, *given_back]",
+        "known",
         LEDGER_FIRST,
+    ),
+    Mutation(
+        "the end gives back every claim that is open",
+        "sending/ledger.py",
+        " for each in self._in_doubt if states.get(each) == CLAIMED]\n",
+        " for each in connection.execute(still_open).scalars()]\n",
+        (SENDER, LEDGER),
+        also=(
+            "            given_back = ",
+            (
+                "            still_open = select(request.c.id).where(\n"
+                "                request.c.claimant_id == self._claimant_id, request.c.state == CLAIMED\n"
+                "            )\n"
+                "            given_back = "
+            ),
+        ),
+        first="test_what_was_posted_is_never_given_back_at_the_end",
+    ),
+    Mutation(
+        "a ledger that lost what was committed is used on",
+        "sending/ledger.py",
+        "            self._require_whole(states, outcomes)\n            twice",
+        "            outcomes = [outcome for outcome in outcomes if outcome.request_id in states]\n            twice",
+        (SENDER,),
+        first="test_a_ledger_that_loses_what_is_in_flight_ends_the_send",
+    ),
+    Mutation(
+        "the last claim is not looked for before the next",
+        "sending/ledger.py",
+        "        if self._last_claimed is not None:\n            wanted.add(self._last_claimed)\n",
+        "",
+        (SENDER,),
+        first="test_a_ledger_that_lost_the_last_claim_is_given_no_other",
+    ),
+    Mutation(
+        "SQLite: another try's request is taken for one's own",
+        "sending/sqlite.py",
+        ' WHERE r.claimant_id = ?"\n',
+        ' WHERE ? > 0"\n',
+        (SENDER,),
+        first="test_a_number_that_another_try_was_given_since_is_not_taken_for_ones_own",
+    ),
+    Mutation(
+        "an answer after a person's not sent leaves its messages free",
+        "sending/ledger.py",
+        "        self._store.insert_messages(connection, self._campaign_id, [outcome.request_id], [chunk])\n",
+        "",
+        (SENDER,),
+        first="test_an_answer_after_not_sent_takes_its_messages_again",
+    ),
+    Mutation(
+        "people who were texted twice pass in silence",
+        "sending/ledger.py",
+        "            yield TextedTwice(outcome.request_id, other, messages)\n",
+        "            yield from ()\n",
+        (SENDER,),
+        first="test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice",
+    ),
+    Mutation(
+        "an event id that came before is an answer",
+        "sending/ledger.py",
+        "            return found.first() is not None\n",
+        "            return found.first() is not None and False\n",
+        (SENDER,),
+        first="test_an_event_id_that_came_before_is_no_answer",
+    ),
+    Mutation(
+        "a cost is stored however long it is",
+        "sending/transitions.py",
+        "    return cost if len(cost) <= _MAX_COST_LENGTH else str(_ROUNDED.create_decimal(cost))\n",
+        "    return cost\n",
+        (SENDER,),
+        first="test_a_cost_that_no_column_holds_ends_no_send",
     ),
     Mutation(
         "tasks that are mapped see each other's answers",
@@ -163,10 +235,10 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a claim looks for a pause before its transaction begins",
         "sending/ledger.py",
-        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        "        claims: list[Claim] = []\n",
+        "        claims: list[Claim] = []\n"
         "        with self._store.read() as connection:\n"
-        "            self.paused = open_pause(connection, self._campaign_id)\n"
-        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        "            self.paused = open_pause(connection, self._campaign_id)\n",
         (PAUSES,),
         also=("            self.paused = open_pause(connection, self._campaign_id)\n            if", "            if"),
     ),
@@ -180,10 +252,10 @@ LEDGER_MUTATIONS = (
     Mutation(
         "the cap is decided before the claim's transaction",
         "sending/ledger.py",
-        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        "        claims: list[Claim] = []\n",
+        "        claims: list[Claim] = []\n"
         "        young = self.capped([number for chunk in chunks for number in chunk.destinations if number])\n"
-        "        self._late = 0.0 if young else 1e9\n"
-        "        with self._write() as connection:\n            now = self.clock()\n            unsent",
+        "        self._late = 0.0 if young else 1e9\n",
         (CONTACTS,),
         also=("apply(connection, chunks, claims, now)", "apply(connection, chunks, claims, now + self._late)"),
     ),

@@ -19,9 +19,11 @@ from rich.table import Table
 
 from support.faults.block_mutations import BLOCK_MUTATIONS
 from support.faults.brake_mutations import BRAKE_MUTATIONS
+from support.faults.clock_mutations import CLOCK_MUTATIONS
 from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
+from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 
 if TYPE_CHECKING:
@@ -29,7 +31,16 @@ if TYPE_CHECKING:
 
     from support.faults.mutation import Mutation
 
-MUTATIONS = LEDGER_MUTATIONS + BLOCK_MUTATIONS + SENDER_MUTATIONS + BRAKE_MUTATIONS + GUARD_MUTATIONS + NOTE_MUTATIONS
+MUTATIONS = (
+    LEDGER_MUTATIONS
+    + BLOCK_MUTATIONS
+    + SENDER_MUTATIONS
+    + BRAKE_MUTATIONS
+    + GUARD_MUTATIONS
+    + NOTE_MUTATIONS
+    + CLOCK_MUTATIONS
+    + RESPONSE_MUTATIONS
+)
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"
 COPIED = (PACKAGE, "tests", "pyproject.toml")

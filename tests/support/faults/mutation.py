@@ -21,6 +21,10 @@ SCHEDULES = "tests/faults/test_schedules.py"
 PAIRS = "tests/faults/test_pairs.py"
 KEYS = "tests/messages/test_keys.py"
 CLIENT = "tests/service"
+CLOCKS = "tests/sending/test_clocks.py"
+DECISIONS = "tests/sending/test_decisions.py"
+READER = "tests/overview/test_reader.py"
+TRANSPORT = "tests/service/test_transport.py"
 LAPSE = "tests/operators/test_lapse.py"
 
 

@@ -89,6 +89,26 @@ def wrong_length(exchange: Exchange, replacement: str, *, close: bool) -> None:
         exchange.end()
 
 
+def answer_late(exchange: Exchange) -> None:
+    """Say 503 while the service is at work, and give its answer to whoever asks next on the connection."""
+    whole = exchange.answer()
+    exchange.client.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 0\r\n\r\n")
+    if exchange.client.recv(1, socket.MSG_PEEK):
+        exchange.client.sendall(whole)
+    exchange.end()
+
+
+def answer_and(exchange: Exchange, surplus: int | None) -> None:
+    """Give the answer with something behind it; whoever asks next on the connection is not heard.
+
+    :param surplus: bytes of the same answer; None: all of them.
+    """
+    whole = exchange.answer()
+    exchange.client.sendall(whole + whole[:surplus])
+    exchange.client.recv(1, socket.MSG_PEEK)
+    exchange.end()
+
+
 LENGTHS = {
     "right": "{}",
     "too long": "{more}",
@@ -113,6 +133,9 @@ def mistreatments() -> dict[str, Callable[[Exchange], object]]:
     found["answer byte by byte"] = partial(drip, seconds=0.0)
     found["answer byte by byte, too slow"] = partial(drip, seconds=0.05)
     found["answer too late"] = hold_back
+    found["answer behind a 503"] = answer_late
+    found["answer and a byte"] = partial(answer_and, surplus=1)
+    found["answer twice"] = partial(answer_and, surplus=None)
     found["half-closed to the client"] = half_close_early
     found["half-closed to the service"] = half_close_service
     return found

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from airflow_provider_sms.sending.backoff import Backoff
 from support.faults.arena import Arena
 from support.faults.haproxy import HAProxy
 from support.faults.nginx import Nginx
@@ -42,6 +43,9 @@ INTERMEDIARIES: tuple[type[Intermediary], ...] = (Nginx, HAProxy, Varnish)
 REQUESTS = 3
 SEEN_SECONDS = 5.0
 """Seconds after which the sandbox has gone wrong, whose memory lacks a request that its witness has."""
+
+BACKOFF = Backoff(attempts=4, base=0.001, longest=0.001, longest_retry_after=0.001)
+"""Waits hardly at all, whatever an intermediary asks for."""
 
 Play = tuple[str, int, int]
 """A case, the request that is struck, and how many go at a time."""
@@ -205,6 +209,7 @@ def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
         timeout=case.timeout,
         before_post=before_post,
         send_options=arena.number,
+        backoff=BACKOFF,
     )
     with scene.lock:
         origin.start()

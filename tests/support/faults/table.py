@@ -13,7 +13,21 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from support.faults import airflow, groups, kills, network, pairs, parts, proxies, schedules, sigkills, steps, tasks
+from support.faults import (
+    airflow,
+    groups,
+    kills,
+    network,
+    outage,
+    pairs,
+    parts,
+    proxies,
+    schedules,
+    sigkills,
+    statuses,
+    steps,
+    tasks,
+)
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
 
@@ -28,6 +42,8 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "kills": kills.run,
     "parts": parts.run,
     "network": network.run,
+    "statuses": statuses.run,
+    "outage": outage.run,
     "proxies": proxies.run,
     "schedules": schedules.run,
     "groups": groups.run,

@@ -133,6 +133,7 @@ def attempt(
     send_options: Callable[[], dict[str, Any] | None] = lambda: None,
     resumed: bool = False,
     halts: Halts = NEVER,
+    backoff: Backoff | None = None,
 ) -> Ended:
     """Send to everybody who can be, and say how that ended; only what no try survives is raised.
 
@@ -146,6 +147,7 @@ def attempt(
     :param send_options: gives those of each request, once it may be posted.
     :param resumed: whether it is the part of the try that comes after a wait.
     :param halts: where it ends early to wait.
+    :param backoff: the waits between attempts of a request; None: hardly any.
     """
     tally = Tally()
     brakes = halts.brakes(campaign.count)
@@ -187,10 +189,11 @@ def attempt(
                 ledger,
                 post,
                 post_seconds=client.longest_call,
+                ask=client.get_balance,
                 options=SendingOptions(
                     chunk_size=campaign.chunk_size,
                     concurrency=concurrency,
-                    backoff=Backoff(attempts=4, base=0.001, longest=0.001, longest_retry_after=0.001),
+                    backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
                 ),
                 stop=StopSignal(),
                 tally=tally,

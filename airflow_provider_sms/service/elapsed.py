@@ -1,0 +1,45 @@
+"""Time that nobody can set, and the moment by which a thread's requests must have ended.
+
+A claim in the ledger is good for some seconds, and a request that outlasts it may be sent again by others. A machine
+may sleep, or a token may be slow to come, between the claim and the request's first byte. So the limit is looked at
+where a request begins, by a clock that counts on while the machine sleeps.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Linux's CLOCK_MONOTONIC stands still while the machine sleeps; that of macOS does not, and it has no other one.
+_CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+_thread = threading.local()
+
+
+def elapsed() -> float:
+    """Return seconds from any start, by a clock that nobody can set and that counts while the machine sleeps."""
+    return time.clock_gettime(_CLOCK)
+
+
+@contextmanager
+def ending_by(moment: float) -> Iterator[None]:
+    """Let no request of this thread begin that might end after a moment.
+
+    :param moment: in seconds of the client's clock, which is :func:`elapsed` unless it was given another one.
+    """
+    _thread.moment = moment
+    try:
+        yield
+    finally:
+        del _thread.moment
+
+
+def latest_end() -> float:
+    """Return the moment by which a request of this thread must have ended; infinity where there is no limit."""
+    moment: float = getattr(_thread, "moment", float("inf"))
+    return moment

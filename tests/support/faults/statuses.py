@@ -1,0 +1,105 @@
+"""A status comes in the place of an answer: for a request that was taken, and for one that was not, by whoever it is.
+
+Left out is what no client can survive: somebody who takes a request and then says, in the words that mean it was not
+processed, that it was not. :func:`is_a_lie` is the list of these; the documentation names it as an assumption.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from support.faults.arena import Arena
+from support.faults.tries import attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from support.faults.tries import Ended, Ledgers
+    from support.faults.verdict import Figures
+
+REQUESTS = 3
+PEOPLE = 4
+"""In a request."""
+
+NAMED = (303, 408, 425, 429, 499, 500, 502, 503, 504)
+"""What gateways and services are known to say of requests, whether or not these were taken."""
+STATUSES = (201, 204, 301, 302, 307, 400, 401, 403, 404, 409, 413, 421, *NAMED, 501, 520, 599)
+
+BODIES: Mapping[str, Mapping[str, Any]] = {
+    "the service": {"by": "service"},
+    "a gateway": {"by": "gateway"},
+    "nobody": {"body": ""},
+}
+"""What a fault is told of each that can have written a body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One status.
+
+    :param author: of the body, of :data:`BODIES`.
+    :param taken: whether the request was processed.
+    :param lasting: whether all requests that follow meet it, too.
+    """
+
+    status: int
+    author: str
+    taken: bool
+    lasting: bool = False
+
+    @property
+    def fault(self) -> dict[str, Any]:
+        """What the sandbox is asked for; without the time that a gateway asks to wait."""
+        return {
+            "kind": "status",
+            "status": self.status,
+            "accepted": self.taken,
+            "persistent": self.lasting,
+            "retry_after": "0",
+            **BODIES[self.author],
+        }
+
+
+def is_a_lie(case: Case) -> bool:
+    """Return whether a case is a service that takes a request and says in its own words that it did not."""
+    if not case.taken:
+        return False
+    if case.status == 503:
+        return case.author == "the service"
+    return 300 <= case.status < 500 and case.status not in (303, 408, 499)
+
+
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+    """Let the second of three requests meet each status, alone and with all that follow, one and two at a time.
+
+    :param ledgers: opens the ledger.
+    :param quick: only the statuses that are known, once, one request at a time.
+    """
+    with Arena(ledgers) as arena:
+        for case, concurrency in itertools.product(cases(quick=quick), (1,) if quick else (1, 2)):
+            one(arena, case, concurrency)
+    return arena.figures
+
+
+def cases(*, quick: bool) -> Iterator[Case]:
+    """Give all cases that are no lies."""
+    every = itertools.product(
+        NAMED if quick else STATUSES,
+        list(BODIES)[: 2 if quick else None],
+        (False, True),
+        (False,) if quick else (False, True),
+    )
+    return itertools.filterfalse(is_a_lie, itertools.starmap(Case, every))
+
+
+def one(arena: Arena, case: Case, concurrency: int = 1) -> Ended:
+    """Play one case."""
+    campaign = arena.campaign(PEOPLE * REQUESTS, PEOPLE)
+    arena.sandbox.state.set_faults([{"kind": "none"}, case.fault])
+    ended = attempt(campaign, concurrency=concurrency)
+    arena.sandbox.state.set_faults([])
+    arena.look(campaign, ended)
+    arena.resume(f"{case}, {concurrency} at a time", campaign)
+    return ended

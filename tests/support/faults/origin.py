@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+POST = b"POST"
+
 
 class Origin:
     """Listens on one port, which stays the same when it is killed and started again.
@@ -50,7 +52,7 @@ class Origin:
         assert not any(thread.is_alive() for thread in threads), "the origin did not end"
 
     def arm(self, nth: int, strike: Callable[[Exchange], object]) -> None:
-        """Strike one request.
+        """Strike one POST.
 
         :param nth: of those that arrive from now on, from 1.
         :param strike: does what is to be done with it; it may end the connections.
@@ -102,8 +104,10 @@ class Origin:
                 for each in (client, service):
                     each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     each.settimeout(PATIENCE)
-                while client.recv(1, socket.MSG_PEEK):
-                    self._next()(Exchange(client, service))
+                # A question for the balance is passed on, and not counted.
+                while begin := client.recv(len(POST), socket.MSG_PEEK | socket.MSG_WAITALL):
+                    strike = self._next() if begin == POST else Exchange.pass_on
+                    strike(Exchange(client, service))
         finally:
             del self._serving[me]
 

@@ -23,6 +23,7 @@ from support.faults.clock_mutations import CLOCK_MUTATIONS
 from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
+from support.faults.proxy_mutations import PROXY_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 
@@ -40,6 +41,7 @@ MUTATIONS = (
     + NOTE_MUTATIONS
     + CLOCK_MUTATIONS
     + RESPONSE_MUTATIONS
+    + PROXY_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

@@ -272,8 +272,14 @@ class BulkTry:
                 task.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
         finally:
             # Also where the ledger can no longer be read: then the report says so of each row.
-            self._report.write(self._tally.seen, ledger, None if error is None else describe(error))
+            self._report.write(self._tally.seen, ledger, self._why_not_sent(error))
             task.push(self._context, "return_value", self._summary())
+
+    def _why_not_sent(self, error: Exception | None) -> str | None:
+        """Return the reason of rows that were not sent; None where there are none."""
+        if error is not None:
+            return describe(error)
+        return "the service took none of the messages of its request" if self._tally.none_taken else None
 
     def _summary(self) -> dict[str, Any]:
         table = self._bulk_plan.table

@@ -93,8 +93,8 @@ def _none_taken(campaign: str, tally: Tally) -> str:
 def _texted_twice(campaign: str, tally: Tally) -> str:
     pairs = ", ".join(f"{each.request_id} and {each.other_id} ({each.messages})" for each in tally.texted_twice)
     return (
-        f"Campaign {campaign}: people were texted twice. A person said that a request was not sent, its messages were "
-        f"claimed again, and then the service accepted the first request, too: requests {pairs}"
+        f"Campaign {campaign}: people were texted twice, since the service accepted a request whose messages another "
+        f"one had claimed by then: requests {pairs}"
     )
 
 

@@ -12,7 +12,7 @@ from airflow_provider_sms.overview.counting import TAKEN
 from airflow_provider_sms.overview.notes import object_of
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.inquiry import reason_at, state_at
-from airflow_provider_sms.sending.schema import claimant, message, progress, request
+from airflow_provider_sms.sending.schema import claimant, decision, message, progress, request
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,6 +193,22 @@ def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequ
         )
         # What was sent anew is of another request by now.
         return [UnknownRequest(*row) for row in connection.execute(query) if row[1]]
+
+
+def texted_twice(ledger: LedgerReader, campaign_id: int) -> list[str]:
+    """Return what the ledger says of requests that were accepted after a person had freed their messages.
+
+    :raises SmsError: the ledger cannot be read.
+    """
+    query = (
+        select(request.c.id, request.c.reason)
+        .select_from(decision.join(request, request.c.id == decision.c.request_id))
+        .where(request.c.campaign_id == campaign_id, request.c.state == ACCEPTED, request.c.reason.is_not(None))
+        .order_by(request.c.id)
+        .distinct()
+    )
+    with ledger.read() as connection:
+        return [f"Request {request_id}: {reason}." for request_id, reason in connection.execute(query)]
 
 
 def tries(ledger: LedgerReader, campaign_id: int, *, limit: int = 50) -> list[TryLine]:

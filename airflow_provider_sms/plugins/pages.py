@@ -90,7 +90,7 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         # Of what needs attention a retry may be on its way.
         is_over=campaign.state in (states.COMPLETE, states.EARLIER),
         is_paused=campaign.state == states.PAUSED,
-        reasons=telling.reasons(campaign, ledger.clock()),
+        reasons=[*details.texted_twice(ledger, campaign_id), *telling.reasons(campaign, ledger.clock())],
         outcomes=telling.outcomes(campaign),
         width=width,
         stretches=stretches,

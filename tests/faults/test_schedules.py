@@ -33,7 +33,7 @@ def test_schedules_have_everything_in_them():
     assert {(m.what, m.at) for plan in plans for t in plan.tries for m in t.mishaps} >= {
         *((what, at) for what in ("fail", "die") for at in ("any", "commit", "committed")),
         *((what, at) for what in ("die", "hang") for at in ("post", "posted")),
-        *((what, "any") for what in ("stop", "jump", "wake")),
+        *((what, "any") for what in ("stop", "jump", "back", "wake")),
     }
     parts = [part for plan in plans for part in plan.tries]
     assert {(p.resumed, p.overlaps, p.halts.requests is None, p.halts.balance is None) for p in parts if p.resumed} == {

@@ -6,12 +6,15 @@ from airflow_provider_sms.exceptions import (
     AuthenticationError,
     InputError,
     LedgerError,
+    LedgerLostError,
     LedgerVersionError,
     NotSentError,
+    OutageError,
     RefusedError,
     ThrottledError,
 )
 from airflow_provider_sms.operators.failures import failure, is_permanent
+from airflow_provider_sms.sending.claims import TextedTwice
 from airflow_provider_sms.sending.tally import Tally
 
 
@@ -23,6 +26,8 @@ from airflow_provider_sms.sending.tally import Tally
         (RefusedError("", status=400), True),
         (RefusedError("", status=403), True),
         (LedgerVersionError(), True),
+        (LedgerLostError(""), True),
+        (OutageError(""), False),
         (RefusedError("", status=403, code="InsufficientCredits"), False),
         (NotSentError(""), False),
         (ThrottledError("", status=503), False),
@@ -66,3 +71,14 @@ def test_an_error_that_is_not_ours_is_named_not_quoted():
     """The words of a foreign error may hold a number."""
     failed = failure("spring", Tally(), ValueError("27821234567"), stopped=False, resend_unknown=False)
     assert ("27821234567" in failed.words, "ValueError" in failed.words) == (False, True)
+
+
+def test_people_who_were_texted_twice_fail_the_task_by_request():
+    """It is the one thing that never passes in silence."""
+    tally = Tally(accepted=9, texted_twice=[TextedTwice(4, 12, 3)])
+    failed = failure("spring", tally, None, stopped=False, resend_unknown=False)
+    assert (failed.permanent, "texted twice" in failed.words, "requests 4 and 12 (3)" in failed.words) == (
+        True,
+        True,
+        True,
+    )

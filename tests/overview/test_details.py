@@ -8,6 +8,7 @@ from support.told import tell
 
 from airflow_provider_sms.overview import details
 from airflow_provider_sms.overview.campaigns import list_campaigns
+from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.schema import request
 
 
@@ -114,3 +115,17 @@ def test_tries_are_told_the_last_first(store, ledger):
     tell(store, try_number=2, map_index=4)
     found = details.tries(ledger, number(ledger))
     assert [(each.try_number, each.map_index, each.state) for each in found] == [(2, 4, "ended"), (1, -1, "failed")]
+
+
+def test_people_who_were_texted_twice_are_told_of_by_request(store, ledger):
+    """A request that was accepted after a person had freed its messages says who else has them."""
+    first, _ = tell(store, claims=[(2, "unknown"), (2, "accepted")])
+    resolve(store, first, "not_sent", "ann")
+    with store.write(1) as connection:
+        its = update(request).where(request.c.id == first)
+        connection.execute(
+            its.values(state="accepted", reason="texted twice: 2 of its messages are with request 2, too")
+        )
+    assert details.texted_twice(ledger, number(ledger)) == [
+        f"Request {first}: texted twice: 2 of its messages are with another."
+    ]

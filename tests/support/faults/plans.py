@@ -34,6 +34,7 @@ MISHAPS = (
     ("hang", "post"),
     ("hang", "posted"),
     ("jump", "any"),
+    ("back", "any"),
     ("stop", "any"),
 )
 
@@ -42,8 +43,8 @@ MISHAPS = (
 class Mishap:
     """Something that befalls a try.
 
-    :param what: ``fail`` (the ledger's database raises), ``die``, ``hang``, ``jump`` (the clock), ``stop``, ``wake``
-        (the tries that hang go on), or ``pause`` (the campaign).
+    :param what: ``fail`` (the ledger's database raises), ``die``, ``hang``, ``jump`` (the clock, forward), ``back``
+        (the clock), ``stop``, ``wake`` (the tries that hang go on), or ``pause`` (the campaign).
     :param at: the kind of point, or ``any``.
     :param step: how many points the try has passed by then, at least.
     :param times: points in a row that fail.

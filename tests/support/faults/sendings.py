@@ -41,7 +41,7 @@ POLL_SECONDS = 0.002
 
 
 class Clock:
-    """The machine's clock, which can be moved forward."""
+    """The ledger's clock, which can be moved forward and back."""
 
     def __init__(self, ahead: float = 0.0) -> None:
         self.ahead = ahead

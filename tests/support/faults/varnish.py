@@ -21,6 +21,7 @@ backend default {{
 {vcl}
 """
 
+CLOSED = 'sub vcl_backend_fetch { set bereq.http.Connection = "close"; }'
 CACHED = "sub vcl_recv { std.cache_req_body(1MB); }"
 RETRY = """
 sub vcl_backend_response { if (beresp.status >= 500) { return (retry); } }
@@ -35,15 +36,14 @@ class Varnish(Intermediary):
     package = "varnish"
     setups = (
         Setup("as installed", {}),
-        Setup(
-            "bereq.http.Connection: close", {"vcl": 'sub vcl_backend_fetch { set bereq.http.Connection = "close"; }'}
-        ),
+        Setup("bereq.http.Connection: close", {"vcl": CLOSED}),
         Setup(
             "pipe",
             {"vcl": "sub vcl_recv { return (pipe); }", "options": f"-p pipe_timeout={PATIENCE_MS / 1000}"},
         ),
         Setup("return (retry)", {"vcl": RETRY}),
         Setup("timeout_idle of 50 ms", {"options": f"-p timeout_idle={SHORT_MS / 1000}"}, pause=SHORT_MS / 1000),
+        Setup("std.cache_req_body, bereq.http.Connection: close", {"vcl": CACHED + CLOSED}),
         Setup("std.cache_req_body", {"vcl": CACHED}, resends=True),
         Setup("std.cache_req_body, return (retry)", {"vcl": CACHED + RETRY}, resends=True),
     )

@@ -12,7 +12,7 @@ HEADS = ("---", "We assume")
 
 
 def rows():
-    """Give the rows of the page's tables that say which test there is."""
+    """Return the rows of the tables that name tests."""
     found = []
     for line in PAGE.read_text().splitlines():
         row = ROW.match(line)
@@ -23,7 +23,7 @@ def rows():
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row["assumption"][:40])
 def test_an_assumption_names_its_test_or_that_there_is_none(row):
-    """Each row says what tests it with the real thing, and that is there; else that nothing does."""
+    """Each row names tests that exist, or says that there is none."""
     if "<!-- verify -->" in row["test"]:
         pytest.skip("the row is still to be verified")
     tests = re.findall(r"`(tests/[\w/.]+)`", row["test"])

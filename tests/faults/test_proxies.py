@@ -21,13 +21,13 @@ from airflow_provider_sms.sending import landings
 
 @pytest.fixture
 def ledgers(tmp_path):
-    """A ledger in a file: what stands between client and service does not know which kind it is."""
+    """A ledger in a file: a proxy behaves the same for each kind of ledger."""
     return Ledgers.in_file(tmp_path / "ledger.db")
 
 
 @pytest.fixture(params=INTERMEDIARIES, ids=lambda kind: kind.package)
 def kind(request):
-    """Each intermediary; its tests are skipped where its package is not installed."""
+    """Each intermediary; its tests are skipped if its package is not installed."""
     return installed(request.param)
 
 
@@ -38,7 +38,7 @@ def repeating():
 
 
 def installed(kind):
-    """Give an intermediary whose package is there; else skip the test, or fail it where it must not be skipped."""
+    """Return an intermediary whose package is installed; else skip the test, or fail it if a package is required."""
     if kind.path() is None:
         reason = f"the package {kind.package} is not installed"
         pytest.fail(reason) if intermediary.is_required() else pytest.skip(reason)
@@ -46,13 +46,13 @@ def installed(kind):
 
 
 def test_through_real_proxies_the_promise_holds(ledgers, kind):
-    """Whatever a proxy makes of an origin that fails, nobody is texted twice, but by one that is set to repeat."""
+    """However a proxy responds when the service fails, we text nobody twice; only a proxy that repeats requests does."""
     figures = through_all(ledgers, kind, quick=True)
     assert (figures.broken, figures.unknown > 0, figures.by_proxies > 0) == (0, True, True)
 
 
 def test_what_a_proxy_repeats_is_told_from_what_we_repeat(ledgers, repeating):
-    """One POST that the service got twice is the proxy's doing, and no excuse for a proxy that should not repeat."""
+    """A POST that the service got twice counts for the proxy only if the proxy is configured to repeat requests."""
     play = (proxies.QUICK_RESENDING, 2, 1)
     excused = through(ledgers, Nginx, repeating, [play])
     believed = through(ledgers, Nginx, Setup(repeating.name, repeating.settings), [play])
@@ -61,13 +61,13 @@ def test_what_a_proxy_repeats_is_told_from_what_we_repeat(ledgers, repeating):
 
 
 def test_a_sender_that_guesses_is_caught(ledgers, repeating, monkeypatch):
-    """Whoever posts again what a proxy may have passed on texts people twice, and no proxy is blamed for it."""
+    """A sender that repeats what a proxy may have passed on texts people twice, and the proxy is not blamed."""
     monkeypatch.setattr(landings, "surely_not_sent", lambda error: True)
     assert through(ledgers, Nginx, repeating, [("stops at body of the answer, RST", 2, 1)]).duplicates > 0
 
 
 def test_a_proxy_is_restarted_on_its_port_and_leaves_nothing(ledgers, kind):
-    """Restarted it serves on; after its end no process of it is there, and no folder."""
+    """A restarted proxy serves again, and after its end no process and no folder of it is left."""
     with ProxiedArena(ledgers, excused=False) as arena, Origin(arena.sandbox.base_url) as origin:
         with kind(kind.setups[0], origin.port) as proxy:
             first = proxy.group
@@ -78,7 +78,7 @@ def test_a_proxy_is_restarted_on_its_port_and_leaves_nothing(ledgers, kind):
 
 
 def test_a_proxy_that_does_not_start_says_why_and_leaves_nothing(kind):
-    """Its own words are in the error."""
+    """The error holds the output of a proxy that does not start, and no process or folder of it is left."""
     wrong = Setup("wrong", dict.fromkeys(("server", "frontend", "vcl"), "nonsense"))
     proxy = kind(wrong, 9)
     with pytest.raises(RuntimeError, match=r"wrong, did not start: (?s:.*)nonsense"), proxy:
@@ -87,7 +87,7 @@ def test_a_proxy_that_does_not_start_says_why_and_leaves_nothing(kind):
 
 
 def test_a_package_that_is_missing_is_named(ledgers, monkeypatch, capsys):
-    """The part says what it did without, in its output and in the table, and plays the rest."""
+    """A missing package is named in the output of the part and in its row of the table."""
     for each in INTERMEDIARIES:
         monkeypatch.setattr(each, "program", "not-to-be-found")
     assert proxies.run(ledgers, quick=True) == Figures()
@@ -100,7 +100,7 @@ def test_a_package_that_is_missing_is_named(ledgers, monkeypatch, capsys):
 
 
 def _processes(group):
-    """Give the processes of a group, but for those of which only an exit status is left for somebody to read."""
+    """Return the processes of a group, without zombies."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.NoSuchProcess, ProcessLookupError):

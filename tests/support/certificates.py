@@ -1,4 +1,4 @@
-"""A certificate for 127.0.0.1, made by nobody but the test."""
+"""Make self-signed certificates for 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def make_certificate(folder: Path) -> Path:
-    """Write ``cert.pem``, ``key.pem`` and ``both.pem``, and give the path of the first."""
+    """Write ``cert.pem``, ``key.pem`` and ``both.pem``, and return the path of the first."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
     now = dt.datetime.now(dt.timezone.utc)

@@ -1,4 +1,4 @@
-"""A real intermediary, as Debian packages it, in the foreground and in a folder of its own."""
+"""Run a real intermediary, as Debian packages it, in the foreground and in a folder of its own."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 REQUIRED = "SMS_TESTS_NEED_PROXIES"
-"""Variable of the environment; with it set, a package that is missing is an error and no reason to skip."""
+"""Environment variable; when it is set, a missing package fails the tests instead of skipping them."""
 READY_SECONDS = 30.0
 PATIENCE_MS = 500
-"""Milliseconds that an intermediary waits for the origin, in place of the packages' 50 or 60 seconds."""
+"""Milliseconds that an intermediary waits for the origin, instead of the packages' 50 or 60 seconds."""
 SHORT_MS = 50
-"""Milliseconds after which one that keeps no connection for long closes it."""
+"""Milliseconds after which an idle connection is closed in the setups that keep none for long."""
 
 
 def is_required() -> bool:
-    """Tell whether tests must not be skipped for the want of a package."""
+    """Return whether a missing package must fail the tests."""
     return bool(os.environ.get(REQUIRED))
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One way to set an intermediary up.
+    """One configuration of an intermediary.
 
-    :param settings: by the place in its configuration.
-    :param resends: whether it writes a request again that it has passed on before, of its own accord: then it texts
-        people twice, and no client can help it.
-    :param pause: seconds between two requests.
+    :param settings: text to insert, by its place in the configuration.
+    :param resends: whether the intermediary repeats requests that it has passed on: then it texts people twice, and no
+        client can prevent it.
+    :param pause: seconds before each request of ours.
     :param tls: whether it speaks TLS to the client, with a certificate of its own.
     """
 
@@ -53,10 +53,10 @@ class Setup:
 
 
 class Intermediary(ABC):
-    """One that runs.
+    """A running intermediary.
 
-    :param setup: how it is set up.
-    :param origin_port: where the service is.
+    :param setup: its configuration.
+    :param origin_port: port of the service on 127.0.0.1.
     """
 
     program: ClassVar[str]
@@ -71,7 +71,7 @@ class Intermediary(ABC):
 
     @classmethod
     def path(cls) -> str | None:
-        """Find the program; None where it is not installed."""
+        """Return the path of the program; None if it is not installed."""
         return shutil.which(cls.program, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin")
 
     def __enter__(self) -> Self:
@@ -93,44 +93,44 @@ class Intermediary(ABC):
 
     @abstractmethod
     def configure(self) -> None:
-        """Write its configuration."""
+        """Write the configuration."""
 
     @abstractmethod
     def command(self) -> list[str]:
-        """Give what starts it in the foreground."""
+        """Return the arguments that start the program in the foreground."""
 
     @abstractmethod
     def reload(self) -> None:
-        """Have it read its configuration again, as its package does, without a break."""
+        """Reload the configuration in the way that the package does it."""
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the intermediary, without a path."""
         return f"{'https' if self.setup.tls else 'http'}://127.0.0.1:{self.port}"
 
     @property
     def runs(self) -> bool:
-        """Whether it runs."""
+        """Whether the main process is alive."""
         return self._process.poll() is None
 
     @property
     def group(self) -> int:
-        """The group of its processes."""
+        """The process group of everything that it started."""
         return self._process.pid
 
     def restart(self) -> None:
-        """End it as its package does, and start it again on its port."""
+        """Stop the intermediary by SIGTERM, and start it again on the same port."""
         self._end(signal.SIGTERM)
         self._start()
 
     def kill(self) -> None:
-        """Kill all its processes at once, and start it again on its port."""
+        """Kill every process of the intermediary, and start it again on the same port."""
         self._end(signal.SIGKILL)
         self._start()
 
     def _start(self) -> None:
         with (self.folder / "output").open("ab") as output:
-            # A group of its own: what it starts itself is ended with it.
+            # In a group of its own, so that the processes that it starts can be ended with it.
             self._process = subprocess.Popen(
                 [str(self.path()), *self.command()],
                 cwd=self.folder,
@@ -153,7 +153,7 @@ class Intermediary(ABC):
         return False
 
     def _end(self, how: signal.Signals) -> None:
-        """End its processes, and return when they have ended."""
+        """End every process, and return once the port is free."""
         process = self._process
         if how is not signal.SIGKILL and process.poll() is None:
             process.send_signal(how)
@@ -169,7 +169,10 @@ class Intermediary(ABC):
 
 
 def _guard(group: int) -> subprocess.Popen[bytes]:
-    """Start what kills a group of processes when this one is gone, however it went; a line ends it without that."""
+    """Start a process that kills a process group once this process is gone, however it ended.
+
+    A line on its standard input ends it without that.
+    """
     command = ["sh", "-c", 'read -r _ || kill -KILL "-$1"', "sh", str(group)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
 

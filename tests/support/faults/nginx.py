@@ -100,7 +100,7 @@ class Nginx(Intermediary):
     def configure(self) -> None:
         settings = {"upstream": "", "listen": "", "server": "", "location": "", **self.setup.settings}
         text = CONFIG.format(
-            # Its own user could not enter the folder.
+            # The package's user could not enter the folder.
             user=f"user {getpass.getuser()};" if os.geteuid() == 0 else "",
             folder=self.folder,
             origin=self._origin_port,

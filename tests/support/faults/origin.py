@@ -1,7 +1,7 @@
-"""The service as an intermediary sees it: a sandbox behind a layer of TCP that strikes one request, and dies at will.
+"""The service as an intermediary sees it: a sandbox behind a TCP layer that mistreats one request and dies on demand.
 
-The layer dies, and not the sandbox: so what the sandbox took can still be asked for. To whoever is connected it is the
-same: connections are reset, and new ones refused.
+Only the layer dies, so the sandbox can still be asked what it took. A client cannot tell the difference: its
+connections are reset, and new ones are refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ POST = b"POST"
 
 
 class Origin:
-    """Listens on one port, which stays the same when it is killed and started again.
+    """A TCP layer on one port, which stays the same when the layer is killed and started again.
 
     :param base_url: of the sandbox.
     """
@@ -52,16 +52,16 @@ class Origin:
         assert not any(thread.is_alive() for thread in threads), "the origin did not end"
 
     def arm(self, nth: int, strike: Callable[[Exchange], object]) -> None:
-        """Strike one POST.
+        """Choose the POST to mistreat.
 
-        :param nth: of those that arrive from now on, from 1.
-        :param strike: does what is to be done with it; it may end the connections.
+        :param nth: its place among the POSTs that arrive from now on, from 1.
+        :param strike: mistreats it; may end the connections.
         """
         with self._lock:
             self._left, self._strike, self.struck = nth, strike, False
 
     def start(self) -> None:
-        """Accept connections; no-op where it does."""
+        """Accept connections; do nothing if the layer accepts them already."""
         if self._listener is None:
             self._listener = socket.create_server(("127.0.0.1", self.port))
             self.port = self._listener.getsockname()[1]
@@ -69,7 +69,7 @@ class Origin:
             self._accepting.start()
 
     def kill(self) -> None:
-        """Refuse connections, and reset those there are."""
+        """Reset every connection and refuse new ones."""
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.shutdown(socket.SHUT_RDWR)
@@ -78,7 +78,10 @@ class Origin:
         self.drop(reset=True)
 
     def drop(self, *, reset: bool) -> None:
-        """End every connection, with RST or FIN; all but that of the thread that calls have ended when this returns."""
+        """End every connection, and return once all but the caller's own have ended.
+
+        :param reset: whether they end with RST; else with FIN.
+        """
         for thread, sockets in list(self._serving.items()):
             for each in sockets:
                 with suppress(OSError):
@@ -104,7 +107,7 @@ class Origin:
                 for each in (client, service):
                     each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                     each.settimeout(PATIENCE)
-                # A question for the balance is passed on, and not counted.
+                # A request for the balance is passed on and not counted.
                 while begin := client.recv(len(POST), socket.MSG_PEEK | socket.MSG_WAITALL):
                     strike = self._next() if begin == POST else Exchange.pass_on
                     strike(Exchange(client, service))

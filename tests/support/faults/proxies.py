@@ -1,8 +1,9 @@
-"""Real intermediaries between client and service: what they say and do when the service, or they themselves, fail.
+"""Real intermediaries between client and service, while the service or the intermediary fails.
 
-An intermediary that repeats a request which it has passed on texts people twice, and no client can help it. So each
-POST of ours carries a number, in its send options. What the service took twice of one POST is the intermediary's doing,
-and is counted apart where it is set up to do so; what it took of two POSTs is ours.
+An intermediary that repeats a request after passing it on texts people twice, and no client can prevent it. So each
+POST of ours carries a number in its send options. Messages that the service took twice from one POST were repeated by
+the intermediary, and are counted apart if it is configured to do that; messages that it took from two POSTs are our
+fault.
 """
 
 from __future__ import annotations
@@ -42,17 +43,20 @@ INTERMEDIARIES: tuple[type[Intermediary], ...] = (Nginx, HAProxy, Varnish)
 
 REQUESTS = 3
 SEEN_SECONDS = 5.0
-"""Seconds after which the sandbox has gone wrong, whose memory lacks a request that its witness has."""
+"""Seconds within which a request in the witness must also be in the sandbox's memory."""
 
 BACKOFF = Backoff(attempts=4, base=0.001, longest=0.001, longest_retry_after=0.001)
-"""Waits hardly at all, whatever an intermediary asks for."""
+"""Hardly any wait, whatever ``Retry-After`` an intermediary sends."""
 
 Play = tuple[str, int, int]
-"""A case, the request that is struck, and how many go at a time."""
+"""A case, the number of the request that meets it, and how many requests go at a time."""
 
 
 class ProxiedArena(Arena):
-    """An arena that tells what we have sent twice from what an intermediary has."""
+    """An arena that tells apart what we sent twice and what an intermediary sent twice.
+
+    :param excused: whether the intermediary is configured to repeat requests; else a repetition counts as ours.
+    """
 
     def __init__(self, ledgers: Ledgers, *, excused: bool) -> None:
         super().__init__(ledgers, keep_alive=60.0)
@@ -60,33 +64,33 @@ class ProxiedArena(Arena):
         self._numbers = itertools.count(1)
 
     def number(self) -> dict[str, str]:
-        """Give the next POST its number, as its send options."""
+        """Return the send options of the next POST, which hold its number."""
         return {"CostCentre": f"post {next(self._numbers)}"}
 
     def witnessed(self, start: int = 0) -> Counter[Sent]:
-        """Count how often each person was sent each text by us."""
+        """Count how often we sent each text to each person."""
         if not self._excused:
             return super().witnessed(start)
         return Counter({sent: len(posts) for sent, posts in self._posts(start).items()})
 
     def judge_all(self) -> None:
-        """Judge every case at its end, and count what an intermediary sent once more."""
+        """Judge every case at its end, and count what the intermediary repeated."""
         super().judge_all()
         if self._excused:
             self.figures += Figures(by_proxies=self.by_proxies())
 
     def by_proxies(self) -> int:
-        """Count the messages that an intermediary sent once more."""
+        """Count the messages that the intermediary repeated."""
         return sum(sum(posts.values()) - len(posts) for posts in self._posts().values())
 
     def _posts(self, start: int = 0) -> dict[Sent, Counter[str]]:
-        """Count for each person and text how often the service took it of each POST."""
+        """Count how often the service took each message from each POST."""
         with self._witness.open("rb") as lines:
             lines.seek(start)
             entries = [json.loads(line) for line in lines]
         end = time.monotonic() + SEEN_SECONDS
         wanted = {entry["request"] for entry in entries}
-        # What is in the witness is in the memory a moment later.
+        # The sandbox writes its witness a moment before it remembers the request.
         while missing := wanted - (names := self._names()).keys():
             assert time.monotonic() < end, f"requests {missing} are in the witness, and nowhere else"
             time.sleep(0.001)
@@ -96,7 +100,7 @@ class ProxiedArena(Arena):
         return found
 
     def _names(self) -> dict[int, str]:
-        # One without a number is sent past the intermediary, by the last try.
+        # A request without a number comes from the last try, which does not use the intermediary.
         return {
             request.number: (request.send_options or {}).get("CostCentre", f"request {request.number}")
             for request in self.sandbox.state.requests
@@ -116,17 +120,17 @@ QUICK = (
     "reload of the proxy in mid-request",
 )
 QUICK_RESENDING = "FIN for an answer, taken"
-"""What makes each intermediary repeat a request that is set to."""
+"""The case in which every intermediary that is configured to repeat requests does so."""
 
 AT = tuple(itertools.product((1, 2, REQUESTS), (1, 2)))
-"""Which request is struck, and how many go at a time."""
+"""The number of the request that meets a case, and how many requests go at a time."""
 
 
 def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
-    """Play cases through all intermediaries that are installed, and name those that are not.
+    """Play cases through every installed intermediary, and name the packages that are missing.
 
     :param ledgers: opens the ledger.
-    :param quick: only a few cases, with each as it is installed, and one with each as it repeats requests.
+    :param quick: a few cases with the default configuration, and one with a configuration that repeats requests.
     """
     for package in missing():
         sys.stderr.write(f"proxies: the package {package} is not installed, so nothing went through it\n")
@@ -135,33 +139,35 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def missing() -> list[str]:
-    """Name the packages that are not installed."""
+    """Return the names of the packages that are not installed."""
     return [kind.package for kind in INTERMEDIARIES if kind.path() is None]
 
 
 def through_all(ledgers: Ledgers, kind: type[Intermediary], *, quick: bool) -> Figures:
-    """Play cases through an intermediary in each of its setups."""
+    """Play cases through one intermediary in each of its setups."""
     total = Figures()
     for setup in quick_setups(kind) if quick else kind.setups:
         figures = through(ledgers, kind, setup, quick_plays(setup) if quick else plays(kind, setup))
         if setup.resends:
-            sys.stderr.write(f"proxies: {kind.program}, {setup.name}: {figures.by_proxies} more texts by itself\n")
+            sys.stderr.write(
+                f"proxies: {kind.program}, {setup.name}: {figures.by_proxies} messages repeated by the proxy\n"
+            )
         total += figures
     return total
 
 
 def quick_setups(kind: type[Intermediary]) -> tuple[Setup, Setup]:
-    """Give the one that is as installed, and one that repeats requests."""
+    """Return the default setup and the first one that repeats requests."""
     return kind.setups[0], next(setup for setup in kind.setups if setup.resends)
 
 
 def quick_plays(setup: Setup) -> Iterator[Play]:
-    """Give a few cases, at the second request, one at a time."""
+    """Return a few cases, each for the second request, one request at a time."""
     return ((name, 2, 1) for name in ((QUICK_RESENDING,) if setup.resends else QUICK))
 
 
 def plays(kind: type[Intermediary], setup: Setup) -> Iterator[Play]:
-    """Give all cases: at each request where the intermediary is set up as it is installed, else at one of them."""
+    """Yield every case: for each request in the default setup, for one of them in the others."""
     place = kind.setups.index(setup)
     for number, name in enumerate(cases()):
         yield from ((name, *at) for at in (AT[number % 2 :: 2] if place == 0 else (AT[(number + place) % len(AT)],)))
@@ -173,7 +179,7 @@ def through(
     setup: Setup,
     chosen: Iterable[Play],
 ) -> Figures:
-    """Play cases through one intermediary."""
+    """Play cases through one intermediary in one setup."""
     arena = ProxiedArena(ledgers, excused=setup.resends)
     with arena, Origin(arena.sandbox.base_url) as origin, kind(setup, origin.port) as proxy:
         scene = Scene(arena, origin, proxy, threading.Lock())
@@ -185,7 +191,7 @@ def through(
 def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
     """Play one case.
 
-    :raises AssertionError: when the request to be struck never came.
+    :raises AssertionError: the request that should meet the case never came, or the intermediary ended.
     """
     arena, origin, proxy, _ = scene
     case = cases()[name]
@@ -213,7 +219,7 @@ def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
     )
     with scene.lock:
         origin.start()
-        # A client that gives up at once may have its request dropped on the way.
+        # The request of a client that gives up at once may be dropped on the way.
         assert case.strike is None or origin.struck or case.timeout < CLIENT_SECONDS, f"{name}: no request {nth} came"
         origin.arm(0, Exchange.pass_on)
     arena.sandbox.state.faults.clear()
@@ -225,13 +231,13 @@ def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print for each intermediary, setup and case what the client was told, and who sent what twice."""
+    """Print a table with the figures of each intermediary and setup; return 1 if the promise was broken, else 0."""
     parser = argparse.ArgumentParser(prog="python -m support.faults.proxies", description=__doc__)
     parser.add_argument("--only", default="", help="setups whose name, behind that of the program, holds this")
     parser.add_argument("--cases", default="", help="cases whose name holds this")
     parser.add_argument("--store", choices=STORES, default="sqlite")
     asked = parser.parse_args(arguments)
-    # It has this part, too.
+    # Imported here, because that module imports this one.
     from support.faults.table import quiet
 
     table = Table(

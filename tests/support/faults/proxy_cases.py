@@ -1,4 +1,4 @@
-"""What befalls a request behind a real intermediary, or the intermediary itself."""
+"""Faults of a service behind a real intermediary, and of the intermediary."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 CLIENT_SECONDS = 5.0
 SHORT_SECONDS = 0.1
-"""Seconds that a client waits which gives up before the intermediary does."""
+"""Timeout, in seconds, of a client that gives up before the intermediary does."""
 GATEWAY = b"HTTP/1.1 %d %s\r\nContent-Type: text/html\r\nContent-Length: 14\r\nRetry-After: 5\r\n\r\n<h1>Oops.</h1>"
 
 
 class Scene(NamedTuple):
-    """Those between client and sandbox.
+    """The components between client and sandbox.
 
-    :param lock: held while something happens to one of them: no request begins meanwhile.
+    :param lock: held while one of them is being restarted: no request begins meanwhile.
     """
 
     arena: Arena
@@ -36,7 +36,7 @@ class Scene(NamedTuple):
 
 
 def take(exchange: Exchange, *, taken: bool) -> bytes:
-    """Read the request; have the sandbox take it, and give the whole answer, or none."""
+    """Read the request, and return the sandbox's response to it; empty where the sandbox never gets it."""
     if taken:
         return exchange.answer()
     read_whole(exchange.client)
@@ -44,19 +44,19 @@ def take(exchange: Exchange, *, taken: bool) -> bytes:
 
 
 def slow(exchange: Exchange, _: Scene, *, taken: bool) -> None:
-    """Say nothing until the intermediary waits no longer."""
+    """Write no response until the intermediary has given up."""
     take(exchange, taken=taken)
     _outlast(exchange)
 
 
 def end(exchange: Exchange, _: Scene, *, taken: bool, reset: bool) -> None:
-    """End the connection in place of an answer."""
+    """End the connection instead of responding."""
     take(exchange, taken=taken)
     exchange.end(reset=reset)
 
 
 def stop(exchange: Exchange, _: Scene, *, place: str, how: str) -> None:
-    """Stop in the middle of an answer, and end the connection or leave it."""
+    """Write part of the response, then end the connection or leave it open."""
     whole = exchange.answer()
     exchange.client.sendall(whole[: length_to(place, whole)])
     if how == "silence":
@@ -66,7 +66,7 @@ def stop(exchange: Exchange, _: Scene, *, place: str, how: str) -> None:
 
 
 def die(exchange: Exchange, scene: Scene, *, taken: bool, at_once: bool) -> None:
-    """Reset every connection, and refuse new ones until the next request, or for a moment."""
+    """Reset every connection, and refuse new ones until the next request or for a moment."""
     take(exchange, taken=taken)
     with scene.lock:
         scene.origin.kill()
@@ -76,19 +76,19 @@ def die(exchange: Exchange, scene: Scene, *, taken: bool, at_once: bool) -> None
 
 
 def say(exchange: Exchange, _: Scene, *, status: int, taken: bool) -> None:
-    """Answer as a gateway between this intermediary and the service would."""
+    """Respond as a gateway between this intermediary and the service would."""
     take(exchange, taken=taken)
     exchange.client.sendall(GATEWAY % (status, b"Oops"))
 
 
 def own(exchange: Exchange, scene: Scene, *, status: int, taken: bool) -> None:
-    """Have the service itself say so."""
+    """Have the service write an error of its own."""
     scene.arena.sandbox.state.faults.add([Fault("status", status=status, accepted=taken, retry_after="5")])
     exchange.pass_on()
 
 
 def trouble(exchange: Exchange, scene: Scene, *, act: str, after: bool) -> None:
-    """Have something happen to the intermediary while it waits for the answer, or just before it is asked."""
+    """Reload, restart or kill the intermediary while it waits for the response, or right after it got it."""
     whole = exchange.answer()
     with scene.lock:
         if after:
@@ -107,11 +107,11 @@ ACTS = ("reload", "restart", "kill")
 
 
 class Case(NamedTuple):
-    """What goes wrong.
+    """One fault.
 
-    :param strike: what befalls a request at the origin; None: nothing does.
-    :param before: what is done just before a post of ours; None: nothing is.
-    :param timeout: seconds that the client waits for an answer.
+    :param strike: mistreats one request at the origin; None: every request is passed on.
+    :param before: is called right before one POST of ours; None: nothing is.
+    :param timeout: seconds that the client waits for a response.
     """
 
     strike: Callable[..., object] | None = None
@@ -120,7 +120,7 @@ class Case(NamedTuple):
 
 
 def cases() -> dict[str, Case]:
-    """Give everything that goes wrong, by name."""
+    """Return every case by its name."""
     found: dict[str, Case] = {}
     for taken in (True, False):
         word = "taken" if taken else "not taken"

@@ -1,4 +1,4 @@
-"""Defects that a real proxy brings to light: what it says, and does, is taken for what the service would."""
+"""Defects that a real proxy brings to light: its responses are taken for those of the service."""
 
 from __future__ import annotations
 

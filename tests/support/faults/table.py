@@ -54,7 +54,7 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
 """Each is given what opens a ledger, and whether it is to be quick."""
 
 MISSING: dict[str, Callable[[], list[str]]] = {"proxies": proxies.missing}
-"""Gives the packages of the system that a part does without here."""
+"""Returns the system packages that a part needs and that are not installed."""
 
 COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies", "seconds")
 

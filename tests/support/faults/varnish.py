@@ -30,7 +30,7 @@ sub vcl_backend_error { return (retry); }
 
 
 class Varnish(Intermediary):
-    """Varnish, which passes a POST on."""
+    """Varnish as a reverse proxy."""
 
     program = "varnishd"
     package = "varnish"
@@ -57,7 +57,7 @@ class Varnish(Intermediary):
         return [
             *("-F", "-j", "none", "-n", str(self.folder / "work"), "-f", str(self.folder / "default.vcl")),
             *("-a", f"127.0.0.1:{self.port}", "-p", "feature=+http2", "-s", "malloc,8m", "-l", "1m"),
-            # Seconds without a further attempt at an origin that has refused, in place of 0.25.
+            # Seconds without another attempt after an origin refused a connection, instead of 0.25.
             *("-p", "backend_remote_error_holddown=0.01"),
             *self.setup.settings.get("options", "").split(),
         ]

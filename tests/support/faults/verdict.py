@@ -40,7 +40,7 @@ class Figures:
     :param wrongly_accepted: called accepted, and not in the witness.
     :param wrongly_not_sent: called not sent, which is free to be sent again, and in the witness.
     :param unknown: messages that were unknown at the end: no fault, but a cost.
-    :param by_proxies: messages sent once more by an intermediary that is set to repeat requests: no client can help it.
+    :param by_proxies: messages repeated by an intermediary that is configured to do so: no client can prevent it.
     """
 
     cases: int = 0

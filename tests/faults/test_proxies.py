@@ -46,7 +46,7 @@ def installed(kind):
 
 
 def test_through_real_proxies_the_promise_holds(ledgers, kind):
-    """However a proxy responds when the service fails, we text nobody twice; only a proxy that repeats requests does."""
+    """However a proxy responds when the service fails, only a proxy that repeats requests texts people twice."""
     figures = through_all(ledgers, kind, quick=True)
     assert (figures.broken, figures.unknown > 0, figures.by_proxies > 0) == (0, True, True)
 

@@ -24,6 +24,7 @@ from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.plan_mutations import PLAN_MUTATIONS
+from support.faults.proxy_mutations import PROXY_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 from support.faults.store_mutations import STORE_MUTATIONS
@@ -46,6 +47,7 @@ MUTATIONS = (
     + PLAN_MUTATIONS
     + TRACE_MUTATIONS
     + STORE_MUTATIONS
+    + PROXY_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

@@ -1,4 +1,4 @@
-"""The common formats of numbers, of a whole column at once, where this gives what Python's :func:`format` gives."""
+"""The common formats of numbers, of a whole column at once, where this gives what :mod:`values` gives of each."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def write_numbers(column: pa.Array, spec: str) -> pa.Array | None:
     fixed_point = _is_fixed_point(spec)
     if types.is_decimal(kind):
         as_stored = 0 <= kind.scale <= _MOST_DECIMALS and spec in {"", f".{kind.scale}f"}
-        return column.cast(pa.string()) if as_stored else None
+        return column.cast(pa.string()) if as_stored and (spec or kind.scale == 0) else None
     if fixed_point and types.is_integer(kind):
         column = column.cast(pa.float64(), safe=False)
     elif not types.is_float64(kind):

@@ -144,12 +144,12 @@ def _canonical_texts(column: pa.Array) -> pa.Array:
     if not len(data):
         return column
     lengths, first = np.diff(offsets), data[np.minimum(offsets[:-1], len(data) - 1)]
-    places = np.flatnonzero(_IN_NUMBER[data])
-    others = np.zeros(len(column), np.bool_)
-    others[np.searchsorted(offsets, places, "right") - 1] = True
-    others |= lengths <= len("-0")
-    others &= _BEGINS_NUMBER[first]
-    others |= ((first == ord("T")) | (first == ord("F"))) & (lengths <= len("False"))
+    others = ((first == ord("T")) | (first == ord("F"))) & (lengths <= len("False"))
+    numbers = _BEGINS_NUMBER[first]
+    if numbers.any():
+        with_signs = lengths == len("-0")
+        with_signs[np.searchsorted(offsets, np.flatnonzero(_IN_NUMBER[data]), "right") - 1] = True
+        others |= numbers & with_signs
     others &= lengths > 0
     if not others.any():
         return column

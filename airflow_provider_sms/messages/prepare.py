@@ -16,14 +16,13 @@ from airflow_provider_sms.messages.keys import can_be_key, message_keys
 from airflow_provider_sms.messages.masking import mask_number
 from airflow_provider_sms.messages.prepared import Checked, PreparedBatch, RejectedRow
 from airflow_provider_sms.messages.template import LOST_DIGITS, Fault, Template, TextColumn
-from airflow_provider_sms.messages.texts import tidy
+from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text, without_empty
 from airflow_provider_sms.messages.written import can_hold_numbers, first_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 EMPTY_TEXT = "the text is empty"
-_NO_LENGTH = constant(0).cast(pa.int32())
 
 
 class _Judged(NamedTuple):
@@ -58,6 +57,8 @@ class Preparation:
             self._text: Template | TextColumn = Template(message)
             if not message.strip():
                 raise TemplateError("message is empty")
+            if tidy_text(message) in MISSING_WORDS:
+                raise TemplateError(f"message is {message!r}: was there no value for it to be rendered from?")
         elif content_column is not None and message is None:
             self._text = TextColumn(content_column)
         else:
@@ -207,11 +208,7 @@ class Preparation:
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Take the values of a key column; an empty text is none, since a CSV file cannot tell the two apart."""
     column = column_of(batch, name, "key_columns")
-    if not is_text(column.type):
-        return column
-    column = tidy(column)
-    empty = pc.equal(pc.binary_length(column), _NO_LENGTH)
-    return pc.if_else(empty, constant(None), column) if pc.any(empty).as_py() else column
+    return without_empty(column) if is_text(column.type) else column
 
 
 def _masked(number: object) -> str:

@@ -8,6 +8,7 @@ columns at a time: a column of plain texts costs a look at its bytes.
 from __future__ import annotations
 
 import unicodedata
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,14 +16,19 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.messages.arrow import constant, mask, strings, utf8
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
 BLANKS = " \t"
 _NO_BREAK_SPACES = "\u00a0\u2007\u202f"
 _TO_SPACES = dict.fromkeys(map(ord, _NO_BREAK_SPACES), " ")
-_NO_BREAK_BYTES = tuple(space.encode() for space in _NO_BREAK_SPACES)
+_ANY_NO_BREAK_SPACE = f"[{_NO_BREAK_SPACES}]"
 _IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
 
-_FIRST_NOT_ASCII = 0x80
-_FIRST_THAT_COMBINES = 0xCC  # U+0300 is the first character that normalisation may touch, and this byte begins it
+# Bytes of UTF-8 that begin a character, in order: one outside of ASCII; U+2007 and U+202F, beside others; U+0300, the
+# first that normalisation may touch, and those after it.
+_FIRST_NOT_ASCII, _LATIN_SIGNS, _FIRST_THAT_COMBINES, _SPACES = 0xC2, 0xC2, 0xCC, 0xE2
+_AFTER_LATIN_SIGNS = 0xA0  # of U+00A0
 
 MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
 """What pandas, NumPy, Java, databases, Excel and Hive write as text where there is no value; as a whole text, in
@@ -49,14 +55,24 @@ def tidy(column: pa.Array) -> pa.Array:
     offsets, data = utf8(column)
     if not len(data):
         return column
-    if data.max() >= _FIRST_NOT_ASCII:
-        tidied = _composed(_with_plain_spaces(column, data), offsets, data)
+    places = np.flatnonzero(data >= _FIRST_NOT_ASCII)
+    if len(places):
+        tidied = _composed(_with_plain_spaces(column, data, places), data, places)
         if tidied is not column:
             column, (offsets, data) = tidied, utf8(tidied)
-    starts, ends = offsets[:-1], offsets[1:]
-    last = len(data) - 1
+    starts, ends, last = offsets[:-1], offsets[1:], len(data) - 1
     outer = _IS_BLANK[data[np.minimum(starts, last)]] | _IS_BLANK[data[ends - 1]]
     return pc.utf8_trim(column, characters=BLANKS) if (outer & (ends > starts)).any() else column
+
+
+def without_empty(column: pa.Array) -> pa.Array:
+    """Return a column of texts with null in place of those that are empty once they are tidied."""
+    offsets, data = utf8(column)
+    first = data[np.minimum(offsets[:-1], len(data) - 1)] if len(data) else data
+    if len(data) and not ((np.diff(offsets) == 0) | _IS_BLANK[first] | (first >= _FIRST_NOT_ASCII)).any():
+        return column
+    column = tidy(column)
+    return pc.if_else(pc.equal(column, constant("")), constant(None), column)
 
 
 def without_missing(column: pa.Array) -> pa.Array:
@@ -78,23 +94,23 @@ def missing_words(column: pa.Array) -> pa.Array:
     return pc.is_in(column, value_set=strings(MISSING_WORDS))
 
 
-def _with_plain_spaces(column: pa.Array, data: np.ndarray) -> pa.Array:
-    raw = data.tobytes()
-    for space, encoded in zip(_NO_BREAK_SPACES, _NO_BREAK_BYTES, strict=True):
-        if encoded in raw:
-            column = pc.replace_substring(column, space, " ")
+def _with_plain_spaces(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> pa.Array:
+    """Write no-break spaces as spaces.
+
+    :param places: where characters outside of ASCII begin in the data.
+    """
+    first, second = data[places], data[places + 1]
+    if (((first == _LATIN_SIGNS) & (second == _AFTER_LATIN_SIGNS)) | (first == _SPACES)).any():
+        return pc.replace_substring_regex(column, _ANY_NO_BREAK_SPACE, " ")
     return column
 
 
-def _composed(column: pa.Array, offsets: np.ndarray, data: np.ndarray) -> pa.Array:
-    """Compose the texts in which something could be composed.
-
-    :param offsets: of the column before its spaces were replaced; so is ``data``.
-    """
-    places = np.flatnonzero(data >= _FIRST_THAT_COMBINES)
-    if not len(places):
+def _composed(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> pa.Array:
+    """Compose the texts in which something could be composed."""
+    if not (data[places] >= _FIRST_THAT_COMBINES).any():
         return column
+    offsets, data = utf8(column)
     affected = np.zeros(len(column), np.bool_)
-    affected[np.searchsorted(offsets, places, "right") - 1] = True
+    affected[np.searchsorted(offsets, np.flatnonzero(data >= _FIRST_THAT_COMBINES), "right") - 1] = True
     rows = mask(affected)
     return pc.replace_with_mask(column, rows, pc.utf8_normalize(column.filter(rows), form="NFC"))

@@ -84,12 +84,10 @@ def _write_number(value: float | Decimal, spec: str) -> str:
     whole = int(exact) if _is_whole(exact) else None
     if kind in _OF_INTEGERS and whole is None:
         raise ValueError("a whole number is needed")
-    if kind in _OF_FLOATS or precision is not None:
+    if kind in _OF_FLOATS or precision is not None or (kind and whole is None):
         return format(float(exact), spec)
     if whole is not None:
         return format(whole, spec)
-    if kind:
-        return format(float(exact), spec)
     digits = _plain(exact)
     return _fixed(Decimal(digits), f"{spec}.{len(digits) - digits.index('.') - 1}f") if spec else digits
 

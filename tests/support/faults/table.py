@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
-from support.faults import airflow, groups, kills, network, pairs, parts, schedules, sigkills, steps, tasks
+from support.faults import airflow, groups, kills, network, pairs, parts, schedules, sigkills, steps, tasks, values
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
 
@@ -32,6 +32,7 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "groups": groups.run,
     "sigkills": sigkills.run,
     "pairs": pairs.run,
+    "values": values.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
 """Each is given what opens a ledger, and whether it is to be quick."""

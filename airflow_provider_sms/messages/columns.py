@@ -1,4 +1,4 @@
-"""The many Arrow types of one thing, brought down to one: ``string``, floats of 64 bits, a column as one plain array."""
+"""The many Arrow types of one thing, brought down to one: ``string``, floats of 64 bits, one plain array."""
 
 from __future__ import annotations
 

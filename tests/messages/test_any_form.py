@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 import tempfile
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ NUMBER = 27820000000
 class Kind(NamedTuple):
     """A kind of column, and the messages for which its values have one text in every form."""
 
-    values: st.SearchStrategy
+    drawn: st.SearchStrategy
     messages: tuple[str, ...]
     in_csv: tuple[str, ...]
     """Of the messages those for which a CSV file says the same: what has no format is there as the writer wrote it."""
@@ -37,8 +38,11 @@ cents = st.integers(-(10**6), 10**6).map(lambda value: value / 100)
 DAY, LATER = dt.datetime(2026, 1, 1), dt.datetime(2027, 1, 1)  # noqa: DTZ001 - without a zone is what is meant
 NUMBERS = ("{x:.2f}", "{x:,.1f}", "{x:.0f}", "{x:>12.3f}", "{x:+.2f}", "{x:.1%}")
 DATES = ("{x:%d %B}", "on {x:%Y/%m/%d %H:%M}")
-TEXTS = ["1.0", "1", "12.50", "007", "1e5", "1e-05", "nan", "None", "Nan", "", " ", "True", "false", "2026-03-01",
-         "2026-03-01 00:00:00", "2026-03-01T09:30:00+02:00", "a,b", 'say "hi"', "Jose\u0301", "a\u00a0b", " Ann ", "-0.0"]  # fmt: skip
+TEXTS = [
+    "1.0", "1", "12.50", "-0.0", "007", "1e5", "1e-05", "nan", "None", "Nan", "", " ", "True", "false", "2026-03-01",
+    "2026-03-01 00:00:00", "2026-03-01T09:30:00+02:00", "a,b", 'say "hi"', "Jose\u0301", "a\u00a0b", " Ann ",
+]  # fmt: skip
+DECIMALS = [Decimal(10), Decimal("10.00"), Decimal("1E+3")]
 KINDS = {
     "integers": Kind(
         st.integers(-(2**53) + 1, 2**53 - 1), ("{x}", "{x:d}", "{x:05}", "{x:,}", *NUMBERS), ("{x:d}", *NUMBERS),
@@ -49,7 +53,7 @@ KINDS = {
         ("{x}", "{x:,}", *NUMBERS), NUMBERS, (pa.float64(), pa.float32()),
     ),
     "decimals": Kind(
-        cents.map(lambda value: Decimal(repr(value))) | st.sampled_from([Decimal(10), Decimal("10.00"), Decimal("1E+3")]),
+        cents.map(lambda value: Decimal(repr(value))) | st.sampled_from(DECIMALS),
         NUMBERS, NUMBERS, (pa.decimal128(20, 2), pa.decimal128(12, 4), pa.decimal256(50, 2)),
     ),
     "texts": Kind(
@@ -59,7 +63,8 @@ KINDS = {
     "truths": Kind(st.booleans(), ("{x}",), ("{x}",), (pa.bool_(),)),
     "dates": Kind(st.dates(DAY.date(), LATER.date()), ("{x}", *DATES), ("{x}", *DATES), (pa.date32(), pa.date64())),
     "times": Kind(
-        times(DAY, LATER) | st.just(DAY), ("{x}", *DATES), DATES, (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("ns")),
+        times(DAY, LATER) | st.just(DAY), ("{x}", *DATES), DATES,
+        (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("ns")),
     ),
 }  # fmt: skip
 
@@ -92,7 +97,7 @@ def arrow_column(values, kind, draw):
     return pa.array(values, from_pandas=True)
 
 
-def in_memory(rows, form, kind, draw):
+def in_memory(rows, form, kind, draw, _=None):
     numbers, values = [row["destination"] for row in rows], [row["x"] for row in rows]
     if form == "dicts":
         return rows
@@ -108,7 +113,7 @@ def in_memory(rows, form, kind, draw):
 def in_files(rows, form, kind, draw, folder):
     """Write the rows into files, split somewhere."""
     cuts = sorted(draw(st.sets(st.integers(1, len(rows)), max_size=2)) | {0, len(rows)})
-    for name, (start, end) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for name, (start, end) in enumerate(pairwise(cuts)):
         part = in_memory(rows[start:end], form.removeprefix("csv of ").removeprefix("parquet of "), kind, draw)
         frame = part if isinstance(part, (pd.DataFrame, pa.Table)) else pd.DataFrame(part)
         if form.startswith("csv"):
@@ -130,7 +135,7 @@ def test_a_row_has_one_text_and_one_key_in_any_form(data):
     draw = data.draw
     name = draw(st.sampled_from(sorted(KINDS)))
     kind, form = KINDS[name], draw(st.sampled_from(FORMS))
-    values = draw(st.lists(st.none() | kind.values, min_size=1, max_size=5))
+    values = draw(st.lists(st.none() | kind.drawn, min_size=1, max_size=5))
     key_columns = draw(st.sampled_from([None, ["x"]]))
     messages = kind.in_csv if form.startswith("csv") else kind.messages
     message = "Hi " + draw(st.sampled_from(messages)) if key_columns is None else "Hi"
@@ -139,14 +144,11 @@ def test_a_row_has_one_text_and_one_key_in_any_form(data):
     for row in rows:
         alone.update(read([row], message, key_columns))
     with tempfile.TemporaryDirectory() as folder:
-        if " of " in form:
-            source = in_files(rows, form, kind, draw, Path(folder))
-        else:
-            source = in_memory(rows, form, kind, draw)
-        assert read(source, message, key_columns) == alone
+        write = in_files if " of " in form else in_memory
+        assert read(write(rows, form, kind, draw, Path(folder)), message, key_columns) == alone
 
 
-anything = st.one_of(*(KINDS[name].values for name in KINDS if name != "decimals"))
+anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"))
 
 
 @settings(max_examples=100)

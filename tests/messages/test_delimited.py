@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.exceptions import ColumnError, SourceError, TemplateError
+from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 

@@ -37,7 +37,7 @@ def test_an_accent_has_one_key_however_it_is_stored():
 @pytest.mark.parametrize("name", [" staff", "staff ", "staff\n", "\tstaff", "\u00a0staff"])
 def test_blanks_around_a_name_are_refused(name):
     """A name with blanks around it is refused, with the name to write."""
-    with pytest.raises(InputError, match="blanks around the name .* write 'staff'"):
+    with pytest.raises(InputError, match=r"blanks around the name .* write 'staff'"):
         check_groups(["customers", name])
 
 
@@ -48,7 +48,9 @@ def test_names_that_differ_in_capitals_are_refused(names):
         check_groups(names)
 
 
-@pytest.mark.parametrize("names", [["staff"], ["staff", "staff"], ["Staff", "Customers A"], ["Jos\u00e9", "Jose\u0301"]])
+@pytest.mark.parametrize(
+    "names", [["staff"], ["staff", "staff"], ["Staff", "Customers A"], ["Jos\u00e9", "Jose\u0301"]]
+)
 def test_clear_names_are_taken(names):
     """Names that are clear, and repeats of one, are taken as they are."""
     check_groups(names)

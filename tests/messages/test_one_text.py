@@ -16,6 +16,11 @@ from airflow_provider_sms.messages.sources import open_source
 NUMBER = 27820000000
 
 
+def at(day, hour=0):
+    """Make a time without a zone, as tables hold them."""
+    return dt.datetime(2026, 3, day, hour)  # noqa: DTZ001 - without a zone is what is meant
+
+
 def read(source, message="{x}", key_columns=None):
     """Read a table whole: of each row its text and its key, or the reason why it is invalid."""
     opened = open_source(source)
@@ -38,7 +43,9 @@ def rows(*values):
 
 def frame(*values, dtype=object):
     """Make a DataFrame of values of the column ``x``."""
-    return pd.DataFrame({"destination": [str(NUMBER + n) for n in range(len(values))], "x": pd.Series(values, dtype=dtype)})
+    return pd.DataFrame(
+        {"destination": [str(NUMBER + n) for n in range(len(values))], "x": pd.Series(values, dtype=dtype)}
+    )
 
 
 def table(column):
@@ -71,19 +78,22 @@ MIXED = [
     (np.int64(10), "n/a"),
     (True, 10),
     (True, 0.5),
-    (np.bool_(True), 10),
-    (np.bool_(True), "n/a"),
+    (np.True_, 10),
+    (np.True_, "n/a"),
     (True, None),
     (2**60, 0.5),
     (2**70, 10.0),
-    (dt.date(2026, 3, 1), dt.datetime(2026, 3, 2, 9)),
-    (dt.datetime(2026, 3, 2, 9), dt.date(2026, 3, 1)),
-    (dt.datetime(2026, 3, 1), dt.date(2026, 3, 1)),
-    (dt.datetime(2026, 3, 1, 9), "n/a"),
+    (dt.date(2026, 3, 1), at(2, 9)),
+    (at(2, 9), dt.date(2026, 3, 1)),
+    (at(1), dt.date(2026, 3, 1)),
+    (at(1, 9), "n/a"),
     (dt.date(2026, 3, 1), "n/a"),
     (dt.time(9, 30), "n/a"),
-    (dt.datetime(2026, 3, 1, 9), dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone.utc)),
-    (dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone(dt.timedelta(hours=2))), dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone.utc)),
+    (at(1, 9), dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone.utc)),
+    (
+        dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone(dt.timedelta(hours=2))),
+        dt.datetime(2026, 3, 1, 9, tzinfo=dt.timezone.utc),
+    ),
     ("Ann", None),
     ("Ann", float("nan")),
 ]
@@ -93,7 +103,7 @@ MIXED = [
 @pytest.mark.parametrize("keys", [None, ["x"]], ids=["text", "key"])
 @pytest.mark.parametrize("values", MIXED, ids=str)
 def test_a_value_is_written_by_itself(values, keys, make):
-    """A value of a list or of an object column has one text and one key, whatever stands beside it and in which order."""
+    """A value of a list or of an object column has one text and one key, whatever stands beside it, in any order."""
     alone = [read(make(value), key_columns=keys)[0] for value in values]
     together = read(make(*values), key_columns=keys)
     back = read(make(*reversed(values)), key_columns=keys)[::-1]
@@ -108,9 +118,11 @@ def test_a_float_column_that_gets_one_text(tmp_path):
 
 
 @pytest.mark.parametrize("make", [rows, frame], ids=["dicts", "frame"])
-@pytest.mark.parametrize("values", [(Decimal(10),), (Decimal(10), Decimal("12.50")), (Decimal("12.50"), "n/a")], ids=str)
+@pytest.mark.parametrize(
+    "values", [(Decimal(10),), (Decimal(10), Decimal("12.50")), (Decimal("12.50"), "n/a")], ids=str
+)
 def test_decimals_in_memory_need_a_format(make, values):
-    """How a decimal in memory is meant to be written depends on others, so a message must say it, from the first run on."""
+    """The type of decimals in memory depends on all of them, so a message must say how they read, from the start."""
     with pytest.raises(TemplateError, match=r"column 'x' holds decimals .*\{x:\.2f\}"):
         read(make(*values), "R{x}")
     assert read(make(*values), "R{x:.2f}")[0][0] in {"R10.00", "R12.50"}

@@ -89,7 +89,7 @@ def test_blank_texts_are_invalid(text):
     result = prepared(rows, message=None, content_column="text")
     assert [RejectedRow(0, "text", "the text is empty", "")] == result.rejected
     result = prepared(rows, message=" {text}")
-    assert [(0, "text")] == [(row.row, row.column) for row in result.rejected]
+    assert [(row.row, row.column) for row in result.rejected] == [(0, "text")]
     assert result.contents == ["Hi"]
 
 

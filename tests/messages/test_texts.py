@@ -11,7 +11,9 @@ from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy, tidy_text, 
 
 SIGNS = " \t\n\u00a0\u2007\u202f\u2003ae\u0301\u00e9\u0327\u1100\u1161\u212b\u00c2\u00a9\u20ac\U0001f600x"
 
-some_texts = st.lists(st.none() | st.text(st.sampled_from(SIGNS), max_size=6) | st.sampled_from(["Ann", "nan", "", " "]))
+some_texts = st.lists(
+    st.none() | st.text(st.sampled_from(SIGNS), max_size=6) | st.sampled_from(["Ann", "nan", "", " "])
+)
 
 
 @given(some_texts, st.integers(0, 2))

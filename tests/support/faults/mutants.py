@@ -23,13 +23,22 @@ from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
+from support.faults.value_mutations import VALUE_MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from support.faults.mutation import Mutation
 
-MUTATIONS = LEDGER_MUTATIONS + BLOCK_MUTATIONS + SENDER_MUTATIONS + BRAKE_MUTATIONS + GUARD_MUTATIONS + NOTE_MUTATIONS
+MUTATIONS = (
+    LEDGER_MUTATIONS
+    + BLOCK_MUTATIONS
+    + SENDER_MUTATIONS
+    + BRAKE_MUTATIONS
+    + GUARD_MUTATIONS
+    + NOTE_MUTATIONS
+    + VALUE_MUTATIONS
+)
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"
 COPIED = (PACKAGE, "tests", "pyproject.toml")

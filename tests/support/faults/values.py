@@ -48,8 +48,9 @@ DAY = dt.datetime(2026, 3, 1)  # noqa: DTZ001 - a time without a zone is meant
 
 
 class Case(NamedTuple):
-    """Values of a column, and what the message does with them.
+    """Values of a column of two tables, and what the message does with them.
 
+    :param given: of the first people.
     :param then: of the first people in the second table, one for one; None: the same again.
     :param beside: of more people in the second table.
     :param refused: whether a table with the column is refused, the first one too.
@@ -57,7 +58,7 @@ class Case(NamedTuple):
     """
 
     name: str
-    values: tuple[Any, ...]
+    given: tuple[Any, ...]
     message: str = "Hi, {x}"
     keys: list[str] | None = None
     then: tuple[Any, ...] | None = None
@@ -157,9 +158,9 @@ def play(stage: Stage, trial: int) -> Figures:
     case, chance = CASES[trial % len(CASES)], random.Random(trial)
     campaign = stage.new_campaign(f"values {trial}")
     first = FIRST_NUMBER + trial * PEOPLE
-    then = case.then or case.values
+    then = case.then or case.given
     with TemporaryDirectory(prefix="airflow-provider-sms-values-") as folder:
-        tables = [rows_of(case.values, first), rows_of((*then, *case.beside), first)]
+        tables = [rows_of(case.given, first), rows_of((*then, *case.beside), first)]
         taken = []
         for number, rows in enumerate(tables, start=1):
             chance.shuffle(rows)
@@ -189,4 +190,6 @@ def run(
     :param count: how many trials; None: each case twice where it is to be quick, else 40 times.
     """
     trials = range(count if count is not None else len(CASES) * (QUICK if quick else FULL))
-    return play_all(open_store, play, trials, lambda _, trial: f"the case {CASES[trial % len(CASES)].name!r} of {trial}")
+    return play_all(
+        open_store, play, trials, lambda _, trial: f"the case {CASES[trial % len(CASES)].name!r} of {trial}"
+    )

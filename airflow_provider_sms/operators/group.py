@@ -62,7 +62,7 @@ class GroupSmsOperator(CampaignOperator):
         :param event: what a person answered, where this try asked one; None where not.
         """
         from airflow_provider_sms.hooks.outlets import describe_on_assets
-        from airflow_provider_sms.messages.groups import group_key
+        from airflow_provider_sms.messages.groups import check_groups, group_key
         from airflow_provider_sms.operators.delivery import Delivery
         from airflow_provider_sms.operators.entry import entered
         from airflow_provider_sms.operators.watch import Watch
@@ -78,7 +78,7 @@ class GroupSmsOperator(CampaignOperator):
         watch = Watch(context, self.sms_conn_id, campaign, resumed=event is not None)
 
         def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
-            return client.send_group(self.message, groups, send_options=self.send_options)
+            return client.send_group(message, groups, send_options=self.send_options)
 
         def finish(ledger: CampaignLedger, _: Exception | None) -> None:
             body = ledger.responses.to(key)
@@ -92,8 +92,10 @@ class GroupSmsOperator(CampaignOperator):
             campaign = self.look_up_campaign(context, entry.store)
             watch.enter(entry, campaign)
             self.check_arguments()
-            groups = self._group_names()
-            key = group_key(self.message, groups)
+            groups = [self.groups] if isinstance(self.groups, str) else list(self.groups)
+            check_groups(groups)
+            message = self._text()
+            key = group_key(message, groups)
             settings = self.get_settings()
             if event is not None:
                 self.take_answer(entry, event)
@@ -102,7 +104,7 @@ class GroupSmsOperator(CampaignOperator):
                 context,
                 entry,
                 settings,
-                lambda: [Block.of([Outgoing(key, None, self.message)])],
+                lambda: [Block.of([Outgoing(key, None, message)])],
                 post,
                 total=1,
                 options=SendingOptions(
@@ -121,10 +123,12 @@ class GroupSmsOperator(CampaignOperator):
             self.log.info("The campaign had sent this text to these groups already; it was not sent again")
         return answers[0] if answers else None
 
-    def _group_names(self) -> list[str]:
-        groups = [self.groups] if isinstance(self.groups, str) else list(self.groups)
-        if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
-            raise InputError("groups must be at least one group's name, and no name may be empty")
+    def _text(self) -> str:
+        from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text
+
         if not isinstance(self.message, str) or not self.message.strip():
             raise InputError("message must be a text that is not empty")
-        return groups
+        message = tidy_text(self.message)
+        if message in MISSING_WORDS:
+            raise InputError(f"message is {message!r}: was there no value for it to be rendered from?")
+        return message

@@ -29,6 +29,7 @@ from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 from support.faults.store_mutations import STORE_MUTATIONS
 from support.faults.trace_mutations import TRACE_MUTATIONS
+from support.faults.value_mutations import VALUE_MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,6 +49,7 @@ MUTATIONS = (
     + TRACE_MUTATIONS
     + STORE_MUTATIONS
     + PROXY_MUTATIONS
+    + VALUE_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

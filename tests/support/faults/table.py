@@ -28,6 +28,7 @@ from support.faults import (
     statuses,
     steps,
     tasks,
+    values,
 )
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
@@ -51,6 +52,7 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "sigkills": sigkills.run,
     "pairs": pairs.run,
     "failover": failover.run,
+    "values": values.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
 """Each is given what opens a ledger, and whether it is to be quick."""

@@ -1,10 +1,13 @@
-"""The many Arrow types of one thing, brought down to one: text is ``string``, and a column is one plain array."""
+"""The many Arrow types of one thing, brought down to one: ``string``, floats of 64 bits, one plain array."""
 
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.messages.arrow import constant
+from airflow_provider_sms.messages.values import LOST_FROM
 
 _MOST_NAMES = 20
 
@@ -24,13 +27,49 @@ def value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that a column of a type is read as."""
+    kind = value_type(kind)
+    if is_text(kind):
+        return pa.string()
+    return pa.float64() if is_float(kind) else kind
+
+
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Bring a column into one array, dictionaries decoded, text of any width as ``string``."""
+    """Bring a column into one array, dictionaries decoded, text of any width as ``string``, floats in 64 bits.
+
+    A float of 32 bits becomes the number that it was written as: 0.1, and not 0.10000000149011612. One that is too
+    large to tell it from its neighbours becomes infinite: its digits are lost, and nothing takes infinity for a value.
+    """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
+    if pa.types.is_float32(column.type):
+        lost = pc.greater_equal(pc.abs(column.cast(pa.float64())), constant(float(LOST_FROM[32])))
+        return pc.if_else(lost, constant(float("inf")), column.cast(pa.string()).cast(pa.float64()))
     return column.cast(pa.string()) if is_text(column.type) else column
+
+
+def lost_digits(column: pa.Array) -> pa.Array | None:
+    """Tell which values are floats too large to say which integer they were; NaN is none of them.
+
+    :param column: plain.
+    :returns: a condition for each row, null for null; None where the type cannot hold such values.
+    """
+    if not is_float(column.type):
+        return None
+    return pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64])))
+
+
+DECIMALS = {b"airflow_provider_sms": b"decimals"}
+"""Metadata of a column that was made of Python's decimals: its type depends on the values, and so says nothing of how
+any of them is meant to be written."""
+
+
+def holds_decimals(field: pa.Field) -> bool:
+    """Tell whether a column was made of Python's decimals."""
+    return DECIMALS.items() <= (field.metadata or {}).items()
 
 
 def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:

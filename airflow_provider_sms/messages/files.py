@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.messages.batches import rebatched
-from airflow_provider_sms.messages.columns import check_text, field_of, plain
+from airflow_provider_sms.messages.columns import check_text, field_of, is_text, plain
 from airflow_provider_sms.messages.tables import check_names
 
 if TYPE_CHECKING:
@@ -132,6 +132,8 @@ def _unify(parts: Sequence[_Part]) -> pa.Schema:
         for field in part.schema:
             known = schema.field(field.name) if field.name in schema.names else field
             try:
+                if _would_change(known.type, field.type):
+                    raise pa.ArrowInvalid
                 pa.unify_schemas([pa.schema([known]), pa.schema([field])], promote_options="permissive")
             except pa.ArrowException:
                 raise SourceError(
@@ -140,6 +142,17 @@ def _unify(parts: Sequence[_Part]) -> pa.Schema:
                 ) from None
         schema = pa.unify_schemas([schema, part.schema], promote_options="permissive")
     return schema
+
+
+def _would_change(one: pa.DataType, other: pa.DataType) -> bool:
+    """Tell whether Arrow's common type of two could change values: decimals as floats, texts as bytes, short floats."""
+    types = pa.types
+    return one != other and any(
+        (types.is_floating(a) and types.is_decimal(b))
+        or (types.is_float16(a) and not types.is_null(b))
+        or (is_text(a) and not types.is_null(b))
+        for a, b in ((one, other), (other, one))
+    )
 
 
 def _in_schema(batch: pa.RecordBatch, part: _Part, schema: pa.Schema) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""The common formats of numbers, of a whole column at once, where this gives what Python's :func:`format` gives."""
+"""The common formats of numbers, of a whole column at once, where this gives what :mod:`values` gives of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _is_fixed_point = re.compile(rf"(?P<thousands>,?)\.(?P<decimals>[0-{_MOST_DECIMA
 
 # Below it a product of a float and a power of ten is off by less than 0.0002.
 _SCALED_LIMIT = 2.0**40
-_THOUSANDS_FROM = 1000
+_THOUSANDS_FROM, _MILLIONS_FROM = 1_000, 1_000_000
+_THOUSANDS = r"^([0-9]{1,3})([0-9]{3})(\.|$)"
 
 
 def never_fails(kind: pa.DataType, spec: str) -> bool:
@@ -43,7 +44,7 @@ def write_numbers(column: pa.Array, spec: str) -> pa.Array | None:
     fixed_point = _is_fixed_point(spec)
     if types.is_decimal(kind):
         as_stored = 0 <= kind.scale <= _MOST_DECIMALS and spec in {"", f".{kind.scale}f"}
-        return column.cast(pa.string()) if as_stored else None
+        return column.cast(pa.string()) if as_stored and (spec or kind.scale == 0) else None
     if fixed_point and types.is_integer(kind):
         column = column.cast(pa.float64(), safe=False)
     elif not types.is_float64(kind):
@@ -62,12 +63,16 @@ def _write_fixed(column: pa.Array, decimals: int, thousands: bool) -> pa.Array: 
     with np.errstate(all="ignore"):
         scaled = values * 10.0**decimals
         rounded = np.rint(scaled)
-        limit = _THOUSANDS_FROM * 10.0**decimals if thousands else _SCALED_LIMIT
+        limit = _MILLIONS_FROM * 10.0**decimals if thousands else _SCALED_LIMIT
         sure = ~np.signbit(values) & (rounded < limit) & (np.abs(scaled - rounded) < 0.499)  # noqa: PLR2004
     digits = np.zeros((len(values), 2), np.int64)
     np.copyto(digits[:, 0], rounded, where=sure, casting="unsafe")
     kind = pa.decimal128(19, decimals)
     texts = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(digits)]).cast(pa.string())
+    if thousands and (large := digits[:, 0] >= _THOUSANDS_FROM * 10**decimals).any():
+        rows = mask(large)
+        grouped = pc.replace_substring_regex(texts.filter(rows), _THOUSANDS, r"\1,\2\3")
+        texts = pc.replace_with_mask(texts, rows, grouped)
     if not column.null_count and sure.all():
         return texts
     return pc.if_else(pc.and_(mask(sure), pc.is_valid(column)), texts, constant(None))

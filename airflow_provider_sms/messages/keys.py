@@ -2,10 +2,11 @@
 
 A change of anything here texts people again who were texted already.
 
-The canonical form of a key value is text: text as it is, numbers in decimal without trailing zeros (1, 1.0 and
-1.00 are ``1``), dates and times as ISO 8601 without trailing zeros or a time of midnight, instants in UTC, binary
-values in hexadecimal. So it does not matter in which width, unit or encoding a column was stored. Null, and NaN, is
-a value of its own. Column names take no part, their order does.
+The canonical form of a key value is text: numbers in decimal without trailing zeros (1, 1.0 and 1.00 are ``1``),
+dates and times as ISO 8601 without trailing zeros or a time of midnight, instants in UTC, binary values in
+hexadecimal. Text is tidied, and counts as the number, date, time or truth that it reads as; digits after a leading
+zero are a code. So it does not matter in which width, unit, encoding or file format a column was stored. Null, and
+NaN, is a value of its own. Column names take no part, their order does.
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, strings, text
+from airflow_provider_sms.messages.arrow import constant, mask, strings, text, utf8
 from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
+from airflow_provider_sms.messages.texts import tidy
+from airflow_provider_sms.messages.values import key_text
+from airflow_provider_sms.messages.written import whole_floats
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +31,11 @@ if TYPE_CHECKING:
 _BY_TEXT = blake2b(digest_size=16, person=b"sms: text")
 _BY_COLUMNS = blake2b(digest_size=16, person=b"sms: key columns")
 
-# Floats from here on stand for several integers, so two people could have one key.
-_INEXACT_FROM = 2.0**53
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
+
+# Only what begins like a number or a date, and holds one of these, or is as long as a truth, reads as another value.
+_BEGINS_NUMBER = np.isin(np.arange(256), np.frombuffer(b"0123456789-", np.uint8))
+_IN_NUMBER = np.isin(np.arange(256), np.frombuffer(b".eE:", np.uint8))
 
 
 def message_keys(
@@ -96,26 +103,18 @@ def can_be_key(kind: pa.DataType) -> bool:
     return any(check(kind) for check in (is_text, *numbers, *times, *binaries))
 
 
-def lost_digits(column: pa.Array) -> pa.Array | None:
-    """Tell which values of a key column are floats too large to say which integer they were.
-
-    :returns: a condition for each row; None where the type cannot hold such values.
-    """
-    if not is_float(column.type):
-        return None
-    return pc.greater_equal(pc.abs(column.cast(pa.float64())), constant(_INEXACT_FROM))
-
-
 def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Bring a key column into its canonical form: strings, null for null and NaN."""
     column, types = plain(column), pa.types
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     kind = column.type
+    if is_text(kind):
+        return _canonical_texts(tidy(column))
     if is_float(kind):
-        return _canonical_floats(column.cast(pa.float64()))
+        return _canonical_floats(column)
     if types.is_decimal(kind):
-        return _by_value(column, lambda value: _without_zeros(format(value, "f")))
+        return _by_value(column, lambda value: key_text(format(value, "f")))
     if types.is_date64(kind):
         column = column.cast(pa.date32())
     if types.is_timestamp(kind) or types.is_time(kind):
@@ -132,12 +131,30 @@ def _delimited(texts: pa.Array) -> pa.Array:
 
 
 def _canonical_floats(column: pa.Array) -> pa.Array:
-    whole = pc.and_(pc.equal(pc.floor(column), column), pc.less(pc.abs(column), constant(_INEXACT_FROM)))
-    texts = pc.if_else(whole, column, _NO_FLOAT).cast(pa.int64()).cast(pa.string())
-    others = pc.if_else(pc.or_(whole, pc.is_nan(column)), _NO_FLOAT, column)
+    texts = whole_floats(column).cast(pa.string())
+    others = pc.if_else(pc.or_(pc.is_valid(texts), pc.is_nan(column)), _NO_FLOAT, column)
     if others.null_count == len(others):
         return texts
-    return pc.coalesce(texts, _by_value(others, lambda value: _without_zeros(format(Decimal(repr(value)), "f"))))
+    return pc.coalesce(texts, _by_value(others, lambda value: key_text(format(Decimal(repr(value)), "f"))))
+
+
+def _canonical_texts(column: pa.Array) -> pa.Array:
+    """Write each text as the value that it reads as; most are seen to be no other value by their bytes."""
+    offsets, data = utf8(column)
+    if not len(data):
+        return column
+    lengths, first = np.diff(offsets), data[np.minimum(offsets[:-1], len(data) - 1)]
+    others = ((first == ord("T")) | (first == ord("F"))) & (lengths <= len("False"))
+    numbers = _BEGINS_NUMBER[first]
+    if numbers.any():
+        with_signs = lengths == len("-0")
+        with_signs[np.searchsorted(offsets, np.flatnonzero(_IN_NUMBER[data]), "right") - 1] = True
+        others |= numbers & with_signs
+    others &= lengths > 0
+    if not others.any():
+        return column
+    rows = mask(others)
+    return pc.replace_with_mask(column, rows, _by_value(column.filter(rows), key_text))
 
 
 def _canonical_times(column: pa.Array) -> pa.Array:
@@ -154,7 +171,3 @@ def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
     distinct = pc.dictionary_encode(column)
     texts = strings([write(value) for value in distinct.dictionary.to_pylist()])
     return texts.take(distinct.indices)
-
-
-def _without_zeros(number: str) -> str:
-    return number.rstrip("0").rstrip(".") if "." in number else number

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
-from airflow_provider_sms.messages.columns import is_text, value_type
+from airflow_provider_sms.messages.columns import plain_type, value_type
 from airflow_provider_sms.messages.file_format import Format, Header, reading
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _ARROW_SCHEMA = b"ARROW:schema"
 
 def _read_header(file: DataFile) -> Header:
     with _opened(file) as parquet:
-        fields = [pa.field(field.name, _plain_type(field.type)) for field in parquet.schema_arrow]
+        fields = [pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow]
         return Header(pa.schema(fields), parquet.metadata.num_rows)
 
 
@@ -78,8 +78,3 @@ def _without_dictionaries(metadata: pq.FileMetaData) -> pq.FileMetaData:
     footer = io.BytesIO()
     metadata.write_metadata_file(footer)
     return pq.read_metadata(io.BytesIO(footer.getvalue().replace(note, replaced)))
-
-
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    kind = value_type(kind)
-    return pa.string() if is_text(kind) else kind

@@ -10,28 +10,19 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
 from airflow_provider_sms.messages.arrow import constant, text, valid_rows
-from airflow_provider_sms.messages.columns import column_of, field_of
+from airflow_provider_sms.messages.columns import column_of, field_of, is_text, lost_digits
 from airflow_provider_sms.messages.destinations import CleanDestinations, clean_destinations
-from airflow_provider_sms.messages.keys import can_be_key, lost_digits, message_keys
+from airflow_provider_sms.messages.keys import can_be_key, message_keys
 from airflow_provider_sms.messages.masking import mask_number
 from airflow_provider_sms.messages.prepared import Checked, PreparedBatch, RejectedRow
-from airflow_provider_sms.messages.template import Template, TextColumn
+from airflow_provider_sms.messages.template import LOST_DIGITS, Fault, Template, TextColumn
+from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text, without_empty
 from airflow_provider_sms.messages.written import can_hold_numbers, first_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-NO_VALUE = "no value"
 EMPTY_TEXT = "the text is empty"
-LOST_DIGITS = "a float too large to tell it from its neighbours: store the column as integers or as text"
-
-
-class _Rule(NamedTuple):
-    """A reason to reject rows."""
-
-    rejects: pa.Array
-    column: str
-    reason: str
 
 
 class _Judged(NamedTuple):
@@ -66,6 +57,8 @@ class Preparation:
             self._text: Template | TextColumn = Template(message)
             if not message.strip():
                 raise TemplateError("message is empty")
+            if tidy_text(message) in MISSING_WORDS:
+                raise TemplateError(f"message is {message!r}: was there no value for it to be rendered from?")
         elif content_column is not None and message is None:
             self._text = TextColumn(content_column)
         else:
@@ -127,7 +120,7 @@ class Preparation:
         digits = destinations.digits
         key_values = None
         if self._key_columns is not None:
-            key_values = [column_of(batch, name, "key_columns") for name in self._key_columns]
+            key_values = [_key_values(batch, name) for name in self._key_columns]
         if judged is not None:
             valid = pc.is_null(judged.reasons)
             rows = rows[~valid_rows(judged.reasons)]
@@ -158,26 +151,24 @@ class Preparation:
             return None
         columns = pc.if_else(pc.is_null(reasons), constant(None), text(self._destination_column))
         if rules:
-            reasons = pc.coalesce(reasons, first_reason(*((rule.rejects, rule.reason) for rule in rules)))
-            columns = pc.coalesce(columns, first_reason(*((rule.rejects, rule.column) for rule in rules)))
+            reasons = pc.coalesce(reasons, first_reason(*((rule.rows, rule.reason) for rule in rules)))
+            columns = pc.coalesce(columns, first_reason(*((rule.rows, rule.column) for rule in rules)))
         return _Judged(reasons, columns)
 
-    def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array | None) -> Iterator[_Rule]:
+    def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array | None) -> Iterator[Fault]:
         if texts is None:
             return
-        names = self._text.columns
         if texts.null_count:
-            for name in names:
-                yield _Rule(pc.is_null(column_of(batch, name, "message"), nan_is_null=True), name, NO_VALUE)
+            yield from self._text.faults(batch)
         blank = pc.equal(pc.utf8_trim_whitespace(texts), constant(""))
         if pc.any(blank).as_py():
-            yield _Rule(blank, names[0], EMPTY_TEXT)
+            yield Fault(blank, self._text.columns[0], EMPTY_TEXT)
 
-    def _key_rules(self, batch: pa.RecordBatch) -> Iterator[_Rule]:
+    def _key_rules(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         for name in self._key_columns or ():
             lost = lost_digits(column_of(batch, name, "key_columns"))
             if lost is not None and pc.any(lost).as_py():
-                yield _Rule(lost, name, LOST_DIGITS)
+                yield Fault(lost, name, LOST_DIGITS)
 
     def _rejected(self, batch: pa.RecordBatch, first_row: int, judged: _Judged | None) -> list[RejectedRow]:
         if judged is None:
@@ -212,6 +203,12 @@ class Preparation:
             _as_text(number) if digits is None else digits
             for digits, number in zip(destinations.digits.filter(invalid).to_pylist(), written, strict=True)
         ]
+
+
+def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Take the values of a key column; an empty text is none, since a CSV file cannot tell the two apart."""
+    column = column_of(batch, name, "key_columns")
+    return without_empty(column) if is_text(column.type) else column
 
 
 def _masked(number: object) -> str:

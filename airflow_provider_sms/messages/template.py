@@ -2,23 +2,64 @@
 
 from __future__ import annotations
 
-import re
 from string import Formatter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
 from airflow_provider_sms.messages.arrow import constant, strings, text
-from airflow_provider_sms.messages.columns import column_of, field_of, is_float, is_text, value_type
+from airflow_provider_sms.messages.columns import (
+    column_of,
+    field_of,
+    holds_decimals,
+    is_float,
+    is_text,
+    lost_digits,
+    value_type,
+)
 from airflow_provider_sms.messages.formats import never_fails, write_numbers
+from airflow_provider_sms.messages.texts import BLANKS, missing_words, plain_text, tidy, without_missing
+from airflow_provider_sms.messages.values import (
+    LOST_FROM,
+    fits_text,
+    fits_value_in_text,
+    formatted,
+    is_of_numbers,
+    says_digits,
+    write,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 USED_BY = "message"
+
+NO_VALUE = "no value"
+MISSING_WORD = (
+    "a word that tools write where a value is missing, such as nan, None or NULL: leave it empty, or write it "
+    "otherwise where it is meant, such as Null for a name"
+)
+LOST_DIGITS = "a float too large to tell it from its neighbours: store the column as integers or as text"
+NO_NUMBER = "no number that the format in the message could write"
+NO_DATE = "no date or time as in 2026-03-01 or 2026-03-01 09:30:00, which the format in the message could write"
+
+_USUAL_DIGITS = 2  # of money
+_NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
 # What one column of texts can hold, and what a number in one of the formats that never fail can take of it.
 _MOST_BYTES = 2**31 - 1
 _LONGEST_NUMBER = 400
+
+
+class Fault(NamedTuple):
+    """A reason for which rows have no text."""
+
+    rows: pa.Array
+    """A condition for each row; null counts as not met."""
+    column: str
+    reason: str
 
 
 class _Field(NamedTuple):
@@ -47,7 +88,7 @@ class Template:
     """The text of every row; None: it has fields."""
 
     def __init__(self, text: str) -> None:
-        self._pieces = _parse(text)
+        self._pieces = _tidied(_parse(text))
         self._fields = [piece for piece in self._pieces if isinstance(piece, _Field)]
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
         literals = "".join(piece for piece in self._pieces if isinstance(piece, str))
@@ -59,31 +100,33 @@ class Template:
         """Check that the columns are there and that their values can be written as text.
 
         :raises ColumnError: one is not, or cannot.
-        :raises TemplateError: a column of text has a format for numbers or dates.
+        :raises TemplateError: a format does not fit a column of text, or decimals have none that says their digits.
         """
-        for name in self.columns:
-            kind = field_of(schema, name, USED_BY).type
+        for field in self._fields:
+            column = field_of(schema, field.column, USED_BY)
+            kind = value_type(column.type)
             if not _has_text(kind):
-                raise ColumnError(f"{USED_BY}: column {name!r} is of type {kind}, which has no form as text")
-        for piece in self._pieces:
-            if isinstance(piece, _Field) and is_text(value_type(schema.field(piece.column).type)):
-                _check_format_of_text(piece)
+                raise ColumnError(
+                    f"{USED_BY}: column {field.column!r} is of type {column.type}, which has no form as text"
+                )
+            if is_text(kind):
+                _check_format_of_text(field)
+            if not says_digits(field.spec):
+                _check_no_decimals(column, field)
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
         """Render the text of each row.
 
         :param batch: rows with all columns of the template.
         :param first_row: index in the source of the batch's first row, for errors.
-        :returns: strings; null where a value that the text needs is null or NaN.
+        :returns: strings; null where a value that the text needs is missing.
         :raises ColumnError: a column is missing.
         :raises TemplateError: a format does not fit the values of its column.
         """
         if self.constant is not None:
             return pa.repeat(text(self.constant), len(batch))
         pieces = [
-            _texts(column_of(batch, piece.column, USED_BY), piece, first_row)
-            if isinstance(piece, _Field)
-            else text(piece)
+            _texts(_values(batch, piece.column), piece, first_row) if isinstance(piece, _Field) else text(piece)
             for piece in self._pieces
         ]
         return pc.binary_join_element_wise(*pieces, constant(""))
@@ -95,15 +138,25 @@ class Template:
         :raises ColumnError: a column is missing.
         :raises TemplateError: a format does not fit the values of its column.
         """
-        columns = [(column_of(batch, field.column, USED_BY), field.spec) for field in self._fields]
+        columns = [(_values(batch, field.column), field.spec) for field in self._fields]
         longest = len(batch) * (self._literal_bytes + _LONGEST_NUMBER * len(columns)) + batch.nbytes * len(columns)
         if (
             self._never_blank
             and longest <= _MOST_BYTES
-            and all(never_fails(column.type, spec) and _is_full(column) for column, spec in columns)
+            and all(never_fails(column.type, spec) and not column.null_count for column, spec in columns)
         ):
             return None
         return self.render(batch, first_row)
+
+    def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
+        """Say why rows have no text, the most telling reason of a column first."""
+        for field in self._fields:
+            column = column_of(batch, field.column, USED_BY)
+            yield from _faults_of(column, field.column)
+            if is_text(column.type) and not fits_text(field.spec):
+                reason = NO_NUMBER if is_of_numbers(field.spec) else NO_DATE
+                values = _values(batch, field.column)
+                yield Fault(pc.is_null(_texts(values, field, 0)), field.column, reason)
 
 
 class TextColumn:
@@ -135,11 +188,17 @@ class TextColumn:
         return self.render(batch, first_row)
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
-        """Take the text of each row, null where there is none.
+        """Take the text of each row, tidied; null where there is none.
 
         :raises ColumnError: the column is missing.
         """
-        return column_of(batch, self.columns[0], "content_column").cast(pa.string())
+        texts = tidy(column_of(batch, self.columns[0], "content_column").cast(pa.string()))
+        found = missing_words(texts)
+        return pc.if_else(found, constant(None), texts) if pc.any(found).as_py() else texts
+
+    def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
+        """Say why rows have no text."""
+        yield from _faults_of(column_of(batch, self.columns[0], "content_column"), self.columns[0], empty=False)
 
 
 def _parse(text: str) -> list[str | _Field]:
@@ -163,6 +222,16 @@ def _parse(text: str) -> list[str | _Field]:
     return pieces
 
 
+def _tidied(pieces: list[str | _Field]) -> list[str | _Field]:
+    """Tidy the text between the fields as values are tidied, and take the blanks off both ends."""
+    tidied = [piece if isinstance(piece, _Field) else plain_text(piece) for piece in pieces]
+    if tidied and isinstance(tidied[0], str):
+        tidied[0] = tidied[0].lstrip(BLANKS)
+    if tidied and isinstance(tidied[-1], str):
+        tidied[-1] = tidied[-1].rstrip(BLANKS)
+    return [piece for piece in tidied if piece != ""]
+
+
 def _has_text(kind: pa.DataType) -> bool:
     kind, types = value_type(kind), pa.types
     numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
@@ -171,74 +240,85 @@ def _has_text(kind: pa.DataType) -> bool:
 
 
 def _check_format_of_text(field: _Field) -> None:
-    try:
-        format("", field.spec)
-        # Of text, 05 would make 50000 of 5.
-        fits = not re.match("0[0-9]", field.spec)
-    except ValueError:
-        fits = False
-    if not fits:
+    if not fits_text(field.spec) and not fits_value_in_text(field.spec):
         raise TemplateError(
-            f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r}, which holds text, as every "
-            f"column of a CSV file does: write {{{field.column}}}, or store it as numbers or dates, in Parquet"
+            f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r}: it is none of text, numbers, "
+            f"dates or times. Write {{{field.column}}}, or a format such as {{{field.column}:.2f}}"
         )
 
 
-def _texts(column: pa.Array, field: _Field, first_row: int) -> pa.Array:
+def _check_no_decimals(column: pa.Field, field: _Field) -> None:
+    kind = value_type(column.type)
+    stored = pa.types.is_decimal(kind) and kind.scale > 0
+    if not stored and not holds_decimals(column):
+        return
+    digits = kind.scale if stored and not holds_decimals(column) else _USUAL_DIGITS
+    raise TemplateError(
+        f"{USED_BY}: column {field.column!r} holds decimals ({column.type}), and 12.5 could be meant to read 12.5 or "
+        f"12.50. Say with how many digits they are written: {{{field.column}:.{digits}f}}"
+    )
+
+
+def _values(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Take the values of a column as a text may have them, null where there is none."""
+    column = column_of(batch, name, USED_BY)
+    if is_text(column.type):
+        return without_missing(tidy(column))
+    return _as_python_has_it(column)
+
+
+def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[Fault]:
+    """Say why values of a column are missing.
+
+    :param empty: whether an empty text is.
+    """
+    if is_text(column.type):
+        column = tidy(column)
+        yield Fault(missing_words(column), name, MISSING_WORD)
+        column = pc.if_else(pc.equal(column, constant("")), constant(None), column) if empty else column
+    elif (lost := lost_digits(column)) is not None:
+        yield Fault(lost, name, LOST_DIGITS)
+    yield Fault(pc.is_null(column, nan_is_null=True), name, NO_VALUE)
+
+
+def _texts(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
     """Write the values of a column: where that takes Python, each distinct one once."""
-    written_by_arrow = is_text(column.type) or pa.types.is_integer(column.type)
-    if pa.types.is_null(column.type) or (written_by_arrow and not field.spec):
-        return column.cast(pa.string())
-    values = _as_python_has_it(column)
+    written_by_arrow = is_text(values.type) or pa.types.is_integer(values.type)
+    if pa.types.is_null(values.type) or (written_by_arrow and not field.spec):
+        return values.cast(pa.string())
     written = write_numbers(values, field.spec)
     if written is None:
-        return _texts_by_python(values, field, column.type, first_row)
+        return _texts_by_python(values, field, first_row)
     if written.null_count == values.null_count:
         return written
     left = pc.if_else(pc.is_null(written), values, pa.nulls(1, values.type)[0])
-    return pc.coalesce(written, _texts_by_python(left, field, column.type, first_row))
+    return pc.coalesce(written, _texts_by_python(left, field, first_row))
 
 
-def _texts_by_python(values: pa.Array, field: _Field, stored_as: pa.DataType, first_row: int) -> pa.Array:
+def _texts_by_python(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
+    write_value = formatted if is_text(values.type) and not fits_text(field.spec) else write
     distinct = pc.dictionary_encode(values)
     texts: list[str | None] = []
     for index, value in enumerate(distinct.dictionary.to_pylist()):
         try:
-            texts.append(_written(value, field.spec))
+            texts.append(write_value(value, field.spec))
         except (TypeError, ValueError, OverflowError):
             row = first_row + pc.index(distinct.indices, index).as_py()
             # Python's own words may quote the value, which is somebody's.
             raise TemplateError(
                 f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r} "
-                f"of type {stored_as}, first in row {row}"
+                f"of type {values.type}, first in row {row}"
             ) from None
     return strings(texts).take(distinct.indices)
 
 
-def _is_full(column: pa.Array) -> bool:
-    """Tell whether no value is null or NaN."""
-    return not column.null_count and not (is_float(column.type) and pc.any(pc.is_nan(column)).as_py())
-
-
-def _written(value: Any, spec: str) -> str:
-    """Write a value as Python's ``format`` does, but without format a whole float as the integer that it was.
-
-    A null that appears in an integer column makes it float on its way through pandas. Nobody wants to read
-    "120.0 points", and a text that changes is another message: it would go out again.
-    """
-    if isinstance(value, float) and not spec and value.is_integer():
-        value = int(value)
-    return format(value, spec)
-
-
 def _as_python_has_it(column: pa.Array) -> pa.Array:
-    """Bring values into types for which Python has an equal one."""
+    """Bring values into types for which Python has an equal one, null where a number is none or has lost its digits."""
     kind, types = column.type, pa.types
     if is_float(kind):
-        if types.is_float32(kind):
-            column = column.cast(pa.string())  # else 0.1 would read 0.10000000149011612
-        column = column.cast(pa.float64())
-        return pc.if_else(pc.is_nan(column), pa.nulls(1, pa.float64())[0], column)
+        # Neither NaN nor what has lost its digits.
+        kept = pc.less(pc.abs(column), constant(float(LOST_FROM[64])))
+        return column if pc.all(kept).as_py() else pc.if_else(kept, column, _NO_FLOAT)
     if types.is_timestamp(kind):
         return column.cast(pa.timestamp("us", kind.tz), safe=False)
     if types.is_duration(kind):

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.messages.arrow import constant, strings
 from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
+from airflow_provider_sms.messages.values import LOST_FROM
 
 NO_NUMBER = "no number"
 EXPONENT = "written with an exponent, digits were lost: store the column as text"
@@ -26,9 +27,7 @@ _EXPONENT = r"^[+-]?[0-9]*[.,]?[0-9]+[eE][+-]?[0-9]+$"
 _DECIMALS = r"^\+?[0-9]{7,}\.[0-9]+$|\.0$"
 _TRUNK_ZERO = rf"[0-9]{_SEPARATOR}*\( ?0 ?\)"
 
-# The first integer that a float of so many bits cannot tell from its neighbour.
-_INEXACT_FROM = {32: 2**24, 64: 2**53}
-_NO_INTEGER, _NO_FLOAT = pa.nulls(1, pa.int64())[0], pa.nulls(1, pa.float64())[0]
+_NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,19 +77,20 @@ def _if_known(condition: pa.Array) -> pa.Array:
 
 def whole_floats(column: pa.Array) -> pa.Array:
     """Take the whole floats of a column of float64 that are exact as 64-bit integers, null for every other."""
-    exact, whole = pc.less(pc.abs(column), constant(float(_INEXACT_FROM[64]))), pc.equal(pc.floor(column), column)
+    exact, whole = pc.less(pc.abs(column), constant(float(LOST_FROM[64]))), pc.equal(pc.floor(column), column)
     return pc.if_else(pc.and_(exact, whole), column, _NO_FLOAT).cast(pa.int64())
 
 
 def _write_floats(column: pa.Array) -> tuple[pa.Array, pa.Array]:
     """Write floats as text without an exponent, where they are exact."""
-    inexact_from = _INEXACT_FROM[column.type.bit_width]
-    column = column.cast(pa.float64())
-    exact, whole = pc.less(pc.abs(column), constant(float(inexact_from))), pc.equal(pc.floor(column), column)
-    texts = pc.if_else(exact, whole_floats(column), _NO_INTEGER).cast(pa.string())
-    too_large = LENGTH if inexact_from == _INEXACT_FROM[64] else SHORT_FLOAT
-    rules = (pc.is_nan(column), NO_NUMBER), (pc.invert(whole), DECIMALS), (pc.invert(exact), too_large)
-    return texts, first_reason(*rules)
+    exact, whole = pc.less(pc.abs(column), constant(float(LOST_FROM[64]))), pc.equal(pc.floor(column), column)
+    rules = (
+        (pc.is_nan(column), NO_NUMBER),
+        (pc.is_inf(column), SHORT_FLOAT),
+        (pc.invert(whole), DECIMALS),
+        (pc.invert(exact), LENGTH),
+    )
+    return whole_floats(column).cast(pa.string()), first_reason(*rules)
 
 
 def _write_decimals(column: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -31,7 +31,7 @@ class GroupSmsOperator(CampaignOperator):
     :param groups: at least one name. (templated)
     :param send_options: the service's Send Options, passed through. (templated)
     :param sms_conn_id: the connection. (templated)
-    :param campaign: within it the text goes to the groups at most once. None: ``{dag_id}.{task_id}.{run_id}``.
+    :param campaign: within it the text goes to the groups at most once. None: ``{dag_id}/{task_id}/{run_id}``.
         (templated)
     :param on_unknown: what becomes of a send whose answer was lost. ``fail``: the task fails, and it is not sent again;
         ``resend``: it is, at the risk of texting people twice; ``ask``: the task waits, without a slot, for a person to
@@ -62,7 +62,7 @@ class GroupSmsOperator(CampaignOperator):
         :param event: what a person answered, where this try asked one; None where not.
         """
         from airflow_provider_sms.hooks.outlets import describe_on_assets
-        from airflow_provider_sms.messages.groups import group_key
+        from airflow_provider_sms.messages.groups import check_groups, group_key
         from airflow_provider_sms.operators.delivery import Delivery
         from airflow_provider_sms.operators.entry import entered
         from airflow_provider_sms.operators.watch import Watch
@@ -78,7 +78,7 @@ class GroupSmsOperator(CampaignOperator):
         watch = Watch(context, self.sms_conn_id, campaign, resumed=event is not None)
 
         def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
-            return client.send_group(self.message, groups, send_options=self.send_options)
+            return client.send_group(message, groups, send_options=self.send_options)
 
         def finish(ledger: CampaignLedger, _: Exception | None) -> None:
             body = ledger.responses.to(key)
@@ -89,10 +89,13 @@ class GroupSmsOperator(CampaignOperator):
         with ExitStack() as stack, watch.until_ended(lambda: summarise(campaign, 1, 0, tally)):
             # Closed once the end is noted there.
             entry = stack.enter_context(entered(context, self.ledger_conn_id, resumed=event is not None))
-            watch.enter(entry)
+            campaign = self.look_up_campaign(context, entry.store)
+            watch.enter(entry, campaign)
             self.check_arguments()
-            groups = self._group_names()
-            key = group_key(self.message, groups)
+            groups = [self.groups] if isinstance(self.groups, str) else list(self.groups)
+            check_groups(groups)
+            message = self._text()
+            key = group_key(message, groups)
             settings = self.get_settings()
             if event is not None:
                 self.take_answer(entry, event)
@@ -101,7 +104,7 @@ class GroupSmsOperator(CampaignOperator):
                 context,
                 entry,
                 settings,
-                lambda: [Block.of([Outgoing(key, None, self.message)])],
+                lambda: [Block.of([Outgoing(key, None, message)])],
                 post,
                 total=1,
                 options=SendingOptions(
@@ -120,10 +123,12 @@ class GroupSmsOperator(CampaignOperator):
             self.log.info("The campaign had sent this text to these groups already; it was not sent again")
         return answers[0] if answers else None
 
-    def _group_names(self) -> list[str]:
-        groups = [self.groups] if isinstance(self.groups, str) else list(self.groups)
-        if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
-            raise InputError("groups must be at least one group's name, and no name may be empty")
+    def _text(self) -> str:
+        from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text
+
         if not isinstance(self.message, str) or not self.message.strip():
             raise InputError("message must be a text that is not empty")
-        return groups
+        message = tidy_text(self.message)
+        if message in MISSING_WORDS:
+            raise InputError(f"message is {message!r}: was there no value for it to be rendered from?")
+        return message

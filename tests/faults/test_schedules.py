@@ -33,7 +33,7 @@ def test_schedules_have_everything_in_them():
     assert {(m.what, m.at) for plan in plans for t in plan.tries for m in t.mishaps} >= {
         *((what, at) for what in ("fail", "die") for at in ("any", "commit", "committed")),
         *((what, at) for what in ("die", "hang") for at in ("post", "posted")),
-        *((what, "any") for what in ("stop", "jump", "wake")),
+        *((what, "any") for what in ("stop", "jump", "back", "wake")),
     }
     parts = [part for plan in plans for part in plan.tries]
     assert {(p.resumed, p.overlaps, p.halts.requests is None, p.halts.balance is None) for p in parts if p.resumed} == {
@@ -44,5 +44,7 @@ def test_schedules_have_everything_in_them():
     assert {f["kind"] for f in faults} == {
         *("none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign")
     }
-    assert {f["status"] for f in faults if "status" in f} == {200, 403, 429, 500, 502, 503, 504}
+    assert {f["status"] for f in faults if "status" in f} == {200, 403, 408, 429, 499, 500, 502, 503, 504}
+    taken = [fault for fault in faults if fault.get("accepted")]
+    assert {f["by"] for f in taken if f["status"] == 503} == {"gateway"}
     assert {len(plan.tries) for plan in plans} == {1, 2, 3, 4}

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.exceptions import ColumnError, SourceError, TemplateError
+from airflow_provider_sms.exceptions import ColumnError, SourceError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 
@@ -88,11 +88,16 @@ def test_values_are_text_as_written(tmp_path, value):
 
 
 def test_a_format_of_numbers(tmp_path):
-    """A format for numbers on a column of a CSV file is refused before a row is read, with what to do."""
-    source = open_source(write(tmp_path / "a.csv", b"destination,amount\n27821234567,1250.5\n"))
-    Preparation("You owe R{amount}", None).check(source.schema)
-    with pytest.raises(TemplateError, match=r"CSV file does: write \{amount\}, or store it as numbers.* in Parquet"):
-        Preparation("You owe R{amount:,.2f}", None).check(source.schema)
+    """A format for numbers writes those of a CSV file as it writes any, and what is none makes its row invalid."""
+    source = open_source(
+        write(tmp_path / "a.csv", b'destination,amount\n27821234567,1250.5\n27821234568,"1,250.5"\n27821234569,soon\n')
+    )
+    preparation = Preparation("You owe R{amount:,.2f}", None)
+    preparation.check(source.schema)
+    prepared = preparation.prepare(next(source.batches()), 0)
+    assert prepared.contents == ["You owe R1,250.50"]
+    reason = "no number that the format in the message could write"
+    assert [(1, "amount", reason), (2, "amount", reason)] == [(r.row, r.column, r.reason) for r in prepared.rejected]
 
 
 def test_missing_values(tmp_path):

@@ -52,7 +52,7 @@ MIXED = [
     Decimal("NaN"),
     True,
 ]
-MIXED_AS_TEXT = ["0821234567", "821234567", "27821234567.0", None, None, None, None, "5", "1.50", None, "True"]
+MIXED_AS_TEXT = ["0821234567", "821234567", "27821234567", None, None, None, None, "5", "1.5", None, "True"]
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import math
 from decimal import Decimal
 
 import pyarrow as pa
@@ -30,13 +29,36 @@ def test_fields_are_columns():
     assert expected == rendered("Hi {name}, you have {points} points.", name=["Ann", "Bob"], points=[3, 0])
 
 
-@pytest.mark.parametrize("spec", [".2f", ",", "d", "%d %B", "+", "05", "010", "=5", "e"])
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())], ids=str)
-def test_formats_of_numbers_on_text(spec, kind):
-    """A format for numbers or dates on a column of text is refused before any row is read, with what to write."""
+TEXTS = [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())]
+
+
+@pytest.mark.parametrize("spec", ["q", ".2q", "x:>", ",_", ".2d"])
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+def test_formats_of_nothing_on_text(spec, kind):
+    """A format that nothing has is refused on a column of text before any row is read, with what to write."""
     template = Template("You owe {amount:" + spec + "}")
-    with pytest.raises(TemplateError, match=r"does not fit column 'amount', which holds text.*write \{amount\}"):
+    with pytest.raises(TemplateError, match=r"does not fit column 'amount'.*Write \{amount\}"):
         template.check(pa.schema([("amount", kind)]))
+
+
+@pytest.mark.parametrize(
+    ("spec", "text", "expected"),
+    [(".2f", "12.5", "12.50"), (",.2f", "1250", "1,250.00"), (".2f", "2.675", "2.68"), (".1%", "0.5", "50.0%"),
+     ("05", "42", "00042"), ("+", "5", "+5"), ("d", "120.0", "120"), (",", "1234.50", "1,234.5"),
+     (".2f", "1e-05", "0.00"),
+     ("e", "1500", "1.500000e+03"), ("=5", "-1", "-   1"), (".2f", "007", "7.00"), (".2f", " 12.5 ", "12.50"),
+     ("%d %B", "2026-03-01", "01 March"), ("%H:%M", "2026-03-01 09:30:00", "09:30"),
+     ("%d", "2026-03-01T09:30:00Z", "01"),
+     (".2f", "1,250.5", None), (".2f", "2.78E10", None), (".2f", "soon", None), (".2f", "nan", None), (".2f", "", None),
+     ("%d %B", "1 March", None), ("%d %B", "2026-02-30", None)],
+)  # fmt: skip
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+def test_formats_of_numbers_and_dates_on_text(spec, text, expected, kind):
+    """A text that is a number or a date is written in a format as these are, and any other makes no text."""
+    template = Template("{x:" + spec + "}")
+    template.check(pa.schema([("x", kind)]))
+    column = pa.array([text]).cast(kind)
+    assert template.render(pa.RecordBatch.from_arrays([column], ["x"])).to_pylist() == [expected]
 
 
 @pytest.mark.parametrize("spec", ["", ">8", "<8", "^8", "8", ".10", "s", "0>5", "10.3s"])
@@ -121,15 +143,16 @@ def test_formats(spec, values, text):
         (pa.array([5]), "5"),
         (pa.array([2**64 - 1], pa.uint64()), "18446744073709551615"),
         (pa.array([1.5]), "1.5"),
-        (pa.array([1e-7]), "1e-07"),
+        (pa.array([1e-7]), "0.0000001"),
         (pa.array([0.1], pa.float32()), "0.1"),
-        (pa.array([Decimal("1.50")]), "1.50"),
+        (pa.array([Decimal(150)], pa.decimal128(3, 0)), "150"),
         (pa.array([True]), "True"),
         (pa.array(["x"], pa.large_string()), "x"),
         (pa.array(["x"]).dictionary_encode(), "x"),
         (pa.array([5]).dictionary_encode(), "5"),
         (pa.array([dt.date(2025, 3, 1)]), "2025-03-01"),
         (pa.array([dt.date(2025, 3, 1)], pa.date64()), "2025-03-01"),
+        (pa.array([at(2025, 3, 1)], pa.timestamp("s")), "2025-03-01"),
         (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("s")), "2025-03-01 09:30:00"),
         (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("ns")), "2025-03-01 09:30:00"),
         (pa.array([at(2025, 3, 1, 9, 30)], pa.timestamp("us", "+02:00")), "2025-03-01 11:30:00+02:00"),
@@ -139,7 +162,7 @@ def test_formats(spec, values, text):
     ids=lambda value: str(getattr(value, "type", "")),
 )
 def test_values_read_as_python_writes_them(column, text):
-    """Without a format, a value reads as Python writes it, whatever the width and unit that it is stored in."""
+    """Without a format, a value reads in one way, whatever the width and unit that it is stored in."""
     template = Template("{x}")
     template.check(pa.schema([("x", column.type)]))
     assert [text, text] == template.render(
@@ -149,8 +172,8 @@ def test_values_read_as_python_writes_them(column, text):
 
 def test_an_integer_column_that_became_float():
     """A null that appears in an integer column makes it float; the texts, and with them the keys, stay."""
-    points = [120, None, 0, -5, 2**53]
-    expected = ["120 points", None, "0 points", "-5 points", f"{2**53} points"]
+    points = [120, None, 0, -5, 2**53 - 1]
+    expected = ["120 points", None, "0 points", "-5 points", f"{2**53 - 1} points"]
     assert expected == rendered("{x} points", x=pa.array(points))
     assert expected == rendered("{x} points", x=pa.array(points, pa.float64()))
     assert rendered("{x} points", x=[-0.0, 0.5]) == ["0 points", "0.5 points"]
@@ -181,12 +204,12 @@ def test_nothing_is_never_written(column, text):
 
 def test_a_format_that_does_not_fit():
     """A format that does not fit names the column and the first row, and not the value of that row."""
-    rows = batch(name=[None, "Thandi", "Sipho"])
+    rows = batch(age=[None, 12.5, 13.0])
     with pytest.raises(TemplateError) as caught:
-        Template("Hi {name:.2f}").render(rows, first_row=100)
-    assert "'name'" in str(caught.value)
+        Template("Hi {age:d}").render(rows, first_row=100)
+    assert "'age'" in str(caught.value)
     assert "row 101" in str(caught.value)
-    assert "Thandi" not in str(caught.value)
+    assert "12.5" not in str(caught.value)
     assert caught.value.__cause__ is None
 
 
@@ -279,10 +302,10 @@ def test_texts_too_long_together_are_tried_out(monkeypatch):
     assert Template("Hi {name}").try_out(batch(name=["x" * 100])).to_pylist() == ["Hi " + "x" * 100]
 
 
-@pytest.mark.parametrize("text", ["Hi {name:d}", "R{amount:.2f} {name:.2f}", "{name}{amount:.2x}"])
+@pytest.mark.parametrize("text", ["Hi {amount:d}", "R{amount:.2f} {amount:x}", "{name}{amount:.2x}"])
 def test_trying_out_finds_the_format_that_does_not_fit(text):
     """A format that does not fit is found by the look at all rows, in the words and for the row of the rendering."""
-    rows = batch(name=[None, "Ann"], amount=[1.5, 2.5])
+    rows = batch(name=[None, "Ann"], amount=[None, 2.5])
     with pytest.raises(TemplateError) as rendering:
         Template(text).render(rows, 7)
     with pytest.raises(TemplateError, match=r"first in row [78]") as trying:
@@ -299,7 +322,7 @@ def test_trying_out_misses_a_column():
 def test_doubtful_numbers_stand_in_their_rows():
     """Numbers that are written one by one stand in their rows, between those that are written together."""
     amounts = [0.125, 1.5, None, -1.5, float("nan"), 2.675, 1e300]
-    expected = [None if value is None or math.isnan(value) else format(value, ".2f") for value in amounts]
+    expected = ["0.12", "1.50", None, "-1.50", None, "2.68", None]
     assert expected == rendered("{x:.2f}", x=pa.array(amounts))
     assert expected[1:4] == Template("{x:.2f}").render(batch(x=pa.array(amounts)).slice(1, 3)).to_pylist()
 

@@ -36,9 +36,9 @@ def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
 
 
 def test_a_campaign_texts_a_group_once(text, sandbox):
-    """Run again, nobody is texted, and the answer is that of the first run; the order of groups is no matter."""
+    """Run again, nobody is texted: the order of groups is no matter, nor are blanks that nobody sees."""
     first = text(groups=["staff", "customers"], campaign="spring")
-    again = text(groups=["customers", "staff", "staff"], campaign="spring")
+    again = text("All\u00a0hands ", groups=["customers", "staff", "staff"], campaign="spring")
     assert (again.state, again.summary, len(sends(sandbox))) == ("success", first.summary, 1)
     assert "it was not sent again" in again.log
 
@@ -79,7 +79,10 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
     [
         ({"groups": []}, "groups must be at least one"),
         ({"groups": [""]}, "groups must be at least one"),
+        ({"groups": ["staff "]}, "blanks around the name"),
+        ({"groups": ["Staff", "staff"]}, "differ in capitals alone"),
         ({"message": " "}, "message must be a text"),
+        ({"message": "None"}, "was there no value for it to be rendered from"),
     ],
     ids=str,
 )

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from support.faults.verdict import Sent
+
 log = logging.getLogger(__name__)
 
 LATER = 100_000.0
@@ -64,7 +66,7 @@ class Arena:
         with self._stack:
             self._service.close()
             if kind is None:
-                self._judge_all()
+                self.judge_all()
 
     def campaign(self, count: int = 40, chunk_size: int = 4) -> Campaign:
         """Give a new campaign of people whom no other case has."""
@@ -79,7 +81,7 @@ class Arena:
         """
         states = self.states(campaign)
         figures = judge(
-            read_witness(self._witness, self._start),
+            self.witnessed(self._start),
             states,
             campaign.expected,
             resumed=False,
@@ -98,12 +100,20 @@ class Arena:
         self._cases.append((name, campaign, ended.summary))
         return ended
 
+    def witnessed(self, start: int = 0) -> Counter[Sent]:
+        """Count how often each person was sent each text.
+
+        :param start: byte of the witness to begin at, which is the first of a line.
+        """
+        return read_witness(self._witness, start)
+
     def states(self, campaign: Campaign) -> dict[bytes, str]:
         """Read what a campaign's messages are now."""
         return read_ledger(self._engine, campaign.name)
 
-    def _judge_all(self) -> None:
-        witness = read_witness(self._witness)
+    def judge_all(self) -> None:
+        """Judge every case at its end, once the service has ended."""
+        witness = self.witnessed()
         for name, campaign, summary in self._cases:
             mine = {sent: witness[sent] for sent in campaign.expected.values() if sent in witness}
             end = judge(mine, self.states(campaign), campaign.expected, summary=summary)

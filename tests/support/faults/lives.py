@@ -27,7 +27,8 @@ class Life:
     """What a try has passed, and whether it still lives.
 
     :param mishaps: what is to befall it.
-    :param acts: what to do for each kind of mishap that concerns others: ``jump``, ``stop``, ``wake``, ``pause``.
+    :param acts: what to do for each kind of mishap that concerns others: ``jump``, ``back``, ``stop``,
+        ``wake``, ``pause``.
     """
 
     def __init__(self, mishaps: Iterable[Mishap], acts: dict[str, Callable[[], None]]) -> None:

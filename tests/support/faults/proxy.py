@@ -19,7 +19,7 @@ PLACES = ("nothing", "line", "headers", "boundary", "body", "last byte", "end")
 after them, the body, all but a byte, all."""
 
 _END_OF_HEAD = b"\r\n\r\n"
-_LINGER_NOT = struct.pack("ii", 1, 0)
+LINGER_NOT = struct.pack("ii", 1, 0)
 """Closing sends RST at once, socket(7)."""
 
 PATIENCE = 30.0
@@ -57,7 +57,7 @@ class Exchange:
     def end(self, *, reset: bool = False) -> None:
         """End both connections; the client's with RST, or with FIN after all that was written."""
         if reset:
-            self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
         self.client.close()
         self.service.close()
 
@@ -71,7 +71,8 @@ def read_whole(connection: socket.socket) -> bytes:
     while _END_OF_HEAD not in received:
         received += _some(connection)
     head, _, _ = received.partition(_END_OF_HEAD)
-    (length,) = (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    lengths = (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
+    length = next(lengths, 0)  # a question for the balance has none
     while len(received) < len(head) + len(_END_OF_HEAD) + length:
         received += _some(connection)
     return received
@@ -122,7 +123,7 @@ class Proxy:
         for client, thread in self._serving:
             with suppress(OSError):
                 if reset:
-                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
                 client.shutdown(socket.SHUT_RD)  # which sends nothing, and wakes whoever reads
             thread.join(PATIENCE)
         self._serving.clear()

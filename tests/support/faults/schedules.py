@@ -42,6 +42,7 @@ class Playing(threading.Thread):
         self._stopping = StopSignal()
         acts = {
             "jump": lambda: game.clock.jump(1000.0),
+            "back": lambda: game.clock.jump(-500.0),
             "stop": self._stopping.set,
             "wake": game.wake,
             "pause": game.pause,

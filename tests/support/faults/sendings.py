@@ -28,7 +28,7 @@ from airflow_provider_sms.sending.tally import Tally
 from airflow_provider_sms.service.client import SmsClient
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from airflow_provider_sms.sending.brakes import Brakes
     from airflow_provider_sms.sending.contacts import FrequencyCap
@@ -41,7 +41,7 @@ POLL_SECONDS = 0.002
 
 
 class Clock:
-    """The machine's clock, which can be moved forward."""
+    """The ledger's clock, which can be moved forward and back."""
 
     def __init__(self, ahead: float = 0.0) -> None:
         self.ahead = ahead
@@ -146,8 +146,12 @@ class Sending:
         self.rows = len(rows)
         self._repeats = len(set(rows)) < len(rows)
         messages = outgoing(self.campaign, rows)
+        self.send(messages[start : start + block] for start in range(0, len(messages), block))
+
+    def send(self, blocks: Iterable[Sequence[Outgoing]]) -> None:
+        """Send messages, read in blocks."""
         with self._closing:
-            self.sender.run(messages[start : start + block] for start in range(0, len(messages), block))
+            self.sender.run(blocks)
 
     @property
     def summary(self) -> dict[str, Any]:

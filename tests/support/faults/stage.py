@@ -24,7 +24,7 @@ from support.faults.sendings import POLL_SECONDS, TOKEN, outgoing, quiet, text_o
 from support.faults.verdict import Figures, judge, read_ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from airflow_provider_sms.sandbox.server import SandboxHandle
     from airflow_provider_sms.sending.store import Store
@@ -49,6 +49,15 @@ class Witness:
 
     def of(self, text: str) -> Counter[tuple[str, str]]:
         """Count how often each person was sent a text."""
+        self._read_on()
+        return self.texts[text]
+
+    def all(self) -> list[tuple[str, str]]:
+        """Give everybody who was sent a text, and the text, as often as it was."""
+        self._read_on()
+        return [sent for texts in self.texts.values() for sent in texts.elements()]
+
+    def _read_on(self) -> None:
         with self._path.open("rb") as log:
             log.seek(self._read)
             lines = log.read()
@@ -57,7 +66,6 @@ class Witness:
         for line in whole.splitlines():
             entry = json.loads(line)
             self.texts[entry["content"]][entry["destination"], entry["content"]] += 1
-        return self.texts[text]
 
 
 class Stage:
@@ -88,6 +96,10 @@ class Stage:
     def witnessed(self, text: str) -> Counter[tuple[str, str]]:
         """Count how often each person was sent a text."""
         return self._witness.of(text)
+
+    def sent_to(self, people: Collection[str]) -> Counter[str]:
+        """Count the texts that each of some people was sent."""
+        return Counter(number for number, _ in self._witness.all() if number in people)
 
     def states_of(self, campaign: str) -> dict[bytes, str]:
         """Give the state of each message of a campaign that is held."""

@@ -22,11 +22,13 @@ from support.faults import (
     outage,
     pairs,
     parts,
+    proxies,
     schedules,
     sigkills,
     statuses,
     steps,
     tasks,
+    values,
 )
 from support.faults.stores import STORES, a_ledger
 from support.faults.verdict import Figures
@@ -44,11 +46,13 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "network": network.run,
     "statuses": statuses.run,
     "outage": outage.run,
+    "proxies": proxies.run,
     "schedules": schedules.run,
     "groups": groups.run,
     "sigkills": sigkills.run,
     "pairs": pairs.run,
     "failover": failover.run,
+    "values": values.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
 """Each is given what opens a ledger, and whether it is to be quick."""
@@ -56,7 +60,10 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
 OF_ONE_STORE = {"failover": "postgresql"}
 """Parts that are of one kind of store, and left out with the other."""
 
-COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "seconds")
+MISSING: dict[str, Callable[[], list[str]]] = {"proxies": proxies.missing}
+"""Returns the system packages that a part needs and that are not installed."""
+
+COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies", "seconds")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,17 +76,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if OF_ONE_STORE.get(part, store) != store:
                 continue
             began = time.monotonic()
+            missing = MISSING.get(part, list)()
+            label = f"{part}, without {', '.join(missing)}" if missing else part
             try:
-                with a_ledger(store) as ledgers, _quiet():
+                with a_ledger(store) as ledgers, quiet():
                     figures = PARTS[part](ledgers, asked.quick)
             except Exception:  # noqa: BLE001  # the other parts are to be seen all the same
                 without_end += 1
                 traceback.print_exc()
-                table.add_row(part, store, "did not end")
+                table.add_row(label, store, "did not end")
                 continue
             sys.stderr.write(f"{part} on {store}: {figures}\n")
             total += figures
-            table.add_row(part, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
+            table.add_row(label, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
     table.add_section()
     table.add_row("all", "", *_cells(total), "")
     Console(width=None if sys.stdout.isatty() else 120).print(table)
@@ -87,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Leave out of the log what is said of faults that were dealt on purpose; a broken promise is still logged."""
     loggers = [logging.getLogger(name) for name in ("airflow_provider_sms", "airflow.task", "sqlalchemy.pool")]
     levels = [logger.level for logger in loggers]

@@ -127,8 +127,10 @@ def attempt(
     ahead: Callable[[], float] = lambda: 0.0,
     base_url: str | None = None,
     timeout: float = 5.0,
+    verify: bool | str = True,
     busy_seconds: float = 60.0,
     before_post: Callable[[], object] = lambda: None,
+    send_options: Callable[[], dict[str, Any] | None] = lambda: None,
     resumed: bool = False,
     halts: Halts = NEVER,
     backoff: Backoff | None = None,
@@ -139,8 +141,10 @@ def attempt(
     :param ahead: seconds that the clock of the ledger is ahead.
     :param base_url: of the service, where another way leads there.
     :param timeout: seconds to wait for a connection, and for an answer.
+    :param verify: as the client takes it.
     :param busy_seconds: how long to wait for others to release the ledger.
     :param before_post: called before each request.
+    :param send_options: gives those of each request, once it may be posted.
     :param resumed: whether it is the part of the try that comes after a wait.
     :param halts: where it ends early to wait.
     :param backoff: the waits between attempts of a request; None: hardly any.
@@ -151,7 +155,8 @@ def attempt(
 
     def post(messages: Sequence[Outgoing]) -> SendResponse:
         before_post()
-        return client.send_bulk([{"Content": m.content, "Destination": str(m.destination)} for m in messages])
+        pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
+        return client.send_bulk(pairs, send_options=send_options())
 
     try:
         with (
@@ -160,6 +165,7 @@ def attempt(
                 token=TOKEN,
                 connect_timeout=timeout,
                 timeout=timeout,
+                verify=verify,
                 pool_size=concurrency,
             ) as client,
             closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,

@@ -40,6 +40,7 @@ class Figures:
     :param wrongly_accepted: called accepted, and not in the witness.
     :param wrongly_not_sent: called not sent, which is free to be sent again, and in the witness.
     :param unknown: messages that were unknown at the end: no fault, but a cost.
+    :param by_proxies: messages repeated by an intermediary that is configured to do so: no client can prevent it.
     """
 
     cases: int = 0
@@ -48,6 +49,7 @@ class Figures:
     wrongly_accepted: int = 0
     wrongly_not_sent: int = 0
     unknown: int = 0
+    by_proxies: int = 0
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(*map(sum, zip(astuple(self), astuple(other), strict=True)))

@@ -1,0 +1,116 @@
+"""Texts that look the same → texts that are the same, and the words that tools write where nothing was.
+
+A table that is exported again may come back with decomposed accents (NFD), with no-break spaces, or padded with blanks.
+Nobody sees that in a message, but its key would be another, and so the person would be texted again. Whole Arrow
+columns at a time: a column of plain texts costs a look at its bytes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sms.messages.arrow import constant, mask, strings, utf8
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+BLANKS = " \t"
+_NO_BREAK_SPACES = "\u00a0\u2007\u202f"
+_TO_SPACES = dict.fromkeys(map(ord, _NO_BREAK_SPACES), " ")
+_ANY_NO_BREAK_SPACE = f"[{_NO_BREAK_SPACES}]"
+_IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
+
+# Bytes of UTF-8 that begin a character, in order: one outside of ASCII; U+2007 and U+202F, beside others; U+0300, the
+# first that normalisation may touch, and those after it.
+_FIRST_NOT_ASCII, _LATIN_SIGNS, _FIRST_THAT_COMBINES, _SPACES = 0xC2, 0xC2, 0xCC, 0xE2
+_AFTER_LATIN_SIGNS = 0xA0  # of U+00A0
+
+MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
+"""What pandas, NumPy, Java, databases, Excel and Hive write as text where there is no value; as a whole text, in
+exactly these letters: ``Nan`` is a first name, and ``Null`` a surname."""
+_LONGEST_WORD = max(map(len, MISSING_WORDS))
+_BEGINS_WORD = np.isin(np.arange(256), [ord(word[0]) for word in MISSING_WORDS])
+
+
+def tidy_text(text: str) -> str:
+    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces, without blanks around it."""
+    return plain_text(text).strip(BLANKS)
+
+
+def plain_text(text: str) -> str:
+    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces."""
+    return unicodedata.normalize("NFC", text).translate(_TO_SPACES)
+
+
+def tidy(column: pa.Array) -> pa.Array:
+    """Return a column of texts with each text tidied.
+
+    :param column: of type ``string``.
+    """
+    offsets, data = utf8(column)
+    if not len(data):
+        return column
+    places = np.flatnonzero(data >= _FIRST_NOT_ASCII)
+    if len(places):
+        tidied = _composed(_with_plain_spaces(column, data, places), data, places)
+        if tidied is not column:
+            column, (offsets, data) = tidied, utf8(tidied)
+    starts, ends, last = offsets[:-1], offsets[1:], len(data) - 1
+    outer = _IS_BLANK[data[np.minimum(starts, last)]] | _IS_BLANK[data[ends - 1]]
+    return pc.utf8_trim(column, characters=BLANKS) if (outer & (ends > starts)).any() else column
+
+
+def without_empty(column: pa.Array) -> pa.Array:
+    """Return a column of texts with null in place of those that are empty once they are tidied."""
+    offsets, data = utf8(column)
+    first = data[np.minimum(offsets[:-1], len(data) - 1)] if len(data) else data
+    if len(data) and not ((np.diff(offsets) == 0) | _IS_BLANK[first] | (first >= _FIRST_NOT_ASCII)).any():
+        return column
+    column = tidy(column)
+    return pc.if_else(pc.equal(column, constant("")), constant(None), column)
+
+
+def without_missing(column: pa.Array) -> pa.Array:
+    """Return a tidied column with null in place of empty texts and of the words for a missing value."""
+    offsets, data = utf8(column)
+    lengths = np.diff(offsets)
+    if not len(lengths) or lengths.min() > _LONGEST_WORD:
+        return column
+    nothing = mask(lengths == 0)
+    if len(data):
+        first = data[np.minimum(offsets[:-1], len(data) - 1)]
+        if ((lengths <= _LONGEST_WORD) & _BEGINS_WORD[first]).any():
+            nothing = pc.or_(nothing, missing_words(column))
+    return pc.if_else(nothing, constant(None), column) if pc.any(nothing).as_py() else column
+
+
+def missing_words(column: pa.Array) -> pa.Array:
+    """Tell which texts of a tidied column are a word for a missing value."""
+    return pc.is_in(column, value_set=strings(MISSING_WORDS))
+
+
+def _with_plain_spaces(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> pa.Array:
+    """Write no-break spaces as spaces.
+
+    :param places: where characters outside of ASCII begin in the data.
+    """
+    first, second = data[places], data[places + 1]
+    if (((first == _LATIN_SIGNS) & (second == _AFTER_LATIN_SIGNS)) | (first == _SPACES)).any():
+        return pc.replace_substring_regex(column, _ANY_NO_BREAK_SPACE, " ")
+    return column
+
+
+def _composed(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> pa.Array:
+    """Compose the texts in which something could be composed."""
+    if not (data[places] >= _FIRST_THAT_COMBINES).any():
+        return column
+    offsets, data = utf8(column)
+    affected = np.zeros(len(column), np.bool_)
+    affected[np.searchsorted(offsets, np.flatnonzero(data >= _FIRST_THAT_COMBINES), "right") - 1] = True
+    rows = mask(affected)
+    return pc.replace_with_mask(column, rows, pc.utf8_normalize(column.filter(rows), form="NFC"))

@@ -1,0 +1,236 @@
+"""What one value is, and how it reads: the same in whichever type, column, file or format it is stored.
+
+A number is its value: 1, 1.0, 1.00 and a decimal of 1 are one number, and a float is the shortest decimal that stands
+for it. So a column that changes its type, because of another row or on its way through pandas or a CSV file, changes no
+text and no key. Nothing here knows of columns.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+# Python's format specification for numbers: fill and align, sign, z, #, 0, width, grouping, precision, type.
+_NUMBER_FORMAT = re.compile(
+    r"(?:.?[<>=^])?[-+ ]?z?#?0?[0-9]*[,_]?(?:\.(?P<precision>[0-9]+))?(?P<type>[bcdeEfFgGnoxX%]?)", re.DOTALL
+)
+_OF_INTEGERS, _FIXED_POINT, _OF_FLOATS = {*"bcdoxX"}, {*"fF%"}, {*"eEgG"}
+_DEFAULT_PRECISION = 6  # Python's, for floats
+_SURE_BELOW = 2.0**30  # a float below it is off by less than half of the last of so many digits
+
+# With the exponent's sign, which everything that writes numbers writes: 1e5 may be an id, and 1e-05 is a float.
+_EXPONENT = r"(?:[eE][-+][0-9]{1,3})?"
+_NUMBER = re.compile(rf"[-+]?[0-9]+(?:\.[0-9]+)?{_EXPONENT}", re.ASCII)
+# A leading zero or plus says that it is a code and not a count.
+_KEY_NUMBER = re.compile(rf"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?{_EXPONENT}", re.ASCII)
+_MOMENT = re.compile(
+    r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
+    r"(?:[ T](?P<time>[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?(?P<zone>Z|[-+][0-9]{2}:?[0-9]{2})?)?",
+    re.ASCII,
+)
+_TIME = re.compile(r"(?P<time>[0-9]{2}:[0-9]{2}:[0-9]{2})\.(?P<fraction>[0-9]+)", re.ASCII)
+
+NULLS = {"NoneType", "NAType", "NaTType"}
+"""The types of what is null in pandas, by name: pandas may not be there."""
+
+_SOME_DAY = dt.date(2000, 1, 1)
+
+LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
+"""The first whole number that a float of so many bits cannot tell from its neighbour."""
+
+
+def write(value: Any, spec: str = "") -> str:
+    """Return a value as text.
+
+    :param spec: Python's format specification; numbers equal in value are written alike. Without one a number has the
+        digits that it needs, and never an exponent, and a time of midnight is a date.
+    :raises ValueError: the value has no such form.
+    :raises TypeError: the value has no such form.
+    """
+    if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+        return _write_number(value, spec)
+    if isinstance(value, dt.datetime) and not spec:
+        return str(value.date()) if value.tzinfo is None and value.time() == dt.time() else str(value)
+    return format(value, spec)
+
+
+class _NumberFormat(NamedTuple):
+    precision: int | None
+    kind: str
+
+
+@lru_cache
+def _number_format(spec: str) -> _NumberFormat | None:
+    found = _NUMBER_FORMAT.fullmatch(spec)
+    if found is None:
+        return None
+    return _NumberFormat(None if found["precision"] is None else int(found["precision"]), found["type"])
+
+
+def _write_number(value: float | Decimal, spec: str) -> str:
+    found = _number_format(spec)
+    if found is None:
+        return format(value, spec)
+    precision, kind = found
+    exact = Decimal(repr(value)) if isinstance(value, float) else value
+    if kind in _FIXED_POINT:
+        if isinstance(value, float) and kind != "%" and _rounds_alike(value, precision):
+            return format(value or 0.0, spec)
+        spec = spec if precision is not None else f"{spec[:-1]}.{_DEFAULT_PRECISION}{kind}"
+        return _fixed(Decimal(exact), spec)
+    whole = int(exact) if _is_whole(exact) else None
+    if kind in _OF_INTEGERS and whole is None:
+        raise ValueError("a whole number is needed")
+    if kind in _OF_FLOATS or precision is not None or (kind and whole is None):
+        return format(float(exact), spec)
+    if whole is not None:
+        return format(whole, spec)
+    digits = _plain(exact)
+    return _fixed(Decimal(digits), f"{spec}.{len(digits) - digits.index('.') - 1}f") if spec else digits
+
+
+def _rounds_alike(value: float, precision: int | None) -> bool:
+    """Tell whether a float is sure to round as the decimal does that it stands for.
+
+    Python rounds what the float is exactly. That differs only where the decimal lies in the middle between two texts,
+    or where so many digits are asked for that those beyond the decimal's show.
+    """
+    if precision is None or precision > _DEFAULT_PRECISION or not abs(value) < _SURE_BELOW:
+        return False
+    digits = repr(value)
+    return "e" not in digits and digits[digits.index(".") + 1 + precision :] != "5"
+
+
+def _fixed(exact: Decimal, spec: str) -> str:
+    if not exact:
+        exact = abs(exact)  # zero has no sign that anybody would read
+    try:
+        return format(exact, spec)
+    except ValueError:
+        return format(float(exact), spec)  # a decimal knows no underscores
+
+
+def _plain(exact: Decimal | int) -> str:
+    """Write a number with the digits that it needs."""
+    digits = format(exact, "f")
+    if "." in digits:
+        digits = digits.rstrip("0").rstrip(".")
+    return "0" if digits == "-0" else digits
+
+
+def says_digits(spec: str) -> bool:
+    """Tell whether a format says with how many digits a number that is not whole is written."""
+    found = _number_format(spec)
+    return found is not None and bool(found.kind or found.precision is not None)
+
+
+def number_in(text: str) -> Decimal | None:
+    """Return the number that a text is, None where it is none."""
+    return Decimal(text) if _NUMBER.fullmatch(text) else None
+
+
+def moment_in(text: str) -> dt.datetime | None:
+    """Return the date or time that a text is, as ISO 8601 has it; None where it is none."""
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        return None
+    zone = (found["zone"] or "").replace("Z", "+00:00").replace(":", "")
+    written = f"{found['day']} {found['time'] or '00:00:00'}.{(found['fraction'] or '0')[:6]}{zone}"
+    try:
+        return dt.datetime.strptime(written, "%Y-%m-%d %H:%M:%S.%f" + ("%z" if zone else ""))  # noqa: DTZ007 - as it says
+    except ValueError:
+        return None
+
+
+def formatted(text: str, spec: str) -> str | None:
+    """Return a text that is a number, a date or a time in a format for such, None where it is none.
+
+    :raises ValueError: it is one, and has no such form.
+    """
+    value = number_in(text) if is_of_numbers(spec) else moment_in(text)
+    return None if value is None else write(value, spec)
+
+
+def is_of_numbers(spec: str) -> bool:
+    """Tell whether a format is one of numbers."""
+    return _number_format(spec) is not None
+
+
+def fits_text(spec: str) -> bool:
+    """Tell whether a format is one of text as it stands."""
+    try:
+        format("", spec)
+    except ValueError:
+        return False
+    return not re.match("0[0-9]", spec)  # of text, 05 would make 50000 of 5
+
+
+def fits_value_in_text(spec: str) -> bool:
+    """Tell whether a format is one of numbers, dates or times, which a text may hold."""
+    try:
+        if is_of_numbers(spec):
+            write(0, spec)
+            return True
+        return write(_SOME_DAY, spec) != spec
+    except (ValueError, TypeError, OverflowError):
+        return False
+
+
+def key_text(text: str) -> str:
+    """Return what a text counts as in a key: numbers, dates, times and truths as they do when stored as such."""
+    if _KEY_NUMBER.fullmatch(text):
+        return _plain(Decimal(text))
+    if text in {"True", "False"}:
+        return text.lower()
+    if found := _TIME.fullmatch(text):
+        return found["time"] + _fraction(found["fraction"])
+    found = _MOMENT.fullmatch(text)
+    moment = None if found is None else moment_in(text)
+    if found is None or moment is None:
+        return text
+    zone = "Z" if found["zone"] else ""
+    if zone:
+        try:
+            moment = moment.astimezone(dt.timezone.utc)
+        except OverflowError:
+            return text
+    fraction = _fraction(found["fraction"] or "")
+    time = f" {moment:%H:%M:%S}{fraction}" if fraction or moment.time().replace(microsecond=0) != dt.time() else ""
+    return f"{moment.date()}{time}{zone}"
+
+
+def _fraction(digits: str) -> str:
+    kept = digits.rstrip("0")
+    return f".{kept}" if kept else ""
+
+
+def by_itself(value: Any) -> str | None:
+    """Return a value of a column of several kinds as text, None where it is none.
+
+    :raises TypeError: it is no text, number, truth, date or time.
+    """
+    if type(value).__name__ in NULLS:
+        return None
+    if isinstance(value, str):
+        return str(value)
+    lost_from = LOST_FROM[64]
+    dtype = getattr(value, "dtype", None)
+    if dtype is not None and dtype.kind in "biuf":
+        lost_from = LOST_FROM.get(8 * dtype.itemsize, lost_from)
+        value = float(str(value)) if dtype.kind == "f" else value.item()
+    if isinstance(value, (float, Decimal)) and not Decimal(value).is_finite():
+        return None
+    if isinstance(value, float) and abs(value) >= lost_from:
+        return format(value, ".17e")  # its digits are lost, and it is refused as such where they matter
+    if hasattr(value, "to_pydatetime"):
+        value = value.to_pydatetime(warn=False)
+    if isinstance(value, (bool, int, float, Decimal, dt.date, dt.time)):
+        return write(value)
+    raise TypeError
+
+
+def _is_whole(number: Decimal | int) -> bool:
+    return isinstance(number, int) or number == number.to_integral_value()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event
@@ -13,8 +14,12 @@ from airflow_provider_sms.sending.bounded_drivers import bounded_connect
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Engine
 
-CONNECT_SECONDS = 10
+CONNECT_SECONDS = 5
 """How long connecting may take; of several hosts all together, but three seconds for each."""
+PAUSE_SECONDS = 5.0
+"""How long a server that did not answer is not asked again: what follows, such as the notes of a task, fails at once."""
+SLOW_SECONDS = 1.0
+"""A connection that fails sooner was refused, and the server may be back in an instant."""
 PING_SECONDS = 5.0
 """How long a connection may take to say that it still stands, and to be given back."""
 WAIT_SECONDS = 15.0
@@ -59,9 +64,20 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
 
+    ask_again_at = 0.0
+
     @event.listens_for(engine, "do_connect")
-    def _connect(_dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-        return connect(*arguments, **named)
+    def _connect(dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
+        nonlocal ask_again_at
+        began = time.monotonic()
+        if began < ask_again_at:
+            raise dialect.dbapi.OperationalError("the server did not answer a moment ago, and is not asked again yet")
+        try:
+            return connect(*arguments, **named)
+        except dialect.dbapi.OperationalError:
+            if time.monotonic() - began > SLOW_SECONDS:
+                ask_again_at = time.monotonic() + PAUSE_SECONDS
+            raise
 
     @event.listens_for(engine, "connect")
     def _require_primary(dbapi_connection: Any, _record: Any) -> None:

@@ -9,6 +9,7 @@ import psycopg2
 import pytest
 from sqlalchemy import text
 from support.cluster import running_node, running_pair, until
+from support.postgres import DRIVERS
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.postgres import open_postgres
@@ -99,7 +100,7 @@ def test_a_requirement_holds_for_each_claim(synchronous):
             synchronous.wait_until_streaming("sync")
 
 
-@pytest.mark.parametrize("driver", ["psycopg", "psycopg2"])
+@pytest.mark.parametrize("driver", DRIVERS)
 @pytest.mark.parametrize("level", ["warning", "error"])
 def test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim(synchronous, driver, level):
     """The server says so by a warning alone, which a database may be told to keep to itself: it raises all the same."""

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 from sqlalchemy import text
 from support.forwarder import Forwarder
+from support.postgres import DRIVERS
 from support.sending import Clock, people
 
 from airflow_provider_sms.exceptions import LedgerError
@@ -22,13 +23,8 @@ BOUND = WAIT + 2.0
 """Seconds after which a wait has lasted too long, also on a busy machine."""
 
 
-@pytest.fixture(params=["psycopg", "psycopg2"])
+@pytest.fixture(params=DRIVERS)
 def driver(request):
-    pytest.importorskip(request.param)
-    import sqlalchemy
-
-    if request.param == "psycopg" and sqlalchemy.__version__.startswith("1."):
-        pytest.skip("this SQLAlchemy does not know psycopg")
     return f"postgresql+{request.param}"
 
 
@@ -117,6 +113,16 @@ def test_a_silent_network_ends_the_opening(url, way):
     assert seconds_until_it_fails(lambda: open_postgres(url, wait_seconds=WAIT)) < BOUND + 2.0
 
 
+def test_a_silent_server_is_not_asked_again_at_once(store, way):
+    """What a task does after its send, such as its notes, does not wait anew each time."""
+    way.fall_silent()
+    seconds_until_it_fails(lambda: write(store))
+    began = time.monotonic()
+    with pytest.raises(LedgerError, match="did not answer a moment ago"):
+        write(store)
+    assert time.monotonic() - began < 1.0
+
+
 def test_the_error_says_that_the_server_was_silent(store, way):
     """Somebody who reads the log learns what was waited for, and how long."""
 
@@ -157,7 +163,7 @@ def test_a_server_that_hangs_ends_the_wait_though_its_machine_answers(store, pos
     assert seconds_until_it_fails(freeze) < BOUND
 
 
-@pytest.mark.parametrize("driver", ["psycopg"], indirect=True)
+@pytest.mark.parametrize("driver", DRIVERS[:1], indirect=True)
 def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, sender, enter, monkeypatch, caplog):
     """What is in flight is awaited and stands in the log; the next try texts nobody of them again."""
     monkeypatch.setattr(flush, "FLUSH_SECONDS", 1.0)

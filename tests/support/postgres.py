@@ -12,7 +12,9 @@ from pathlib import Path
 
 import sqlalchemy
 
-DRIVER = "postgresql+psycopg2" if sqlalchemy.__version__.startswith("1.") else "postgresql+psycopg"
+DRIVERS = ["psycopg2"] if sqlalchemy.__version__.startswith("1.") else ["psycopg", "psycopg2"]
+"""Those that this version of SQLAlchemy knows; the first is the one that the package takes."""
+DRIVER = f"postgresql+{DRIVERS[0]}"
 ROOM = 8 * 2**30
 """Bytes that hundreds of databases may need."""
 _numbers = itertools.count()

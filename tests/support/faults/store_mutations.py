@@ -93,12 +93,12 @@ STORE_MUTATIONS = (
         first="test_a_server_that_hangs_ends_the_wait_though_its_machine_answers",
     ),
     Mutation(
-        "psycopg2: a commit is waited for as long as it takes",
-        "sending/bounded_drivers.py",
-        "            with _bounded(self):\n                super().commit()\n",
-        "            super().commit()\n",
+        "PostgreSQL: a silent server is asked again and again",
+        "sending/postgres_engine.py",
+        "        if began < ask_again_at:\n",
+        "        if False:\n",
         (SILENCE,),
-        first="test_a_silent_network_ends_a_wait_for_a_commit",
+        first="test_a_silent_server_is_not_asked_again_at_once",
     ),
     Mutation(
         "PostgreSQL: a lock is asked for once",

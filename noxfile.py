@@ -11,7 +11,8 @@ from pathlib import Path
 import nox
 
 NEWEST = "3.3.2"
-VERSIONS = ("2.11.2", "3.0.6", "3.1.8", "3.2.2", NEWEST)
+PRE_RELEASE = "3.4.0b2"
+VERSIONS = ("2.11.2", "3.0.6", "3.1.8", "3.2.2", NEWEST, PRE_RELEASE)
 ROOT = Path(__file__).parent
 
 NOT_ON_EACH = (

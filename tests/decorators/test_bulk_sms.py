@@ -55,9 +55,9 @@ def test_the_task_returns_the_summary(text):
         return [ANN]
 
     ran = text(recipients)
-    dag_id = ran.summary["campaign"].partition(".")[0]
+    dag_id = ran.summary["campaign"].partition("/")[0]
     assert {key for key in ran.xcoms if not key.startswith("_link_")} == {"return_value", "responses", "plan"}
-    assert (counts(ran), ran.summary["campaign"]) == ({"accepted": 1}, f"{dag_id}.send.{ran.run_id}")
+    assert (counts(ran), ran.summary["campaign"]) == ({"accepted": 1}, f"{dag_id}/send/{ran.run_id}")
 
 
 def test_a_function_receives_what_upstream_tasks_return_and_airflow_shows_none_of_it(text, witnessed):

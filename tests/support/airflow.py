@@ -220,7 +220,10 @@ def _result(run, task_id, log):
     (instance,) = (ti for ti in run.get_task_instances() if ti.task_id == task_id)
     where = {"dag_id": run.dag_id, "run_id": run.run_id, "task_id": task_id}
     with create_session() as session:
-        rendered = session.scalars(select(RenderedTaskInstanceFields).filter_by(**where)).first()
+        if AIRFLOW >= (3, 4):  # it is kept by attempt
+            rendered = RenderedTaskInstanceFields.get_for_attempt(instance.id, session=session)
+        else:
+            rendered = session.scalars(select(RenderedTaskInstanceFields).filter_by(**where)).first()
         return Ran(
             state=str(instance.state),
             tries=instance.try_number,

@@ -6,6 +6,8 @@ from support.faults.mutation import Mutation
 
 CHANGED = "tests/operators/test_changed_texts.py"
 EARLIER = "tests/sending/test_earlier.py"
+NAMES = "tests/sending/test_campaign_names.py"
+NAMES_IN_AIRFLOW = "tests/operators/test_campaign_names.py"
 PURGE = "tests/sending/test_purge.py"
 TRACE = "tests/operators/test_trace.py"
 
@@ -114,5 +116,47 @@ TRACE_MUTATIONS = (
         "version < DISCARDS_ON_CLEAR and",
         "",
         (TRACE,),
+    ),
+    Mutation(
+        "two tasks have one campaign by default",
+        "sending/campaign_names.py",
+        'return f"{who.dag_id}/{who.task_id}/{who.run_id}"',
+        'return f"{who.dag_id}.{who.task_id}.{who.run_id}"',
+        (NAMES,),
+    ),
+    Mutation(
+        "a running campaign loses its former default name",
+        "sending/campaign_names.py",
+        "        if its is None:\n            return default_name(who)\n",
+        "        if True:\n            return default_name(who)\n",
+        (NAMES, NAMES_IN_AIRFLOW),
+    ),
+    Mutation(
+        "a task goes on in the campaign of another one",
+        "sending/campaign_names.py",
+        "requests.select_from(request.join(claimant)).where(of_run(who))",
+        "requests.select_from(request.join(claimant))",
+        (NAMES,),
+    ),
+    Mutation(
+        "a campaign may be called None",
+        "sending/campaign_names.py",
+        'if given is None or (isinstance(given, str) and given.strip() == "None"):',
+        "if given is None:",
+        (NAMES, NAMES_IN_AIRFLOW),
+    ),
+    Mutation(
+        "a template that renders to None itself is no campaign's name, and the default is taken",
+        "operators/campaign.py",
+        "        return self._is_named or self.campaign is not None\n",
+        "        return self.campaign is not None\n",
+        (NAMES_IN_AIRFLOW,),
+    ),
+    Mutation(
+        "a name that the ledger has is written in another way",
+        "sending/campaign_names.py",
+        "        return name if _campaign_id(connection, given) is None else given\n",
+        "        return name\n",
+        (NAMES,),
     ),
 )

@@ -5,6 +5,7 @@
     SmsError
     ├── InputError                   the caller's arguments or data; nothing was sent
     │   ├── SourceError                 the source cannot be read
+    │   │   └── ChangedSourceError         it changed after it was checked; the rest was not sent
     │   ├── ColumnError                 a column that is needed is not there
     │   ├── TemplateError               the text template is wrong
     │   ├── InvalidRowsError            rows that cannot be texted
@@ -44,6 +45,12 @@ class InputError(SmsError, ValueError):
 
 class SourceError(InputError):
     """The source of recipients cannot be opened or read."""
+
+
+class ChangedSourceError(SourceError):
+    """The source holds other rows than those that were checked and planned; nothing of them is sent."""
+
+    transient = True
 
 
 class ColumnError(InputError):

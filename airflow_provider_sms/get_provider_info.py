@@ -83,6 +83,16 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "/var/lib/airflow/sms_ledger.db",
                         "default": "",
                     },
+                    "require_synchronous_standby": {
+                        "description": "Whether a ledger in PostgreSQL is refused unless its commits wait for a "
+                        "standby server: without one, a failover can lose the last claims, and people are texted "
+                        "twice. Refused, too, where no such standby is attached, or the connection's user may not see "
+                        "it (it needs the role pg_monitor).",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "True",
+                        "default": "False",
+                    },
                     "report_url": {
                         "description": "Address at which people open a report by row, for the link beside the task: "
                         "``{path}`` stands for the report's absolute path, or for what follows ``://`` in its URI. "

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.cli.console import command, confirm, counted, note, utc
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
+from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -24,59 +25,156 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.store import Store
 
 MAX_NAMED = 20
+WRONG_USAGE = 2
+"""The exit status that argparse has for it."""
 
 
 @command
 def resolve_requests(args: Namespace) -> None:
-    """Say what became of unknown requests."""
-    from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT
-    from airflow_provider_sms.sending.decisions import require_unknown, resolve
-    from airflow_provider_sms.sending.inquiry import named_requests
-
-    released = args.outcome == "not-sent"
+    """Say what became of unknown requests: of those that are named, or of all of a campaign."""
+    if wrong := _wrong_usage(args):
+        note(wrong)
+        raise SystemExit(WRONG_USAGE)
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
-        rows = named_requests(store, args.requests)
-        for row in rows:
-            require_unknown(store, row.request_id)
-            note(_described(row))
-        messages = counted(sum(row.messages for row in rows), "message")
-        if released:
-            note(
-                f"Not sent frees {messages}: the next try texts these people. If the service took any of them after "
-                "all, those people get the text twice."
-            )
-        else:
-            note(
-                f"Accepted keeps {messages} as sent: nothing of it is sent again in the campaign. If the service did "
-                "not take them, those people never get the text."
-            )
-        confirm(f"Close {counted(len(rows), 'request')} as {'not sent' if released else 'accepted'}?", yes=args.yes)
-        for row in rows:
-            held = resolve(store, row.request_id, NOT_SENT if released else ACCEPTED, _user())
-            note(
-                f"Request {row.request_id} is closed as {'not sent' if released else 'accepted'}: "
-                f"{counted(held, 'message')}"
-            )
-    note("Now clear the failed task in Airflow, so that it runs again:")
+        rows = _resolve_all(store, args) if args.all else _resolve_named(store, args)
+    if rows:
+        note("Now clear the failed task in Airflow, so that it runs again:")
     for task in dict.fromkeys(_task(row.dag_id, row.task_id, row.run_id, row.map_index) for row in rows):
         note(f"  {task}")
 
 
+def _wrong_usage(args: Namespace) -> str | None:
+    """Say what is wrong with the arguments together; None where nothing is."""
+    if args.all and args.requests:
+        return "Name requests, or say --all; not both"
+    if args.all and args.campaign is None:
+        return "--all needs --campaign NAME: nothing closes the requests of several campaigns at once"
+    if not args.all and (args.campaign, args.since, args.until, args.reason) != (None, None, None, None):
+        return "--campaign, --since, --until and --reason choose of --all: say --all, too"
+    if not (args.all or args.requests):
+        return "Name requests, or say --campaign NAME --all"
+    return None
+
+
+def _resolve_named(store: Store, args: Namespace) -> list[RequestRow]:
+    """Close requests by their numbers, and return them."""
+    from airflow_provider_sms.sending.decisions import require_unknown, resolve
+    from airflow_provider_sms.sending.inquiry import named_requests
+
+    rows = named_requests(store, args.requests)
+    for row in rows:
+        require_unknown(store, row.request_id)
+        note(_described(row))
+    state, words = _outcome(args)
+    _confirm_closing(args, rows)
+    for row in rows:
+        held = resolve(store, row.request_id, state, _user())
+        note(f"Request {row.request_id} is closed as {words}: {counted(held, 'message')}")
+    return rows
+
+
+def _resolve_all(store: Store, args: Namespace) -> list[RequestRow]:
+    """Close the unknown requests of a campaign, or some of them, and return those that were closed."""
+    from airflow_provider_sms.sending.decisions import resolve_all
+    from airflow_provider_sms.sending.inquiry import count_under_way, unknown_requests
+
+    unknown = unknown_requests(store, args.campaign)
+    rows = [row for row in unknown if _is_chosen(row, args)]
+    note(_counted_by_reason(args.campaign, rows, others=len(unknown) - len(rows)))
+    if under_way := count_under_way(store, args.campaign):
+        note(f"{counted(under_way, 'request')} that may still be under way cannot be closed yet")
+    if not rows:
+        return []
+    state, words = _outcome(args)
+    _confirm_closing(args, rows)
+    closed: dict[int, int] = {}
+    for some in resolve_all(store, args.campaign, [row.request_id for row in rows], state, _user()):
+        closed |= some
+        # After each commit: where the command ends in the middle, its last line says what is closed for good.
+        messages = counted(sum(closed.values()), "message")
+        note(f"Closed as {words}: {len(closed)} of {counted(len(rows), 'request')}, {messages}")
+    if left := len(rows) - len(closed):
+        note(f"{counted(left, 'request')} had an outcome by then, which stays")
+    return [row for row in rows if row.request_id in closed]
+
+
+def _is_chosen(row: RequestRow, args: Namespace) -> bool:
+    """Whether a request is one of those that the arguments choose; times count as they are shown, in whole seconds."""
+    claimed = int(row.claimed_at)
+    if args.since is not None and claimed < int(args.since.timestamp()):
+        return False
+    if args.until is not None and claimed > int(args.until.timestamp()):
+        return False
+    return args.reason is None or args.reason.casefold() in (row.reason or "").casefold()
+
+
+def _counted_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> str:
+    """Say how many unknown requests there are, when they were claimed, and why they are unknown.
+
+    :param others: unknown requests of the campaign that are not among these.
+    """
+    besides = f"; {counted(others, 'other unknown request')} of it stay as they are" if others else ""
+    if not rows:
+        return f"No request of campaign {campaign} is to be closed{besides}"
+    times = [row.claimed_at for row in rows]
+    first = (
+        f"Campaign {campaign}: {counted(len(rows), 'unknown request')} with {_messages_of(rows)}, claimed from "
+        f"{utc(min(times))} to {utc(max(times))}{besides}. Why they are unknown:"
+    )
+    by_reason: dict[str, list[RequestRow]] = {}
+    for row in rows:
+        by_reason.setdefault(row.reason or "not noted", []).append(row)
+    most = sorted(by_reason.items(), key=lambda each: -len(each[1]))
+    lines = [f"  {counted(len(some), 'request')} with {_messages_of(some)}: {why}" for why, some in most[:MAX_NAMED]]
+    if len(most) > MAX_NAMED:
+        lines.append(f"  and {len(most) - MAX_NAMED} more reasons: see airflow-sms ledger unknown")
+    return "\n".join([first, *lines])
+
+
+def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
+    """Say what closing requests means, and go on only where that is wanted."""
+    state, words = _outcome(args)
+    if state == NOT_SENT:
+        note(
+            f"Not sent frees {_messages_of(rows)}: the next try texts these people. If the service took any of them "
+            "after all, those people get the text twice."
+        )
+    else:
+        note(
+            f"Accepted keeps {_messages_of(rows)} as sent: nothing of it is sent again in the campaign. If the service "
+            "did not take them, those people never get the text."
+        )
+    confirm(f"Close {counted(len(rows), 'request')} as {words}?", yes=args.yes)
+
+
+def _outcome(args: Namespace) -> tuple[str, str]:
+    """Return the state that a person says, and the words for it."""
+    return (NOT_SENT, "not sent") if args.outcome == "not-sent" else (ACCEPTED, "accepted")
+
+
+def _messages_of(rows: Sequence[RequestRow]) -> str:
+    return counted(sum(row.messages for row in rows), "message")
+
+
 @command
 def adopt_task(args: Namespace) -> None:
-    """Let a task go on with a ledger that does not know its earlier tries."""
+    """Let a task go on with a ledger that does not know all of its earlier tries."""
     from airflow_provider_sms.sending.claims import Claimant
     from airflow_provider_sms.sending.decisions import adopt
+    from airflow_provider_sms.sending.high_water import high_water
 
     task = _task(args.dag_id, args.task_id, args.run_id, args.map_index)
     host = f"{_user()}@{socket.gethostname()}"
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
+        known = counted(high_water(store, who).requests, "request")
         note(
-            f"The ledger {store.description} may then be used for {task}.\nWhatever an earlier try of it sent is not "
-            "in this ledger, and will be sent again. If there is another ledger that knows it, use that one instead."
+            f"The ledger {store.description} may then be used for {task}. It has {known} of that task.\n"
+            "Whatever else an earlier try of it sent is not in this ledger, and will be sent again. If there is "
+            "another ledger that knows it, use that one instead."
         )
         confirm("Let the task go on with this ledger?", yes=args.yes)
-        adopt(store, Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0))
+        adopt(store, who)
     note(f"Adopted. Now clear it in Airflow, so that it runs again: {task}")
 
 
@@ -123,24 +221,34 @@ def purge(args: Namespace) -> None:
     """Forget campaigns in which nothing has happened for long, and what balances were before."""
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         before = store.clock() - args.older_than
-        failed = _purge_campaigns(store, before, yes=args.yes)
+        failed = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
         _purge_balances(store, before, yes=args.yes)
     if failed:
         raise InputError(f"{counted(failed, 'campaign')} could not be forgotten")
 
 
-def _purge_campaigns(store: Store, before: float, *, yes: bool) -> int:
-    """Forget campaigns, and give how many could not be."""
+def _purge_campaigns(store: Store, before: float, *, yes: bool, include_waiting: bool) -> int:
+    """Forget campaigns, and give how many could not be.
+
+    :param include_waiting: forget those, too, of which a task waits.
+    """
     from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
 
     found = old_campaigns(store, before)
     kept = [old for old in found if old.open_requests]
     paused = [old for old in found if old.paused and not old.open_requests]
-    going = [old for old in found if not (old.open_requests or old.paused)]
+    others = [old for old in found if not (old.open_requests or old.paused)]
+    waiting = [] if include_waiting else [old for old in others if old.waiting]
+    going = [old for old in others if old not in waiting]
     if kept:
         note(f"Kept, since requests of them are unknown or under way: {_named([old.name for old in kept])}")
     if paused:
         note(f"Kept, since they are paused: {_named([old.name for old in paused])}")
+    for state in sorted({old.waiting or "" for old in waiting}):
+        names = _named([old.name for old in waiting if old.waiting == state])
+        note(f"Kept, since a task of them is {state}, and would text people again: {names}")
+    if waiting:
+        note("Where such a task waits no more, as one that was marked or deleted in Airflow: add --include-waiting")
     if not going:
         note(f"No campaign can be forgotten: something has happened in each since {utc(before)}, or it is kept")
         return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from datetime import datetime, timezone
 from typing import Any
 
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_YES, ActionCommand, Arg, GroupCommand, lazy_load_command
@@ -27,6 +28,21 @@ def age(written: str) -> int:
     return seconds
 
 
+def moment(written: str) -> datetime:
+    """Read a time such as ``2026-11-22T14:30`` or ``2026-11-22T14:30:05+02:00``; without an offset it is UTC.
+
+    :raises argparse.ArgumentTypeError: it is none, or a date alone, of which nobody could say where it ends.
+    """
+    try:
+        # Python 3.10 does not know Z.
+        found = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", written))
+    except ValueError:
+        found = None
+    if found is None or len(written) <= len("2026-11-22"):
+        raise argparse.ArgumentTypeError(f"{written!r} is no time: write 2026-11-22T14:30, in UTC")
+    return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
 def _arg(*flags: str, **arguments: Any) -> Arg:
     return Arg(flags, **arguments)  # type: ignore[no-untyped-call]  # Airflow's own
 
@@ -37,7 +53,13 @@ _LEDGER = _arg(
     "configuration, section sms, option ledger_conn_id, else the file of option ledger_path",
 )
 _CAMPAIGN = _arg("campaign", help="The campaign's name")
-_REQUESTS = _arg("requests", nargs="+", type=int, metavar="REQUEST", help="The request's number: see unknown")
+_REQUESTS = _arg(
+    "requests",
+    nargs="*",
+    type=int,
+    metavar="REQUEST",
+    help="The request's number: see unknown. Or say --all",
+)
 
 
 def get_cli_commands() -> list[GroupCommand]:
@@ -104,6 +126,11 @@ def _writing() -> list[ActionCommand]:
             func=lazy_load_command("airflow_provider_sms.cli.deciding.resolve_requests"),
             args=(
                 _REQUESTS,
+                _arg("--campaign", help="With --all: the campaign"),
+                _arg("--all", action="store_true", help="All unknown requests of the campaign, after a count of them"),
+                _arg("--since", type=moment, metavar="TIME", help="With --all: only those claimed then or later"),
+                _arg("--until", type=moment, metavar="TIME", help="With --all: only those claimed then or earlier"),
+                _arg("--reason", metavar="TEXT", help="With --all: only those with TEXT in why: see unknown"),
                 _arg(
                     "--as",
                     dest="outcome",
@@ -117,7 +144,7 @@ def _writing() -> list[ActionCommand]:
         ),
         ActionCommand(
             name="adopt",
-            help="Let a task go on with a ledger that does not know its earlier tries",
+            help="Let a task go on with a ledger that does not know all of its earlier tries",
             func=lazy_load_command("airflow_provider_sms.cli.deciding.adopt_task"),
             args=(
                 _arg("dag_id", help="The DAG's id"),
@@ -151,6 +178,12 @@ def _writing() -> list[ActionCommand]:
                     required=True,
                     metavar="AGE",
                     help="Since when nothing has happened in them: 36h, 90d or 12w, at least 1d",
+                ),
+                _arg(
+                    "--include-waiting",
+                    action="store_true",
+                    help="Forget campaigns, too, of which a task waits for a person, hours or credit: it fails once it "
+                    "goes on",
                 ),
                 ARG_YES,
                 _LEDGER,

@@ -29,7 +29,22 @@ log = logging.getLogger(__name__)
 LOCAL_EXECUTORS = frozenset({"LocalExecutor", "SequentialExecutor", "DebugExecutor", "InProcessExecutor"})
 """Executors that run every task on the scheduler's machine."""
 
-_LIBPQ_EXTRAS = ("sslmode", "sslrootcert", "sslcert", "sslkey", "sslcrl", "target_session_attrs", "gssencmode")
+LIBPQ_EXTRAS = frozenset(
+    (  # noqa: SIM905  # a list would be a page
+        "application_name channel_binding client_encoding connect_timeout fallback_application_name gssdelegation "
+        "gssencmode gsslib hostaddr keepalives keepalives_count keepalives_idle keepalives_interval krbsrvname "
+        "load_balance_hosts max_protocol_version min_protocol_version options passfile require_auth requirepeer "
+        "scram_client_key scram_server_key service servicefile ssl_max_protocol_version ssl_min_protocol_version "
+        "sslcert sslcertmode sslcompression sslcrl sslcrldir sslkey sslkeylogfile sslmode sslnegotiation sslpassword "
+        "sslrootcert sslsni target_session_attrs tcp_user_timeout"
+    ).split()
+)
+"""Extras of a connection that are PostgreSQL's own: all that its library takes, but for the fields of the connection.
+
+What else is there is for Airflow's hook: ``cursor``, ``iam``, ``sqlalchemy_query``, and so on.
+"""
+
+_PRIMARIES = ("read-write", "primary")
 
 
 class ConnectionLike(Protocol):
@@ -57,7 +72,8 @@ def open_ledger(ledger_conn_id: str | None) -> Store:
         from airflow_provider_sms.sending.postgres import open_postgres
 
         connection = BaseHook.get_connection(conn_id)
-        return open_postgres(postgres_url(connection, connection.extra_dejson))
+        url = postgres_url(connection, connection.extra_dejson)
+        return open_postgres(url, require_standby=_requires_standby())
     from airflow_provider_sms.sending.sqlite import open_sqlite
 
     if not conf.getboolean("sms", "allow_local_ledger", fallback=False):
@@ -97,11 +113,13 @@ def open_existing_ledger(ledger_conn_id: str | None, *, connection: Callable[[st
 
     if conn_id := _configured(ledger_conn_id):
         from airflow_provider_sms.sending.postgres import open_postgres
+        from airflow_provider_sms.sending.postgres_engine import LOOK_SECONDS
 
         stored = (connection or _stored_connection)(conn_id)
         url = postgres_url(stored, stored.extra_dejson)
         require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
-        return open_postgres(url)
+        # At a terminal nobody waits for a send, and one statement may close or forget much.
+        return open_postgres(url, wait_seconds=LOOK_SECONDS, require_standby=_requires_standby())
     from airflow_provider_sms.sending.sqlite import open_sqlite
 
     path = _path()
@@ -143,6 +161,10 @@ def _configured(ledger_conn_id: str | None) -> str:
     return str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
 
 
+def _requires_standby() -> bool:
+    return bool(conf.getboolean("sms", "require_synchronous_standby", fallback=False))
+
+
 def _path() -> Path:
     configured = conf.get("sms", "ledger_path", fallback="")
     home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
@@ -170,8 +192,10 @@ def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> N
     :param environment: of the process; a Kubernetes worker says what it is there.
     :raises InputError: says what to set.
     """
-    # Forms of an entry: LocalExecutor, an.import.path.Executor, alias:an.import.path.Executor, team=…
-    names = [entry.strip().replace("=", ":").rsplit(":", 1)[-1].rsplit(".", 1)[-1] for entry in executors.split(",")]
+    # Teams are set apart by semicolons: LocalExecutor;team_a=CeleryExecutor,KubernetesExecutor. Forms of an entry:
+    # LocalExecutor, an.import.path.Executor, alias:an.import.path.Executor; the first one of a team begins with team=
+    entries = [entry for team in executors.split(";") for entry in team.split(",")]
+    names = [entry.strip().replace("=", ":").rsplit(":", 1)[-1].rsplit(".", 1)[-1].strip() for entry in entries]
     remote = [name for name in names if name and name not in LOCAL_EXECUTORS]
     if environment.get("AIRFLOW_IS_K8S_EXECUTOR_POD"):
         remote.append("KubernetesExecutor")
@@ -186,13 +210,24 @@ def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> N
 def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
     """Give SQLAlchemy's URL of an Airflow connection to PostgreSQL.
 
-    :raises InputError: it is of another kind, or there is no driver.
+    :param extra: of the connection; what of it is PostgreSQL's own is passed on.
+    :raises InputError: it is of another kind, or may lead to a standby, or there is no driver.
     """
     if connection.conn_type not in ("postgres", "postgresql"):
         raise InputError(
             f"ledger_conn_id: connection {connection.conn_id!r} is of type {connection.conn_type!r}; the ledger needs "
             "one to PostgreSQL"
         )
+    own = {name: str(value) for name, value in extra.items() if name in LIBPQ_EXTRAS and value not in (None, "")}
+    if own.get("target_session_attrs", _PRIMARIES[0]) not in _PRIMARIES:
+        raise InputError(
+            f"ledger_conn_id: connection {connection.conn_id!r} has target_session_attrs "
+            f"{own['target_session_attrs']!r}, which may lead to a standby, and a standby does not know the last "
+            "claims. Set it to 'read-write', or leave it out"
+        )
+    if own.get("connect_timeout", "1").strip().startswith(("0", "-")):
+        # Which means for ever.
+        del own["connect_timeout"]
     return sqlalchemy.engine.URL.create(
         f"postgresql+{_driver()}",
         username=connection.login,
@@ -200,7 +235,7 @@ def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
         host=connection.host,
         port=connection.port,
         database=connection.schema,
-        query={name: str(extra[name]) for name in _LIBPQ_EXTRAS if extra.get(name)},
+        query=own,
     )
 
 

@@ -48,7 +48,7 @@ class BulkSmsOperator(CampaignOperator):
         number must carry its country code.
     :param send_options: the service's Send Options, passed through. (templated)
     :param sms_conn_id: the connection. (templated)
-    :param campaign: within it a message goes out at most once. None: ``{dag_id}.{task_id}.{run_id}``. (templated)
+    :param campaign: within it a message goes out at most once. None: ``{dag_id}/{task_id}/{run_id}``. (templated)
     :param key_columns: columns that identify a message beside its destination, for texts that change between tries.
         None: the text itself.
     :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are

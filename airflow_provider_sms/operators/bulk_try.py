@@ -92,6 +92,8 @@ class BulkTry:
     def _dry_run(self) -> None:
         self._read_arguments()
         with look_into_ledger(self._task.ledger_conn_id) as store:
+            if store is not None:
+                self._task.look_up_campaign(self._context, store)
             self._check(store, None, lambda _: self._task.on_unknown == "resend")
             plan = self._bulk_plan.make(store, self._balance_for_plan())
         self._tally.suppressed = plan.suppressed
@@ -120,7 +122,7 @@ class BulkTry:
             self._report.path = None  # without a ledger there is nothing true to report
             self._check(None, None, lambda _: False)
             raise
-        self._watch.enter(entry)
+        self._watch.enter(entry, task.look_up_campaign(self._context, entry.store))
         self._read_arguments()
         settings = task.get_settings()
         verdict = self._take_event(entry)

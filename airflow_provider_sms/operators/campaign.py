@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.operators.entry import Entry
+    from airflow_provider_sms.sending.store import Store
 
 ON_UNKNOWN = ("fail", "ask", "resend")
 
@@ -28,8 +29,8 @@ ON_UNKNOWN = ("fail", "ask", "resend")
 class CampaignOperator(BaseOperator):
     """The part of a sending task that has to do with Airflow; not to be used by itself.
 
-    :param campaign: within it a message goes out at most once. None: one campaign for each task and DAG run.
-        (templated)
+    :param campaign: within it a message goes out at most once. None: one campaign for each task and DAG run,
+        ``{dag_id}/{task_id}/{run_id}``. (templated)
     :param on_unknown: ``fail``, ``ask`` or ``resend``.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
         else a file of this machine. (templated)
@@ -51,6 +52,9 @@ class CampaignOperator(BaseOperator):
         self.send_options = send_options
         self.sms_conn_id = sms_conn_id
         self.campaign = campaign
+        # What a template renders to may be None, which is no name.
+        self._is_named = campaign is not None
+        self._name_in_ledger: str | None = None
         self.on_unknown = on_unknown
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopSignal()
@@ -79,6 +83,7 @@ class CampaignOperator(BaseOperator):
 
     def _attempt(self, context: Context, event: Mapping[str, Any] | None) -> Any:
         self.stop_signal = StopSignal()
+        self._name_in_ledger = None
         try:
             return self.send(context, event)
         except AirflowException:
@@ -103,8 +108,10 @@ class CampaignOperator(BaseOperator):
             from airflow_provider_sms.operators.question import require_asking
 
             require_asking()
-        if self.campaign is not None and not (isinstance(self.campaign, str) and self.campaign.strip()):
-            raise InputError("campaign must be a name that is not empty, or None for one of each task and DAG run")
+        if self._has_name:
+            from airflow_provider_sms.sending.campaign_names import read_name
+
+            read_name(self.campaign)
         if self.send_options is not None and not isinstance(self.send_options, dict):
             raise InputError("send_options must be a dict of the service's Send Options, or None")
 
@@ -137,9 +144,36 @@ class CampaignOperator(BaseOperator):
             self.log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
 
     def campaign_name(self, context: Context) -> str:
-        """Give the campaign's name, by default that of the task and the DAG run."""
-        ti = context["ti"]
-        return f"{ti.dag_id}.{ti.task_id}.{ti.run_id}" if self.campaign is None else self.campaign
+        """Return the campaign's name: as the ledger has it, once it was looked up there; empty where it is none."""
+        from airflow_provider_sms.operators.entry import claimant_of
+        from airflow_provider_sms.sending.campaign_names import default_name, read_name
+
+        if self._name_in_ledger is not None:
+            return self._name_in_ledger
+        if not self._has_name:
+            return default_name(claimant_of(context))
+        try:
+            return read_name(self.campaign)
+        except InputError:
+            return ""  # check_arguments says so, once the attempt has left its trace in the ledger
+
+    def look_up_campaign(self, context: Context, store: Store) -> str:
+        """Look up what a ledger calls the campaign, and return its name; empty where it is none.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        from airflow_provider_sms.operators.entry import claimant_of
+        from airflow_provider_sms.sending.campaign_names import default_name_in, given_name_in
+
+        if not self._has_name:
+            self._name_in_ledger = default_name_in(store, claimant_of(context))
+        elif self.campaign_name(context):
+            self._name_in_ledger = given_name_in(store, str(self.campaign))
+        return self.campaign_name(context)
+
+    @property
+    def _has_name(self) -> bool:
+        return self._is_named or self.campaign is not None
 
     def push(self, context: Context, key: str, value: Any) -> None:
         """Push an XCom, unless the task pushes none."""

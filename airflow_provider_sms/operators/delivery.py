@@ -113,6 +113,7 @@ class Delivery:
         def heartbeat() -> None:
             alive.beat()
             self.watch.beat(tally)
+            self.entry.mark.beat()
             paused = sender.brakes.paused is not None
             if line := progress.line(tally.settled, paused=paused):
                 self.task.log.info("%s", line)

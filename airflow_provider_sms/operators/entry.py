@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.operators.trace import leave_marker, refuse_without_trace
+from airflow_provider_sms.operators.parking import gives_up_slot
+from airflow_provider_sms.operators.trace import HighWaterMark, refuse_without_trace
 from airflow_provider_sms.sending.claims import Claimant
 from airflow_provider_sms.sending.earlier import register
+from airflow_provider_sms.sending.high_water import high_water
 from airflow_provider_sms.sending.ledger import CampaignLedger
 
 if TYPE_CHECKING:
@@ -28,13 +30,15 @@ class Entry:
     """A try that is in its ledger.
 
     :param claimant_id: the try's, in the ledger.
-    :param resumed: whether it has been there before, and waited for a person since.
+    :param resumed: whether it has been there before, and has waited since.
+    :param mark: notes outside the ledger how far it is.
     """
 
     store: Store
     who: Claimant
     claimant_id: int
     resumed: bool
+    mark: HighWaterMark
 
     def campaign(self, name: str, kind: str, cap: FrequencyCap | None = None) -> CampaignLedger:
         """Give the claims of a campaign.
@@ -53,19 +57,29 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None: see :func:`open_ledger`.
     :param resumed: whether the try goes on after an answer.
-    :raises InputError: it cannot be the ledger, or has no trace of the earlier tries.
+    :raises InputError: it cannot be the ledger, has no trace of the earlier tries, or has lost a part of it.
     :raises LedgerError: it cannot be opened.
     :raises StoppedError: another try has replaced this one.
     """
-    who = _claimant(context)
+    who = claimant_of(context)
     with closing(open_ledger(ledger_conn_id)) as store:
-        refuse_without_trace(context, store, who)
-        entry = Entry(store, who, register(store, who), resumed)
-        leave_marker(context, store)
-        yield entry
+        held = high_water(store, who)
+        refuse_without_trace(context, store, who, held, resumed=resumed)
+        claimant_id = register(store, who)
+        mark = HighWaterMark(context, store, claimant_id, held)
+        mark.leave()
+        try:
+            yield Entry(store, who, claimant_id, resumed, mark)
+        except BaseException as signal:
+            if gives_up_slot(signal):
+                mark.park()
+            raise
+        finally:
+            mark.beat(last=True)
 
 
-def _claimant(context: Context) -> Claimant:
+def claimant_of(context: Context) -> Claimant:
+    """Return who claims: this attempt, in this process."""
     ti = context["ti"]
     return Claimant(
         dag_id=ti.dag_id,

@@ -40,7 +40,9 @@ def is_permanent(error: BaseException) -> bool:
     """Whether the same call fails again unless somebody changes something; credit may arrive by itself."""
     if isinstance(error, ServiceError):
         return not error.transient and error.code != _CREDIT
-    return isinstance(error, (InputError, LedgerLostError, LedgerVersionError, TooManyErrorsError))
+    if isinstance(error, InputError):
+        return not error.transient
+    return isinstance(error, (LedgerLostError, LedgerVersionError, TooManyErrorsError))
 
 
 def describe(error: BaseException) -> str:

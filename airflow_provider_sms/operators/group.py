@@ -31,7 +31,7 @@ class GroupSmsOperator(CampaignOperator):
     :param groups: at least one name. (templated)
     :param send_options: the service's Send Options, passed through. (templated)
     :param sms_conn_id: the connection. (templated)
-    :param campaign: within it the text goes to the groups at most once. None: ``{dag_id}.{task_id}.{run_id}``.
+    :param campaign: within it the text goes to the groups at most once. None: ``{dag_id}/{task_id}/{run_id}``.
         (templated)
     :param on_unknown: what becomes of a send whose answer was lost. ``fail``: the task fails, and it is not sent again;
         ``resend``: it is, at the risk of texting people twice; ``ask``: the task waits, without a slot, for a person to
@@ -89,7 +89,8 @@ class GroupSmsOperator(CampaignOperator):
         with ExitStack() as stack, watch.until_ended(lambda: summarise(campaign, 1, 0, tally)):
             # Closed once the end is noted there.
             entry = stack.enter_context(entered(context, self.ledger_conn_id, resumed=event is not None))
-            watch.enter(entry)
+            campaign = self.look_up_campaign(context, entry.store)
+            watch.enter(entry, campaign)
             self.check_arguments()
             groups = self._group_names()
             key = group_key(self.message, groups)

@@ -74,10 +74,13 @@ class Watch:
         self._conn_id = conn_id
         self._notes: LedgerNotes | None = None
 
-    def enter(self, entry: Entry) -> None:
-        """Tell the ledger, too, from now on and until its store is closed."""
-        campaign = self._about["campaign"]
-        if isinstance(campaign, str) and campaign.strip():  # else there is none, and the task will say so
+    def enter(self, entry: Entry, campaign: str) -> None:
+        """Tell the ledger, too, from now on and until its store is closed.
+
+        :param campaign: its name, as the ledger has it; empty where it is none, and the task will say so.
+        """
+        self._about["campaign"] = campaign
+        if campaign:
             self._notes = LedgerNotes(entry.store, entry.claimant_id, campaign, self._conn_id, self._clock)
 
     def timed(self, post: Callable[[Sequence[Outgoing]], SendResponse]) -> Callable[[Sequence[Outgoing]], SendResponse]:

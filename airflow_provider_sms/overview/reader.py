@@ -11,6 +11,7 @@ from sqlalchemy.pool import NullPool
 from airflow_provider_sms.exceptions import InputError, LedgerVersionError
 from airflow_provider_sms.sending import schema
 from airflow_provider_sms.sending.clocks import BootClock, ServerClock, this_boot
+from airflow_provider_sms.sending.postgres_engine import describe, postgres_engine
 from airflow_provider_sms.sending.store import ledger_errors
 
 if TYPE_CHECKING:
@@ -117,18 +118,12 @@ def read_postgres(url: URL) -> LedgerReader:
 
     :param url: of SQLAlchemy, with the driver.
     """
-    arguments: dict[str, Any] = {"connect_timeout": 10, "application_name": "airflow-provider-sms page"}
-    if url.get_driver_name() == "psycopg":
-        # A pooler may give another session each time, which has no prepared statements.
-        arguments["prepare_threshold"] = None
-    engine = create_engine(
+    engine = postgres_engine(
         url,
-        connect_args=arguments,
+        name="airflow-provider-sms page",
+        wait_seconds=STATEMENT_SECONDS + 5,
         isolation_level="REPEATABLE READ",
-        hide_parameters=True,
-        pool_pre_ping=True,
         pool_size=2,
-        future=True,
         execution_options={"postgresql_readonly": True},
     )
 
@@ -136,4 +131,4 @@ def read_postgres(url: URL) -> LedgerReader:
     def _begin(connection: Connection) -> None:
         connection.exec_driver_sql(f"SET LOCAL statement_timeout = {STATEMENT_SECONDS * 1000}")
 
-    return LedgerReader(engine, f"PostgreSQL, database {url.database} at {url.host}", ServerClock())
+    return LedgerReader(engine, describe(url), ServerClock())

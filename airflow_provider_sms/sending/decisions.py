@@ -11,13 +11,13 @@ from sqlalchemy import and_, delete, func, insert, select, update
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.contacts import lock_groups
-from airflow_provider_sms.sending.earlier import of_task
+from airflow_provider_sms.sending.earlier import ADOPTION, of_task
 from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.sending.store import campaign_lock
 from airflow_provider_sms.sending.transitions import lapse, release
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator, Sequence
 
     from sqlalchemy.engine import Connection
 
@@ -29,6 +29,9 @@ RESEND = "resend"
 FAIL = "fail"
 SETTLED = "settled"
 """Nobody decided: the request had an outcome by the time of the answer."""
+
+REQUESTS_AT_ONCE = 20
+"""Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
 
 _DECISION_LOCK = 0x5355_4D55
 
@@ -65,25 +68,57 @@ def resolve(store: Store, request_id: int, state: str, who: str) -> int:
     if name is None:
         raise InputError(f"The ledger has no request {request_id}")
     with store.write(campaign_lock(name)) as connection:
-        now = store.clock()
         groups = lock_groups(store, connection, [request_id]) if state == NOT_SENT else ()
-        lapse(connection, request.c.id == request_id, now)
-        held: int = connection.execute(
-            select(func.count()).select_from(message).where(message.c.request_id == request_id)
-        ).scalar_one()
-        settled = connection.execute(
-            update(request)
-            .where(request.c.id == request_id, request.c.state == UNKNOWN)
-            .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at))
-        )
-        if settled.rowcount == 0:
-            raise InputError(_not_unknown(connection, request_id))
-        if state == NOT_SENT:
-            release(connection, request_id, groups)
-        decided = {"decision": state, "decided_by": who, "decided_at": now}
-        asked = update(decision).where(decision.c.request_id == request_id, decision.c.decision.is_(None))
-        if connection.execute(asked.values(decided)).rowcount == 0:
-            connection.execute(insert(decision).values(request_id=request_id, **decided))
+        return _close(connection, request_id, state, who, now=store.clock(), groups=groups)
+
+
+def resolve_all(
+    store: Store, campaign_name: str, request_ids: Sequence[int], state: str, who: str
+) -> Iterator[dict[int, int]]:
+    """Close unknown requests of a campaign, a few in each transaction; one that has an outcome by then keeps it.
+
+    :param state: ``accepted``, or ``not_sent``: then their messages may be sent again.
+    :param who: the person, for the record.
+    :returns: after each commit the requests that it closed, each with the count of its messages.
+    :raises LedgerError: when a commit failed; what was yielded before it stays closed.
+    """
+    for start in range(0, len(request_ids), REQUESTS_AT_ONCE):
+        some = request_ids[start : start + REQUESTS_AT_ONCE]
+        closed: dict[int, int] = {}
+        with store.write(campaign_lock(campaign_name)) as connection:
+            groups = lock_groups(store, connection, some) if state == NOT_SENT else ()
+            for request_id in some:
+                with suppress(InputError):  # it has an outcome since
+                    closed[request_id] = _close(connection, request_id, state, who, now=store.clock(), groups=groups)
+        yield closed
+
+
+def _close(
+    connection: Connection, request_id: int, state: str, who: str, *, now: float, groups: Collection[int]
+) -> int:
+    """Close an unknown request, and return how many messages it held.
+
+    :param now: seconds since the epoch.
+    :param groups: in which it has contacts, and whose locks are held; needed for one that was not sent.
+    :raises InputError: it is not unknown; then nothing has changed.
+    """
+    lapse(connection, request.c.id == request_id, now)
+    held: int = connection.execute(
+        select(func.count()).select_from(message).where(message.c.request_id == request_id)
+    ).scalar_one()
+    settled = connection.execute(
+        update(request)
+        .where(request.c.id == request_id, request.c.state == UNKNOWN)
+        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at))
+    )
+    if settled.rowcount == 0:
+        raise InputError(_not_unknown(connection, request_id))
+    if state == NOT_SENT:
+        release(connection, request_id, groups)
+    decided = {"decision": state, "decided_by": who, "decided_at": now}
+    asked = update(decision).where(decision.c.request_id == request_id, decision.c.decision.is_(None))
+    if connection.execute(asked.values(decided)).rowcount == 0:
+        connection.execute(insert(decision).values(request_id=request_id, **decided))
     return held
 
 
@@ -223,16 +258,12 @@ _ADOPTION_LOCK = 0x5355_4D56
 
 
 def adopt(store: Store, task: Claimant) -> None:
-    """Let a task instance go on with a ledger in which none of its earlier tries left a trace.
+    """Let a task instance go on with a ledger that does not have all that its earlier attempts wrote, or none of it.
 
     :param task: the task instance; its ``host`` names the person who answers for it, for the record.
-    :raises InputError: the ledger knows the task instance already.
     :raises LedgerError: when it was not committed.
     """
     with store.write(_ADOPTION_LOCK) as connection:
-        if connection.execute(select(claimant.c.id).where(of_task(task)).limit(1)).scalar() is not None:
-            raise InputError(
-                f"The ledger knows task {task.task_id} of DAG {task.dag_id} in run {task.run_id} already: there is "
-                "nothing to adopt"
-            )
-        connection.execute(insert(claimant).values({**task.columns(), "started_at": store.clock()}))
+        connection.execute(
+            insert(claimant).values({**task.columns(), "try_number": ADOPTION, "started_at": store.clock()})
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 from sqlalchemy import and_, func, insert, select
@@ -11,11 +12,11 @@ from sqlalchemy import and_, func, insert, select
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.messages.ordered import are_in
 from airflow_provider_sms.messages.spilled import SpilledIntegers
-from airflow_provider_sms.sending.schema import claimant, message, request
+from airflow_provider_sms.sending.schema import claimant, message, progress, request
 from airflow_provider_sms.sending.store import new_id
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
     from sqlalchemy.sql.elements import ColumnElement
@@ -25,11 +26,41 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.stop import StopSignal
     from airflow_provider_sms.sending.store import Store
 
+ADOPTION = 0
+"""The try number under which the ledger keeps that a person answers for it."""
+
 _REGISTER_LOCK = 0x5355_4D54
 _GROUP = -1
 _ROWS_AT_ONCE = 10_000
 
+_CLAIMANTS_AT_ONCE = 500
+
 Part = TypeVar("Part")
+
+
+class _Attempt(NamedTuple):
+    """An attempt of a task instance, or a leg of one.
+
+    :param plan_id: of the messages that it was about to send; None where it noted none.
+    """
+
+    claimant_id: int
+    map_index: int
+    try_number: int
+    plan_id: str | None
+
+
+class HeldBlock(NamedTuple):
+    """Some messages that earlier attempts hold, as columns.
+
+    :param halves: half of each key.
+    :param destinations: as numbers.
+    :param is_here: whether they are of the campaign that is about to be sent.
+    """
+
+    halves: npt.NDArray[np.uint64]
+    destinations: npt.NDArray[np.int64]
+    is_here: npt.NDArray[np.bool_]
 
 
 def of_task(who: Claimant) -> ColumnElement[bool]:
@@ -42,13 +73,22 @@ def of_task(who: Claimant) -> ColumnElement[bool]:
     )
 
 
-def has_trace(store: Store, who: Claimant) -> bool:
-    """Say whether any try of this task instance has been in this ledger, or somebody has vouched for it.
+def of_run(who: Claimant) -> ColumnElement[bool]:
+    """Return the condition for claimants that are attempts of a task, or of a mapped copy of it, in the same run."""
+    return and_(claimant.c.dag_id == who.dag_id, claimant.c.task_id == who.task_id, claimant.c.run_id == who.run_id)
 
+
+def has_trace(store: Store, who: Claimant, *, of_attempt: bool = False) -> bool:
+    """Return whether any attempt of this task instance has been in this ledger, or somebody has vouched for it.
+
+    :param of_attempt: whether it must have been this very attempt, in its leg before a wait.
     :raises LedgerError: when the ledger cannot be read.
     """
+    query = select(claimant.c.id).where(of_task(who))
+    if of_attempt:
+        query = query.where(claimant.c.try_number.in_((who.try_number, ADOPTION)))
     with store.read() as connection:
-        return connection.execute(select(claimant.c.id).where(of_task(who)).limit(1)).scalar() is not None
+        return connection.execute(query.limit(1)).scalar() is not None
 
 
 def register(store: Store, who: Claimant, clock: Callable[[], float] | None = None) -> int:
@@ -65,31 +105,46 @@ def register(store: Store, who: Claimant, clock: Callable[[], float] | None = No
 
 
 class EarlierClaims:
-    """The messages of a campaign that earlier tries of this task instance hold.
+    """The messages that earlier attempts of this task, in this DAG run, hold in any campaign.
 
-    What an earlier try that still lives claims from now on is none of them.
+    Those of other mapped copies of the task count only where the tables must have changed, since copies may text one
+    person different things on purpose. What an earlier attempt that still lives claims from now on is none of them.
 
     :param campaign_id: in the ledger.
-    :param claimant_id: this try's, which is none of the earlier ones.
+    :param claimant_id: of this attempt, or of this leg of it, which is none of the earlier ones.
     """
 
     def __init__(self, store: Store, campaign_id: int, who: Claimant, claimant_id: int) -> None:
         self._store = store
         self._campaign_id = campaign_id
+        query = (
+            select(claimant.c.id, claimant.c.map_index, claimant.c.try_number, progress.c.plan)
+            .select_from(claimant.outerjoin(progress))
+            .where(of_run(who))
+            .order_by(claimant.c.id)
+        )
         with store.read() as connection:
-            tries = connection.execute(select(claimant.c.id).where(of_task(who), claimant.c.id != claimant_id))
-            self._tries = tuple(tries.scalars())
+            attempts = [_Attempt(*row[:3], _plan_id(row[3])) for row in connection.execute(query)]
             self._last = connection.execute(select(func.max(request.c.id))).scalar() or 0
+            own = [each for each in attempts if each.map_index == who.map_index]
+            self._own = [each.claimant_id for each in own if each.claimant_id != claimant_id]
+            claimed = select(request.c.claimant_id).distinct().where(request.c.claimant_id.in_(self._own))
+            have_claimed = set(connection.execute(claimed).scalars()) if self._own else set()
+        copies = [each for each in attempts if each.map_index != who.map_index]
+        self._copies = [each.claimant_id for each in copies]
+        self._moved = _of_changed_tables(copies)
+        self._table_changed = _has_changed(own, claimant_id, have_claimed)
 
     def any(self) -> bool:
-        """Say whether there are any.
+        """Return whether there are any.
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        if not self._tries:
-            return False
         with self._store.read() as connection:
-            return connection.execute(select(message.c.request_id).where(self._held).limit(1)).scalar() is not None
+            return any(
+                connection.execute(select(message.c.request_id).where(held).limit(1)).scalar() is not None
+                for held in self._held_by([*self._own, *self._of_copies(self._table_changed)])
+            )
 
     def held(self, keys: Sequence[bytes]) -> set[bytes]:
         """Say which of the keys anybody holds in the campaign.
@@ -99,25 +154,78 @@ class EarlierClaims:
         with self._store.read() as connection:
             return {key for key, *_ in self._store.holders(connection, self._campaign_id, keys)}
 
-    def blocks(self) -> Generator[tuple[list[bytes], list[int]], None, None]:
-        """Give their keys and destinations, a block at a time."""
-        query = select(message.c.message_key, message.c.destination).where(self._held)
-        with (
-            self._store.read() as connection,
-            closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
-        ):
-            for block in rows.partitions(_ROWS_AT_ONCE):
-                yield [bytes(key) for key, _ in block], [_GROUP if number is None else number for _, number in block]
+    def own_blocks(self) -> Generator[HeldBlock, None, None]:
+        """Return what earlier attempts of this task instance hold, a block at a time."""
+        return self._blocks(self._own)
 
-    @property
-    def _held(self) -> ColumnElement[bool]:
-        # By their requests: the campaign may hold many times as many messages of other tasks.
-        theirs = select(request.c.id).where(
-            request.c.campaign_id == self._campaign_id,
-            request.c.claimant_id.in_(self._tries),
-            request.c.id <= self._last,
-        )
-        return message.c.request_id.in_(theirs)
+    def blocks_of_copies(self, *, any_gone: bool) -> Generator[HeldBlock, None, None]:
+        """Return what other mapped copies of the task hold, a block at a time.
+
+        Where the table of this one has not changed, that is only what copies claimed whose own table has changed since.
+
+        :param any_gone: whether any message that this task instance claimed is no longer in its table.
+        """
+        return self._blocks(self._of_copies(any_gone if self._table_changed is None else self._table_changed))
+
+    def _of_copies(self, changed: bool | None) -> list[int]:  # noqa: FBT001  # private
+        return self._copies if changed else self._moved
+
+    def _blocks(self, claimants: Sequence[int]) -> Generator[HeldBlock, None, None]:
+        for held in self._held_by(claimants):
+            query = select(message.c.message_key, message.c.destination, message.c.campaign_id).where(held)
+            with (
+                self._store.read() as connection,
+                closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
+            ):
+                for block in rows.partitions(_ROWS_AT_ONCE):
+                    keys, numbers, campaigns = zip(*block, strict=True)
+                    yield HeldBlock(
+                        _halves([bytes(key) for key in keys]),
+                        np.array([_GROUP if number is None else number for number in numbers], np.int64),
+                        np.array(campaigns, np.int64) == self._campaign_id,
+                    )
+
+    def _held_by(self, claimants: Sequence[int]) -> Iterator[ColumnElement[bool]]:
+        """Return conditions for the messages that some claimants hold."""
+        for start in range(0, len(claimants), _CLAIMANTS_AT_ONCE):
+            # By their requests: the campaign may hold many times as many messages of other tasks.
+            theirs = select(request.c.id).where(
+                request.c.claimant_id.in_(claimants[start : start + _CLAIMANTS_AT_ONCE]), request.c.id <= self._last
+            )
+            yield message.c.request_id.in_(theirs)
+
+
+def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collection[int]) -> bool | None:
+    """Return whether a task instance is about to send another table than before; None where nothing tells.
+
+    It is compared with the tables of which it claimed something, and else with its first one: an attempt that was
+    refused has planned a table, too.
+
+    :param own: its attempts, in their order.
+    :param claimant_id: of the present one.
+    :param have_claimed: the claimants of those that have claimed anything.
+    """
+    plan = next((each.plan_id for each in own if each.claimant_id == claimant_id), None)
+    planned = [each for each in own if each.claimant_id != claimant_id and each.plan_id is not None]
+    before = [each for each in planned if each.claimant_id in have_claimed] or planned[:1]
+    return plan not in {each.plan_id for each in before} if before else None
+
+
+def _of_changed_tables(attempts: Sequence[_Attempt]) -> list[int]:
+    """Return the attempts whose task instance has planned another table since."""
+    newest = {each.map_index: each for each in attempts}
+    plans = {index: each.plan_id for index, each in newest.items()}
+    return [
+        each.claimant_id
+        for each in attempts
+        if each.try_number < newest[each.map_index].try_number
+        and None not in (each.plan_id, plans[each.map_index])
+        and each.plan_id != plans[each.map_index]
+    ]
+
+
+def _plan_id(noted: str | None) -> str | None:
+    return None if noted is None else json.loads(noted).get("id")
 
 
 class TableKeys:
@@ -152,8 +260,10 @@ def refuse_changed_texts(
     """Refuse to send where recipients whom an earlier try claimed would now get another text.
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
-    try claimed is no longer in the table, and the same recipient has one there that nobody claimed. Takes 8 bytes of
-    disk for each row of the table, and nothing on a first try.
+    try claimed is no longer in the table, or is of another campaign, and the same recipient has one there that nobody
+    claimed. Where the table is another one than the earlier try planned, the same holds for what other mapped copies of
+    the task claimed: their tables may have been cut anew. Takes 8 bytes of disk for each row of the table and each
+    message that is gone, and nothing on a first try.
 
     :param blocks: reads the table anew.
     :param stop: ends the look early.
@@ -171,18 +281,21 @@ def refuse_changed_texts(
         keys = TableKeys()
         for block in _until_stopped(blocks(), stop):
             keys.add(block.keys(0, len(block)))
-    with closing(keys):
-        gone = _destinations_not_among(keys.in_order(), earlier, stop)
-    if not len(gone):
-        return
-    changed = sum(_count_changed(block, gone, earlier) for block in _until_stopped(blocks(), stop))
+    with SpilledIntegers(np.int64) as gone:
+        with closing(keys):
+            _add_destinations_gone(gone, keys.in_order(), earlier, stop)
+        ordered = gone.sorted()
+        if not len(ordered):
+            return
+        changed = sum(_count_changed(block, ordered, earlier) for block in _until_stopped(blocks(), stop))
     if changed:
         raise InputError(
-            f"{changed} messages to recipients that an earlier try of this task claimed have another text or other key "
-            "columns now, so people could be texted twice. Nothing was sent by this try. Is there a now() or the like "
-            "in the message, or did a column change? To go on, give it back the text that it had. For the next run, "
-            "say in key_columns what identifies a message beside its number. Where a second text is meant, give a new "
-            "campaign"
+            f"{changed} messages to recipients that an earlier try of this task claimed in this run have another text, "
+            "other key columns or another campaign now, so people could be texted twice. Nothing was sent by this "
+            "try. Is there a now() or the like in the message or in the campaign's name, did a column change, or does "
+            "a mapped task get rows now that another one had? To go on, give the task back the text, the campaign and "
+            "the rows that it had. For the next run, say in key_columns what identifies a message beside its number. "
+            "Where a second text is meant, send it in a new run, under a new campaign"
         )
 
 
@@ -198,14 +311,18 @@ def _halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
     return halves
 
 
-def _destinations_not_among(
-    table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopSignal
-) -> npt.NDArray[np.int64]:
-    gone = [np.empty(0, np.int64)]
-    with closing(earlier.blocks()) as blocks:
-        for keys, destinations in _until_stopped(blocks, stop):
-            gone.append(np.array(destinations, np.int64)[~are_in(table, _halves(keys))])
-    return np.unique(np.concatenate(gone))
+def _add_destinations_gone(
+    gone: SpilledIntegers[np.int64], table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopSignal
+) -> None:
+    """Collect the destinations of messages that earlier attempts hold and that are not about to be met again."""
+    with closing(earlier.own_blocks()) as own:
+        for held in _until_stopped(own, stop):
+            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])
+    with closing(earlier.blocks_of_copies(any_gone=bool(len(gone)))) as copies:
+        for held in _until_stopped(copies, stop):
+            is_gone = ~(held.is_here & are_in(table, held.halves))
+            # Copies text different groups, of which nothing says who is in them.
+            gone.add(held.destinations[is_gone & (held.destinations != _GROUP)])
 
 
 def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierClaims) -> int:

@@ -8,13 +8,12 @@ from sqlalchemy import create_engine, inspect
 from sqlalchemy.pool import NullPool
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.sending.postgres_engine import postgres_engine
 from airflow_provider_sms.sending.schema import ledger_version
 from airflow_provider_sms.sending.store import ledger_errors
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import URL
-
-CONNECT_SECONDS = 10
 
 
 def require_ledger(url: URL, described: str) -> None:
@@ -25,8 +24,10 @@ def require_ledger(url: URL, described: str) -> None:
     :raises InputError: it holds none.
     :raises LedgerError: it cannot be read.
     """
-    arguments = {"connect_timeout": CONNECT_SECONDS} if url.get_backend_name() == "postgresql" else {}
-    engine = create_engine(url, poolclass=NullPool, connect_args=arguments, hide_parameters=True)
+    if url.get_backend_name() == "postgresql":
+        engine = postgres_engine(url, name="airflow-provider-sms", poolclass=NullPool)
+    else:
+        engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
     with ledger_errors("opened"), engine.connect() as connection:
         found = inspect(connection).has_table(ledger_version.name)
     if not found:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
@@ -15,19 +16,28 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FLUSH_WAITS = (0.2, 1.0, 3.0, 10.0, 30.0)
+FLUSH_WAITS = (0.2, 1.0, 3.0, 5.0, 10.0, 10.0, 10.0)
 """Seconds between attempts to record outcomes when the ledger fails."""
+FLUSH_SECONDS = 40.0
+"""After this no attempt begins: one of them takes seconds where the ledger is silent."""
 
 
-def flush(ledger: CampaignLedger, outcomes: Sequence[Outcome], sleep: Callable[[float], None]) -> LedgerError | None:
+def flush(
+    ledger: CampaignLedger,
+    outcomes: Sequence[Outcome],
+    sleep: Callable[[float], None],
+    monotonic: Callable[[], float] = time.monotonic,
+) -> LedgerError | None:
     """Record outcomes, and give back claims whose commit raised.
 
     Only for when no post is under way.
 
     :param sleep: waits for that many seconds.
+    :param monotonic: seconds from any start.
     :returns: the last error; None when all is recorded.
     """
     failed: LedgerError | None = None
+    give_up = monotonic() + FLUSH_SECONDS
     for wait in (*FLUSH_WAITS, None):
         try:
             ledger.finish(outcomes)
@@ -36,8 +46,9 @@ def flush(ledger: CampaignLedger, outcomes: Sequence[Outcome], sleep: Callable[[
             break
         except LedgerError as error:
             failed = error
-            if wait is not None:
-                sleep(wait)
+            if wait is None or monotonic() + wait > give_up:
+                break
+            sleep(wait)
         else:
             return None
     for outcome in outcomes:

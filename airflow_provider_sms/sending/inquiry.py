@@ -182,6 +182,19 @@ def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRo
         return _requests(connection, and_(its, state_at(now) == UNKNOWN), now)
 
 
+def count_under_way(store: Readable, name: str) -> int:
+    """Count the requests of a campaign whose process may still record what becomes of them.
+
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        its = request.c.campaign_id == campaign_id(connection, name)
+        under_way = and_(its, state_at(store.clock()) == CLAIMED)
+        count: int = connection.execute(select(func.count()).select_from(request).where(under_way)).scalar_one()
+        return count
+
+
 def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     """Give requests by their ids, in order.
 

@@ -7,7 +7,13 @@ import time
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import ServiceError, SmsError, TooManyErrorsError, UnknownOutcomeError
+from airflow_provider_sms.exceptions import (
+    ServiceError,
+    SmsError,
+    ThrottledError,
+    TooManyErrorsError,
+    UnknownOutcomeError,
+)
 from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.outcomes import answered, failed, surely_not_sent, took_none
 from airflow_provider_sms.sending.tally import reported
@@ -101,8 +107,8 @@ class Landings:
         """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
         self.outcomes.append(failed(flight.request_id, NOT_SENT, error))
         batch = flight.batch
-        status = error.status if isinstance(error, ServiceError) else None
-        batch.turn_away(self._tally.accepted, unavailable=status == HTTPStatus.SERVICE_UNAVAILABLE)
+        unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
+        batch.turn_away(self._tally.accepted, unavailable=unavailable)
         now = self._monotonic()
         if self._brakes.unanswered(batch, error):
             log.warning("Request %d was refused, since the credit is out: %s", flight.request_id, error)

@@ -56,6 +56,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.row_records import RequestRecord
     from airflow_provider_sms.sending.store import Store
 
+FINISH_PATIENCE = 10.0
+"""Seconds that the end of a try waits for another process's commit, each time that it is done."""
+
 AHEAD_SECONDS = 1.0
 """How far a claim may lie ahead of now before that is set right: less is no more than machines' clocks differ by."""
 
@@ -123,7 +126,7 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        with self._store.read() as connection:
+        with self._store.read(quick=True) as connection:
             holders = self._holders(connection, keys)
         if any(holder.ahead for holder in holders.values()):
             # Else a claim of a clock that ran ahead would be waited for as long as that clock was wrong.
@@ -202,7 +205,8 @@ class CampaignLedger:
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
-        with self._write() as connection:
+        # It is done again and again: none of these times may last as long as others may keep a send waiting.
+        with self._store.write(self._lock, patience=FINISH_PATIENCE) as connection:
             states = self._own_states(connection, outcomes)
             given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) == CLAIMED]
             known = [outcome for outcome in outcomes if outcome.request_id in states]
@@ -216,7 +220,7 @@ class CampaignLedger:
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        with self._store.read() as connection:
+        with self._store.read(quick=True) as connection:
             found = _EVENT.run(connection, {"of_campaign": self._campaign_id, "of_event": event_id})
             return found.first() is not None
 

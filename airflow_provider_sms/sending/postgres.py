@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
-from sqlalchemy import create_engine, text
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.clocks import ServerClock
+from airflow_provider_sms.sending.postgres_durability import check_server, read_server, require_waiting
+from airflow_provider_sms.sending.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
 from airflow_provider_sms.sending.store import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
@@ -63,28 +67,75 @@ _LOCK_GROUP = f"SELECT pg_advisory_xact_lock({0x5355_4D53}, %s::int)"
 
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
-# What time it is, is asked of a row that is there only once the lock is had: the order within one list is not promised.
+# A warning must reach this process, since it may be all that is said of a commit that is not durable. The lock is asked
+# for in turns, so that the server says something every few seconds; all other waits share one bound. What time it is is
+# asked of a row that is there only once the lock is had: the order within one list is not promised.
 _LOCK = text(
-    "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), set_config('lock_timeout', :wait, true), "
-    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)) "
-    "SELECT extract(epoch FROM clock_timestamp()) FROM locked"
+    "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
+    "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
+    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)), "
+    "bounded AS (SELECT set_config('lock_timeout', :busy, true), set_config('statement_timeout', :wait, true) "
+    "FROM locked) "
+    "SELECT extract(epoch FROM clock_timestamp()) FROM bounded"
 )
+_TURN_SECONDS = 5.0
+_LOCK_NOT_AVAILABLE = "55P03"
+_SERVERS_SHARE = 0.9
+"""Of a bound, what the server is told: so it ends a statement that is slow before the connection is given up."""
 
 
 class PostgresStore(Store):
     """A ledger on a server; one transaction of a campaign writes at a time, so that none can wait in a circle.
 
     :param busy_seconds: how long to wait for another process's commit.
+    :param wait_seconds: how long one statement or commit may take.
+    :param require_standby: whether a commit must wait for a standby.
     """
 
-    def __init__(self, engine: Engine, description: str, clock: ServerClock, busy_seconds: float) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        description: str,
+        clock: ServerClock,
+        busy_seconds: float,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        require_standby: bool = False,
+    ) -> None:
         super().__init__(engine, description, clock)
         self._server_clock = clock
-        self._wait = _milliseconds(busy_seconds)
+        self._busy = busy_seconds
+        self._wait = wait_seconds
+        self._require_standby = require_standby
+
+    @contextmanager
+    def read(self, *, quick: bool = False) -> Iterator[Connection]:
+        """Give a connection that sees what is committed and keeps no writer waiting."""
+        with super().read(quick=quick) as connection:
+            if not quick:
+                its: Any = connection.connection.dbapi_connection
+                its.patience = max(self._wait, LOOK_SECONDS)
+            yield connection
 
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
-        wait = self._wait if patience is None else _milliseconds(patience)
-        self._server_clock.read(connection, _LOCK, {"lock": lock, "wait": wait})
+        busy = self._busy if patience is None else patience
+        bound = _SERVERS_SHARE * self._wait
+        others = {"wait": _milliseconds(bound), "busy": _milliseconds(min(busy, bound))}
+        give_up = time.monotonic() + busy
+        while True:
+            turn = max(0.001, min(_TURN_SECONDS, bound, give_up - time.monotonic()))
+            values = {"lock": lock, "turn": _milliseconds(turn), **others}
+            try:
+                self._server_clock.read(connection, _LOCK, values)
+            except DBAPIError as error:
+                if _state(error) != _LOCK_NOT_AVAILABLE or time.monotonic() > give_up:
+                    raise
+                # Nothing came before it in the transaction. The driver begins the next one.
+                connection.connection.rollback()
+            else:
+                break
+        if self._require_standby:
+            require_waiting(connection, self.description)
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
@@ -146,7 +197,14 @@ class PostgresStore(Store):
             yield cast("HolderRow", (bytes(key), *rest))
 
 
-def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS, clock: ServerClock | None = None) -> PostgresStore:
+def open_postgres(
+    url: URL,
+    *,
+    busy_seconds: float = BUSY_SECONDS,
+    wait_seconds: float = WAIT_SECONDS,
+    require_standby: bool = False,
+    clock: ServerClock | None = None,
+) -> PostgresStore:
     """Open the ledger in a PostgreSQL database, and make its tables where there are none.
 
     A commit returns when it is on the server's disk: where the server was told otherwise, that is switched back for the
@@ -155,37 +213,38 @@ def open_postgres(url: URL, *, busy_seconds: float = BUSY_SECONDS, clock: Server
 
     :param url: of SQLAlchemy, with the driver.
     :param busy_seconds: how long to wait for another process's commit.
+    :param wait_seconds: how long one statement or commit may take.
+    :param require_standby: whether a server is refused whose commits wait for no standby.
     :param clock: what time it is; None: the server's, and what elapsed on this machine since it was asked.
-    :raises LedgerError: when it cannot be opened.
+    :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when a newer version of this package wrote it.
     """
-    arguments: dict[str, Any] = {"connect_timeout": 10, "application_name": "airflow-provider-sms"}
-    if url.get_driver_name() == "psycopg":
-        # A statement that was prepared in one session is not there in the next one that a pooler gives.
-        arguments["prepare_threshold"] = None
-    try:
-        engine = create_engine(
-            url,
-            connect_args=arguments,
-            # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
-            isolation_level="READ COMMITTED",
-            # An error must not quote its parameters: they are people's numbers.
-            hide_parameters=True,
-            pool_pre_ping=True,
-            future=True,
-        )
-    except (SQLAlchemyError, ImportError) as error:
-        raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
+    engine = postgres_engine(
+        url,
+        name="airflow-provider-sms",
+        wait_seconds=wait_seconds,
+        # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
+        isolation_level="READ COMMITTED",
+    )
     try:
         clock = clock or ServerClock()
         with ledger_errors("opened"), engine.connect() as connection:
             clock.read(connection)
-        store = PostgresStore(engine, f"PostgreSQL, database {url.database} at {url.host}", clock, busy_seconds)
+            server = read_server(connection)
+        check_server(server, describe(url), require_standby=require_standby)
+        store = PostgresStore(
+            engine, describe(url), clock, busy_seconds, wait_seconds=wait_seconds, require_standby=require_standby
+        )
         store.create_or_check()
     except LedgerError:
         engine.dispose()
         raise
     return store
+
+
+def _state(error: DBAPIError) -> str | None:
+    """Return the SQLSTATE of an error, which psycopg2 calls otherwise."""
+    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
 
 
 def _milliseconds(seconds: float) -> str:

@@ -1,4 +1,6 @@
-"""Notes in the ledger of how each try goes, for people who look; nothing is decided by them.
+"""Notes in the ledger of how each try goes, for people who look. They decide nothing that lets a message go out.
+
+A purge keeps the campaign of an attempt that waits, and a later attempt is compared with what the earlier ones planned.
 
 Each try, and each part of one after a wait, has a row of its own, which nobody else writes: what a process that hangs
 says late is about itself.
@@ -21,6 +23,10 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.sending.store import Store
+
+APPROVAL = "waiting for approval"
+WAITS = (APPROVAL, "waiting for an answer", "waiting for credit", "waiting for hours")
+"""What an attempt notes that gives up its slot, and goes on later."""
 
 PATIENCE_SECONDS = 5.0
 """How long a note waits for another process's commit: nobody waits for a note."""

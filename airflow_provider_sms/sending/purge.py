@@ -16,6 +16,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.contacts import lock_all_groups
 from airflow_provider_sms.sending.pauses import open_pause
+from airflow_provider_sms.sending.progress_notes import APPROVAL, WAITS
 from airflow_provider_sms.sending.schema import (
     approval,
     campaign,
@@ -50,6 +51,8 @@ class OldCampaign(NamedTuple):
     :param open_requests: those that are unknown or may be under way: with one of them it is kept.
     :param newest_request: id of its last request; 0 where it has none.
     :param paused: whether it is paused: then it is kept, since the pause would be forgotten with it.
+    :param waiting: what an attempt waits for that goes on once it is there, as in ``waiting for hours``; None where
+        none waits. Forgotten, it would find nobody texted of those whom it texted before it waited.
     """
 
     campaign_id: int
@@ -59,6 +62,7 @@ class OldCampaign(NamedTuple):
     open_requests: int
     newest_request: int
     paused: bool = False
+    waiting: str | None = None
 
 
 class Purged(NamedTuple):
@@ -100,17 +104,37 @@ def old_campaigns(store: Store, before: float) -> list[OldCampaign]:
     )
     old: list[OldCampaign] = []
     with store.read() as connection:
+        waits = _waits(connection)
         for number, name, open_requests, newest, paused, *times in connection.execute(query).all():
             last = max(time for time in times if time is not None)
             if last < before:
                 held = select(func.count()).select_from(message).where(message.c.campaign_id == number)
                 messages = connection.execute(held).scalar_one()
-                old.append(OldCampaign(number, name, messages, last, open_requests, newest, bool(paused)))
+                old.append(
+                    OldCampaign(number, name, messages, last, open_requests, newest, bool(paused), waits.get(number))
+                )
     return sorted(old, key=lambda each: each.last_activity)
 
 
+def _waits(connection: Connection) -> dict[int, str]:
+    """Return what the attempts wait for that have given up their slots, by the id of their campaign."""
+    # An attempt's last leg waits; of the legs before it the notes say so for ever. An adoption is no leg.
+    newest = (
+        select(func.max(claimant.c.id).label("id"))
+        .where(claimant.c.try_number > 0)
+        .group_by(claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
+        .subquery()
+    )
+    noted = select(progress.c.campaign_id, progress.c.state).join(newest, newest.c.id == progress.c.claimant_id)
+    # In case that the note could not be written.
+    asked = select(approval.c.campaign_id).join(newest, newest.c.id == approval.c.claimant_id)
+    waits = {number: APPROVAL for (number,) in connection.execute(asked.where(approval.c.decision.is_(None)))}
+    waits.update((number, state) for number, state in connection.execute(noted.where(progress.c.state.in_(WAITS))))
+    return waits
+
+
 def forget(store: Store, old: OldCampaign) -> int:
-    """Forget a campaign.
+    """Forget a campaign, also one of which an attempt waits.
 
     :returns: how many messages were forgotten.
     :raises InputError: it has been used since it was found; what is not forgotten by then is kept.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
     LedgerError,
+    LedgerLostError,
     NotSentError,
     RefusedError,
     ServiceError,
@@ -150,8 +151,13 @@ class Sender:
         return self.error is None and not self._stop.is_set() and self.brakes.halt is None
 
     def _fail(self, error: Exception) -> None:
-        """Claim nothing more, because of the first error that said so."""
-        self.error = self.error or error
+        """Claim nothing more, because of the first error that said so; a ledger that went back is the graver one.
+
+        A failover ends the connection first. That error alone would have Airflow try again, in a ledger that has
+        forgotten people.
+        """
+        if self.error is None or isinstance(error, LedgerLostError):
+            self.error = error
         self._ledger_failed = self._ledger_failed or isinstance(error, LedgerError)
 
     def _collect(self, backlog: Backlog) -> None:

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL
@@ -16,7 +17,7 @@ from sqlalchemy.pool import QueuePool
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.claims import CLAIMED, UNKNOWN
 from airflow_provider_sms.sending.clocks import BootClock, this_boot
-from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, network_filesystem
+from airflow_provider_sms.sending.filesystem import mounts_of_this_machine, settle_path
 from airflow_provider_sms.sending.store import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
@@ -102,9 +103,9 @@ class SQLiteStore(Store):
         return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self, *, quick: bool = False) -> Iterator[Connection]:
         """Give a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
-        with super().read() as connection:
+        with super().read(quick=quick) as connection:
             self._boot_clock.read(connection)
             yield connection
 
@@ -207,17 +208,10 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
     :raises LedgerError: when it cannot be opened or is not a ledger.
     :raises LedgerVersionError: when a newer version of this package wrote it.
     """
-    if not path.parent.is_dir():
-        raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")
-    if (kind := network_filesystem(path.absolute(), mounts_of_this_machine())) is not None:
-        raise LedgerError(
-            f"The ledger {path} would be on a network file system ({kind}), which cannot lock it safely. "
-            "Nothing was sent. Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to "
-            "PostgreSQL"
-        )
-    # Others on the machine need not read who was texted.
+    file = settle_path(path, mounts_of_this_machine())
+    # Others on the machine need not read who was texted. SQLite itself makes no file: see below.
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         # The driver must not begin transactions by itself; "begin" below does.
@@ -229,6 +223,11 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
         # SQLAlchemy 1.4 would else begin no transaction to read in, and a look would be at several states.
         future=True,
     )
+
+    @event.listens_for(engine, "do_connect")
+    def _connect(_dialect: Any, _record: Any, _arguments: Any, named: dict[str, Any]) -> Any:
+        # Where the file was deleted meanwhile, the driver would make an empty one.
+        return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=rw", uri=True, **named)
 
     @event.listens_for(engine, "connect")
     def _configure(dbapi_connection: Any, _record: Any) -> None:

@@ -92,9 +92,10 @@ class Store(ABC):
                 yield writing
 
     @contextmanager
-    def read(self) -> Iterator[Connection]:
+    def read(self, *, quick: bool = False) -> Iterator[Connection]:  # noqa: ARG002  # a server's
         """Give a connection that sees what is committed and keeps no writer waiting.
 
+        :param quick: whether a send waits for it, and so for no statement as long as for one that reads much.
         :raises LedgerError: when the ledger cannot be read.
         """
         with ledger_errors("read"), self._engine.connect() as connection:

@@ -6,14 +6,15 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import InvalidRowsError, SourceError, StoppedError
+from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
+from airflow_provider_sms.messages.fingerprint import BATCH_DIGEST_BYTES, batch_digest
 from airflow_provider_sms.sending.blocks import Block, Gathering
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from airflow_provider_sms.messages.prepare import Preparation
-    from airflow_provider_sms.messages.prepared import Checked, PreparedBatch, RejectedRow
+    from airflow_provider_sms.messages.prepared import RejectedRow
     from airflow_provider_sms.messages.sources import Source
     from airflow_provider_sms.messages.suppression import SuppressedNumbers
     from airflow_provider_sms.sending.plan import Limits
@@ -36,12 +37,14 @@ class CheckedTable:
     :param invalid: rows that cannot be texted.
     :param reasons: why, and how many rows each.
     :param examples: the first invalid rows.
+    :param digests: of the batches that were read, one after the other: 16 bytes for 10,000 rows.
     """
 
     rows: int = 0
     invalid: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     examples: list[RejectedRow] = field(default_factory=list)
+    digests: bytearray = field(default_factory=bytearray)
 
     def explain(self) -> str:
         """Say how many rows are invalid and why; numbers are masked."""
@@ -77,12 +80,10 @@ def check_table(
     """
     preparation.check(source.schema)
     for batch in source.batches(preparation.columns, BLOCK_ROWS):
-        checked: Checked | PreparedBatch
-        if survey is None:
-            checked = preparation.check_batch(batch, table.rows)
-        else:
-            checked = preparation.prepare(batch, table.rows)
+        checked = preparation.prepare(batch, table.rows)
+        if survey is not None:
             survey.add(checked)
+        table.digests += batch_digest(checked)
         if stop.is_set():
             raise StoppedError("Told to stop while the rows were checked; nothing was sent")
         table.rows += checked.num_rows
@@ -130,30 +131,42 @@ def outgoing_blocks(
     claimed in the order of their keys. So beyond the first rows they come in blocks that are, each by itself, ordered
     so. The blocks grow with the tree, up to a bound.
 
+    Each batch is compared with what the check read in its place before its first message is given.
+
     :param expected: what the check found.
     :param stop: ends the gathering of a larger block early.
     :param keep_order: give the messages in the order of the source.
     :param suppressed: numbers that are left out; None: none.
-    :raises SourceError: when the source has changed since: its rows were not checked.
+    :raises ChangedSourceError: when the source has changed since: nobody planned, or approved, what it holds now.
     """
-    rows = invalid = valid = 0
+    rows = 0
+    digests = _split(expected.digests)
     gathering = Gathering()
     for batch in source.batches(preparation.columns, BLOCK_ROWS):
         prepared = preparation.prepare(batch, rows)
+        if batch_digest(prepared) != next(digests, None):
+            raise ChangedSourceError(_changed(rows))
         rows += prepared.num_rows
-        invalid += len(prepared.rejected)
-        valid += len(prepared.destinations)
-        if invalid > expected.invalid or valid > expected.rows - expected.invalid:
-            raise SourceError(
-                "The source has changed since it was checked, so sending stopped: let nothing write to it"
-            )
         sendable = prepared if suppressed is None else prepared.keeping(~suppressed.mask(prepared.destination_column))
         gathering.add(sendable, len(prepared.keys) - len(sendable.keys))
         wanted = BLOCK_ROWS if keep_order else rows_of_block(rows)
         if gathering.rows >= wanted or gathering.nbytes >= MAX_BLOCK_BYTES or stop.is_set():
             yield gathering.block(rows, by_key=not keep_order and rows > BLOCK_ROWS)
             gathering = Gathering()
+    if next(digests, None) is not None:
+        raise ChangedSourceError(_changed(rows))
     if gathering.rows:
         yield gathering.block(rows, by_key=not keep_order and rows > BLOCK_ROWS)
-    if rows != expected.rows:
-        raise SourceError(f"The source has changed since it was checked: {expected.rows - rows} rows are gone, unsent")
+
+
+def _split(digests: bytearray) -> Iterator[bytes]:
+    for start in range(0, len(digests), BATCH_DIGEST_BYTES):
+        yield bytes(digests[start : start + BATCH_DIGEST_BYTES])
+
+
+def _changed(row: int) -> str:
+    return (
+        f"The source has changed since it was checked, at row {row} or after it (rows count from 0). What it holds now "
+        "was neither planned nor approved, so this try sent nothing of it. Let nothing write to the source while a "
+        "task sends it. The next try checks and plans the whole source anew"
+    )

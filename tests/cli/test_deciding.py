@@ -14,6 +14,7 @@ from airflow_provider_sms.cli.definitions import age
 from airflow_provider_sms.sending.balances import record_balance
 from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN
 from airflow_provider_sms.sending.pauses import pause, pause_of
+from airflow_provider_sms.sending.progress_notes import note_progress
 
 LONG_AGO = time.time() - 100 * 86_400
 
@@ -121,12 +122,12 @@ def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
     assert adopted == [("campaign", "send", "manual__1", 2, 0, 0, f"{getpass.getuser()}@office")]
 
 
-def test_a_task_that_is_known_is_not_adopted(ledger, sent, rows):
-    """Where the ledger has a trace of it, something else is wrong: status 1."""
+def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, rows):
+    """The ledger need not have lost all of it; how much it has is said."""
     sent(people(1))
     said = ledger("adopt", "d", "t", "r", "--yes")
-    assert (said.status, "knows task t of DAG d in run r already" in said.err) == (1, True)
-    assert rows("SELECT count(*) FROM sms_claimant") == [(1,)]
+    assert (said.status, "It has 1 request of that task" in said.err) == (0, True)
+    assert rows("SELECT try_number FROM sms_claimant ORDER BY id") == [(1,), (0,)]
 
 
 def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
@@ -180,6 +181,22 @@ def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):
     said = ledger("purge", "--older-than", "90d", "--yes")
     assert (said.status, "Kept, since they are paused: held\n" in said.err) == (0, True)
     assert rows("SELECT name FROM sms_campaign") == [("held",)]
+
+
+def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, rows, monkeypatch):
+    """It is named, with what its task waits for, and how to give it up."""
+    sent(people(3), campaign="mine", at=LONG_AGO)
+    sent(people(3), campaign="evening", at=LONG_AGO)
+    (waits,) = rows("SELECT max(id) FROM sms_claimant")[0]
+    monkeypatch.setattr(store, "clock", lambda: LONG_AGO)
+    note_progress(store, "evening", waits, "waiting for hours")
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    assert said.status == 0
+    assert "Kept, since a task of them is waiting for hours, and would text people again: evening\n" in said.err
+    assert "add --include-waiting\n" in said.err
+    assert rows("SELECT name FROM sms_campaign") == [("evening",)]
+    assert ledger("purge", "--older-than", "90d", "--yes", "--include-waiting").status == 0
+    assert rows("SELECT name FROM sms_campaign") == []
 
 
 def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):

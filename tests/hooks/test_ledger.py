@@ -8,14 +8,25 @@ from airflow.providers.common.compat.sdk import Connection
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.hooks.ledger import (
+    LIBPQ_EXTRAS,
     open_existing_ledger,
     open_ledger,
     postgres_url,
     refuse_several_machines,
 )
 
+A_SERVER = Connection(conn_id="c", conn_type="postgres", host="db")
 
-@pytest.mark.parametrize("executor", ["LocalExecutor", "SequentialExecutor", "airflow.executors.x.LocalExecutor"])
+
+@pytest.mark.parametrize(
+    "executor",
+    [
+        "LocalExecutor",
+        "SequentialExecutor",
+        "airflow.executors.x.LocalExecutor",
+        "LocalExecutor;team_a=LocalExecutor;team_b=airflow.executors.x.LocalExecutor;",
+    ],
+)
 def test_one_machine_may_have_its_ledger_in_a_file(executor):
     """Where every task runs on one machine, a file is enough."""
     refuse_several_machines(executor, {})
@@ -27,6 +38,10 @@ def test_one_machine_may_have_its_ledger_in_a_file(executor):
         ("CeleryExecutor", {}, "CeleryExecutor"),
         ("LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
         ("x:airflow.providers.amazon.aws.executors.ecs.AwsEcsExecutor", {}, "AwsEcsExecutor"),
+        ("LocalExecutor;team_a=CeleryExecutor", {}, "CeleryExecutor"),
+        ("CeleryExecutor;team_a=LocalExecutor", {}, "CeleryExecutor"),
+        ("LocalExecutor;team_a=LocalExecutor,KubernetesExecutor", {}, "KubernetesExecutor"),
+        ("LocalExecutor; team_a=batch:an.import.path.BatchExecutor ;team_b=LocalExecutor", {}, "BatchExecutor"),
         ("LocalExecutor", {"AIRFLOW_IS_K8S_EXECUTOR_POD": "True"}, "KubernetesExecutor"),
     ],
 )
@@ -49,6 +64,60 @@ def test_the_connections_fields_reach_the_driver():
     )
     url = postgres_url(connection, {"sslmode": "verify-full", "unheard_of": 1})
     assert url.set(drivername="x").render_as_string() == "x://u:***@db:5433/ledger?sslmode=verify-full"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("keepalives", 0),
+        ("keepalives_idle", 77),
+        ("tcp_user_timeout", 5000),
+        ("connect_timeout", 3),
+        ("channel_binding", "require"),
+        ("sslnegotiation", "direct"),
+        ("options", "-c search_path=sms"),
+        ("target_session_attrs", "primary"),
+    ],
+)
+def test_what_is_the_databases_own_reaches_it(name, value):
+    """Every extra that PostgreSQL's library takes is passed on, also one that is 0."""
+    assert dict(postgres_url(A_SERVER, {name: value}).query) == {name: str(value)}
+
+
+@pytest.mark.parametrize("name", ["cursor", "iam", "sqlalchemy_query", "dbname", "password", "replication"])
+def test_what_is_not_the_databases_own_stays(name):
+    """What is meant for Airflow's hook, or would go before a field of the connection, does not reach the library."""
+    assert dict(postgres_url(A_SERVER, {name: "x"}).query) == {}
+
+
+def test_every_extra_is_one_that_the_library_knows():
+    """The list holds no word that PostgreSQL's library would refuse, but for those of newer versions of it."""
+    pq = pytest.importorskip("psycopg").pq
+    known = {option.keyword.decode() for option in pq.Conninfo.get_defaults()}
+    fields = {"host", "port", "user", "password", "dbname", "replication"}
+    assert known - fields - LIBPQ_EXTRAS <= {"requiressl", "authtype", "tty"} | {n for n in known if "oauth" in n}
+
+
+@pytest.mark.parametrize("attributes", ["any", "standby", "prefer-standby", "read-only"])
+def test_a_connection_that_may_lead_to_a_standby_is_refused(attributes):
+    """A standby does not know the last claims; the error says what to set."""
+    with pytest.raises(InputError, match=f"'c' has target_session_attrs '{attributes}'.*'read-write'"):
+        postgres_url(A_SERVER, {"target_session_attrs": attributes})
+
+
+@pytest.mark.parametrize("seconds", [0, "0", "-1"])
+def test_no_connection_waits_for_ever(seconds):
+    """A timeout that means none is not taken for one."""
+    assert dict(postgres_url(A_SERVER, {"connect_timeout": seconds}).query) == {}
+
+
+@pytest.mark.parametrize("open_it", [open_ledger, open_existing_ledger])
+def test_the_configuration_can_require_a_standby(sms_ledger, monkeypatch, open_it):
+    """Where Airflow's configuration says so, a server without one is refused to tasks and people alike."""
+    open_ledger("sms_ledger").close()
+    monkeypatch.setenv("AIRFLOW__SMS__REQUIRE_SYNCHRONOUS_STANDBY", "True")
+    with pytest.raises(LedgerError, match="waits for no standby"):
+        open_it("sms_ledger")
 
 
 @pytest.fixture

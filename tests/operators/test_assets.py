@@ -76,7 +76,7 @@ def test_an_asset_without_a_place_fails_the_task(send, sandbox):
 def test_airflow_knows_that_the_task_reads_the_asset(send, asset):
     """The asset is an inlet of the task in Airflow's database, which the graph of assets is drawn from."""
     ran = send(asset(4))
-    assert read_by(ran.summary["campaign"].partition(".")[0]) == [("send", asset(4).uri)]
+    assert read_by(ran.summary["campaign"].partition("/")[0]) == [("send", asset(4).uri)]
 
 
 def test_mapped_tasks_read_an_asset_each(sms_default, ledger_path, asset, witnessed):

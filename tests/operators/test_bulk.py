@@ -410,8 +410,8 @@ def test_wrong_arguments_are_refused_with_their_name(send, sandbox, people, argu
     ("arguments", "says"),
     [
         ({"send_options": {"Big": 2**70}}, "JSON"),
-        ({"campaign": ""}, "campaign must be a name"),
-        ({"campaign": 5}, "campaign must be a name"),
+        ({"campaign": ""}, "campaign is empty"),
+        ({"campaign": 5}, "campaign must be text"),
         ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not '100'"),
         ({"concurrency": 2.5}, "concurrency must be a whole number"),
         ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),
@@ -559,7 +559,9 @@ def test_a_text_that_changes_between_tries_stops_the_retry(send, people, credit_
     """A template with now() texts nobody twice: the retry says how many texts changed, and what to do."""
     ran = send(people(1000), "Hi {first_name}, it is {{ macros.datetime.now() }}", **credit_comes_late)
     assert (ran.state, ran.tries, len({number for number, _ in witnessed()})) == ("failed", 2, 200)
-    assert "200 messages to recipients that an earlier try of this task claimed have another text" in ran.log
+    assert (
+        "200 messages to recipients that an earlier try of this task claimed in this run have another text" in ran.log
+    )
     assert ("key_columns" in ran.log, "new campaign" in ran.log) == (True, True)
     assert counts(ran) == {"not_sent": 1000}
 

@@ -46,8 +46,11 @@ def store(open_store):
 def enter(store, clock):
     """Enter the campaign as another try."""
 
-    def enter(try_number=1, *, campaign="c", into=store, clock=clock, resumed=False, cap=None, **changes):
-        return CampaignLedger(into, campaign, claimant(try_number, **changes), clock=clock, resumed=resumed, cap=cap)
+    def enter(
+        try_number=1, *, campaign="c", into=store, clock=clock, resumed=False, cap=None, claimant_id=None, **changes
+    ):
+        who = claimant(try_number, **changes)
+        return CampaignLedger(into, campaign, who, clock=clock, resumed=resumed, cap=cap, claimant_id=claimant_id)
 
     return enter
 

@@ -29,9 +29,15 @@ def claim(ledger, messages, take_over=None):
 
 
 @pytest.fixture
-def unknown(enter):
+def first(enter):
+    """The try that claims before the others."""
+    return enter()
+
+
+@pytest.fixture
+def unknown(first):
     """A request of three messages whose answer was lost."""
-    ledger = enter()
+    ledger = first
     claimed = claim(ledger, people(3))
     ledger.commit(outcomes=[Outcome(claimed.request_id, UNKNOWN, reason="timeout")])
     return claimed.request_id
@@ -128,10 +134,10 @@ def test_an_answer_that_comes_later_than_the_decision_is_kept(store, enter, said
     assert column("SELECT event_id FROM sms_request") == [5]
 
 
-def test_a_late_doubt_changes_no_decision(store, enter, unknown, column):
+def test_a_late_doubt_changes_no_decision(store, first, unknown, column):
     """A process that learns nothing of its request leaves what a person said."""
     resolve(store, unknown, ACCEPTED, "ann")
-    enter().commit(outcomes=[Outcome(unknown, NOT_SENT)])
+    first.commit(outcomes=[Outcome(unknown, NOT_SENT)])
     assert column("SELECT state FROM sms_request") == [ACCEPTED]
     assert column("SELECT count(*) FROM sms_message") == [3]
 
@@ -206,11 +212,11 @@ def test_a_question_lists_what_is_unknown(asking, unknown, enter):
     assert "deadline" in second.reason
 
 
-def test_an_answer_is_about_what_was_asked_only(store, asking, unknown, enter):
+def test_an_answer_is_about_what_was_asked_only(store, asking, unknown, first):
     """What has an outcome by the time of the answer keeps it, and nothing is noted about it."""
-    other = claim(enter(), people(2, 50)).request_id
+    other = claim(first, people(2, 50)).request_id
     asking(unknown, other)
-    enter().commit(outcomes=[Outcome(other, ACCEPTED, response="{}")])
+    first.commit(outcomes=[Outcome(other, ACCEPTED, response="{}")])
     assert answer(store, claimant(), RESEND, "ann") == 1
     assert to_resend(store, "c", claimant()) == {unknown}
     assert questions(store, claimant()) == []

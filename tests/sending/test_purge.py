@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 from sqlalchemy import text
@@ -8,13 +10,13 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.sending import purge
-from airflow_provider_sms.sending.approvals import latest_approval, record_approval
+from airflow_provider_sms.sending.approvals import latest_approval, note_question, record_approval
 from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.sending.decisions import resolve
 from airflow_provider_sms.sending.earlier import register
 from airflow_provider_sms.sending.ledger import CampaignLedger
 from airflow_provider_sms.sending.pauses import pause, resume
-from airflow_provider_sms.sending.progress_notes import note_progress
+from airflow_provider_sms.sending.progress_notes import WAITS, note_progress
 from airflow_provider_sms.sending.purge import forget, forget_claimants, old_campaigns
 from airflow_provider_sms.sending.sqlite import open_sqlite
 
@@ -105,8 +107,8 @@ def test_a_paused_campaign_is_kept(store, enter, counts):
     assert [old.paused for old in found] == [False]
     with pytest.raises(InputError, match="is paused"):
         forget(store, found[0])
-    ((_, *_, paused),) = old_campaigns(store, LATER)
-    assert paused
+    (old,) = old_campaigns(store, LATER)
+    assert old.paused
     resume(store, "c", "ann")
     assert old_campaigns(store, LATER) == []
     (old,) = old_campaigns(store, store.clock() + 1)
@@ -162,6 +164,29 @@ def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
     with pytest.raises(InputError, match="in use"):
         forget(store, old)
     assert counts() == before
+
+
+@pytest.mark.parametrize("state", WAITS)
+def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state):
+    """Forgotten, it would be texted again by the attempt that goes on; that it waits is said, and what for."""
+    waits = register(store, claimant())
+    send(enter(claimant_id=waits), people(3))
+    note_progress(store, "c", waits, state)
+    later = store.clock() + 1
+    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    register(store, claimant(0))
+    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    register(store, claimant())
+    assert [old.waiting for old in old_campaigns(store, later)] == [None]
+
+
+def test_an_attempt_that_asked_waits_whatever_it_noted(store):
+    """The question about its plan is in the ledger, also where the note of the wait was not taken."""
+    asks = register(store, claimant())
+    note_question(store, "c", "a1b2", claimant_id=asks, messages=5)
+    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == ["waiting for approval"]
+    record_approval(store, "c", "a1b2", "send", "ann", claimant_id=register(store, claimant()))
+    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == [None]
 
 
 @pytest.mark.parametrize("state", [UNKNOWN, None])
@@ -220,8 +245,10 @@ def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
     monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 1)
     ledger, messages = enter(), people(1)
     lost = send(ledger, messages, UNKNOWN)
-    again = claim(enter(2), messages, {messages[0].key: lost})
-    ledger.commit(outcomes=[Outcome(again, ACCEPTED), Outcome(lost, ACCEPTED)])
+    second = enter(2)
+    again = claim(second, messages, {messages[0].key: lost})
+    second.commit(outcomes=[Outcome(again, ACCEPTED)])
+    ledger.commit(outcomes=[Outcome(lost, ACCEPTED)])
     send(ledger, people(2, 10))
     (old,) = old_campaigns(store, LATER)
     with store.write(1) as connection:
@@ -291,8 +318,8 @@ def test_numbers_are_overwritten_in_the_file(tmp_path, clock):
     store = open_sqlite(tmp_path / "own.db")
     send(CampaignLedger(store, "c", claimant(), clock=clock), people(1))
     written = int(people(1)[0].destination).to_bytes(6, "big")
-    with store.read() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(sqlite3.connect(tmp_path / "own.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert written in (tmp_path / "own.db").read_bytes()
     (old,) = old_campaigns(store, LATER)
     forget(store, old)

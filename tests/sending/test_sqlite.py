@@ -137,6 +137,74 @@ def test_a_ledger_that_is_deleted_in_use_is_not_written_to(tmp_path, replaced):
     store.close()
 
 
+def test_a_ledger_that_is_gone_is_not_made_anew_by_whoever_has_it_open(tmp_path):
+    """A connection that is made later in a send finds no file, and makes none."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    store.close()
+    (tmp_path / "ledger.db").unlink()
+    with pytest.raises(LedgerError), store.write(0):
+        pass
+    assert not (tmp_path / "ledger.db").exists()
+    store.close()
+
+
+def test_a_ledger_behind_a_link_is_that_file(tmp_path):
+    """A link leads to the ledger that is there, and its name changes nothing."""
+    (tmp_path / "disk").mkdir()
+    open_sqlite(tmp_path / "disk" / "ledger.db").close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "disk" / "ledger.db")
+    store, other = open_sqlite(tmp_path / "link.db"), open_sqlite(tmp_path / "disk" / "ledger.db")
+    with store.write(0) as connection:
+        connection.exec_driver_sql("INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
+    with other.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM sms_campaign").scalar() == 1
+    store.close()
+    other.close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["disk", "link.db"]
+
+
+def test_a_ledger_is_never_made_through_a_link_that_leads_nowhere(tmp_path):
+    """The disk behind it may not be mounted: another ledger in its place would know nobody."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "ledger.db").symlink_to(tmp_path / "disk" / "ledger.db")
+    with pytest.raises(LedgerError, match=r"is a link to .*disk/ledger.db, which is not there"):
+        open_sqlite(tmp_path / "ledger.db")
+    assert list((tmp_path / "disk").iterdir()) == []
+
+
+def test_a_ledger_with_two_names_is_refused(tmp_path):
+    """Each name has a write-ahead log of its own, so whoever uses the other one would not see the last claims."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    (tmp_path / "again.db").hardlink_to(tmp_path / "ledger.db")
+    with pytest.raises(LedgerError, match=r"has 2 names \(hard links\).*\.backup"):
+        open_sqlite(tmp_path / "ledger.db")
+
+
+def test_a_file_that_a_container_has_mounted_by_itself_is_refused(tmp_path):
+    """Its write-ahead log would be in the container's own folder, and no other container's."""
+    host, container = tmp_path / "host", tmp_path / "container"
+    for folder in (host, container):
+        folder.mkdir()
+    open_sqlite(host / "ledger.db").close()
+    (container / "ledger.db").touch()
+    code = (
+        "import sys, pathlib, subprocess; from airflow_provider_sms.sending.sqlite import open_sqlite;"
+        "subprocess.run(['mount', '--bind', *sys.argv[1:]], check=True);"
+        "open_sqlite(pathlib.Path(sys.argv[2])).close()"
+    )
+    own_mounts, files = (
+        ["unshare", "--mount", "--map-root-user"],
+        [str(host / "ledger.db"), str(container / "ledger.db")],
+    )
+    try:
+        subprocess.run([*own_mounts, "mount", "--bind", *files], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("nothing can be mounted here")
+    ran = subprocess.run([*own_mounts, sys.executable, "-c", code, *files], check=False, capture_output=True, text=True)
+    assert "is mounted as a single file" in ran.stderr
+    assert "Mount the folder" in ran.stderr
+
+
 def test_only_its_owner_reads_a_new_ledger(tmp_path):
     """The ledger holds everybody's number."""
     open_sqlite(tmp_path / "ledger.db").close()

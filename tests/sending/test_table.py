@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sms.exceptions import ColumnError, InvalidRowsError, SourceError, StoppedError
+from airflow_provider_sms.exceptions import ChangedSourceError, ColumnError, InvalidRowsError, StoppedError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.sources import open_source
 from airflow_provider_sms.sending import table as table_module
@@ -94,14 +94,24 @@ def test_blocks_are_the_valid_rows():
         table_of("27820000000", "27820000001", "27820000002"),
         table_of("27820000000", None),
         table_of("27820000000"),
+        table_of("27820000000", "27820000002"),
+        table_of("27820000001", "27820000000"),
     ],
-    ids=["more rows", "other invalid rows", "fewer rows"],
+    ids=["more rows", "other invalid rows", "fewer rows", "other people", "another order"],
 )
 def test_a_source_that_changes_after_the_check_stops_the_send(later):
     """Rows that nobody has checked are not sent."""
     source, preparation = Changing(table_of("27820000000", "27820000001"), later), Preparation("Hi", None)
     table = checked(source)
-    with pytest.raises(SourceError, match="has changed since it was checked"):
+    with pytest.raises(ChangedSourceError, match="has changed since it was checked"):
+        list(outgoing_blocks(source, preparation, table, StopSignal()))
+
+
+def test_where_everything_is_gone_something_has_changed():
+    """A source that is empty by now is not one that is sent."""
+    source, preparation = Changing(table_of("27820000000"), table_of()), Preparation("Hi", None)
+    table = checked(source)
+    with pytest.raises(ChangedSourceError, match="at row 0 or after it"):
         list(outgoing_blocks(source, preparation, table, StopSignal()))
 
 
@@ -146,6 +156,26 @@ def test_a_long_table_can_keep_its_order(small_blocks):
     source, preparation = many(1000)
     blocks = outgoing_blocks(source, preparation, checked(source, preparation), StopSignal(), keep_order=True)
     assert [m.row for block in blocks for m in block.messages(0, 1000)] == list(range(1000))
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_no_message_of_a_block_that_has_changed_is_given(small_blocks, keep_order):
+    """Two rows of different blocks change places: what comes before the first of them is given, and nothing else."""
+    (before, preparation), places = many(1000), list(range(1000))
+    places[450], places[950] = 950, 450
+    rows = pa.Table.from_batches(before.batches())
+    tables = (rows, rows.take(places))
+    source = Changing(*(pa.Table.from_batches(table.combine_chunks().to_batches(100)) for table in tables))
+    expected, given = checked(source, preparation), []
+    blocks = outgoing_blocks(source, preparation, expected, StopSignal(), keep_order=keep_order)
+    with pytest.raises(ChangedSourceError, match="at row 400 or after it"):
+        given.extend(message.row for block in blocks for message in block.messages(0, len(block)))
+    assert sorted(given) == list(range(400))
+
+
+def test_what_is_kept_for_the_comparison_is_small(small_blocks):
+    """It is 16 bytes for a batch, however many rows and texts there are."""
+    assert len(checked(*many(1000)).digests) == 10 * 16
 
 
 def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks):

@@ -13,8 +13,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a later try takes any ledger",
         "operators/trace.py",
-        "    if used is None or has_trace(store, who):\n",
-        "    if True:\n",
+        "    if used is None:\n        return\n",
+        "    return\n",
         (TRACE,),
     ),
     Mutation(
@@ -27,8 +27,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "a superseded try goes on",
         "operators/trace.py",
-        "    except Exception as error:\n        raise StoppedError(",
-        "    except ValueError as error:\n        raise StoppedError(",
+        "        except Exception as error:\n            raise StoppedError(",
+        "        except ValueError as error:\n            raise StoppedError(",
         (TRACE,),
     ),
     Mutation(
@@ -41,22 +41,23 @@ GUARD_MUTATIONS = (
     Mutation(
         "a second text to a recipient counts as a changed one",
         "sending/earlier.py",
-        "[~are_in(table, _halves(keys))]",
-        "",
+        "        for held in _until_stopped(own, stop):\n"
+        "            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])\n",
+        "        for held in _until_stopped(own, stop):\n            gone.add(held.destinations)\n",
         (EARLIER,),
     ),
     Mutation(
         "what a person calls accepted is released",
         "sending/decisions.py",
-        "        if state == NOT_SENT:\n            release",
-        "        if state == ACCEPTED:\n            release",
+        "    if state == NOT_SENT:\n        release",
+        "    if state == ACCEPTED:\n        release",
         (DECISIONS,),
     ),
     Mutation(
         "a claim that may be under way is resolved",
         "sending/decisions.py",
-        ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n            .values(state=state",
-        ".where(request.c.id == request_id)\n            .values(state=state",
+        ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n        .values(state=state",
+        ".where(request.c.id == request_id)\n        .values(state=state",
         (DECISIONS,),
     ),
     Mutation(

@@ -23,9 +23,12 @@ from support.faults.clock_mutations import CLOCK_MUTATIONS
 from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
+from support.faults.plan_mutations import PLAN_MUTATIONS
 from support.faults.proxy_mutations import PROXY_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
+from support.faults.store_mutations import STORE_MUTATIONS
+from support.faults.trace_mutations import TRACE_MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +44,9 @@ MUTATIONS = (
     + NOTE_MUTATIONS
     + CLOCK_MUTATIONS
     + RESPONSE_MUTATIONS
+    + PLAN_MUTATIONS
+    + TRACE_MUTATIONS
+    + STORE_MUTATIONS
     + PROXY_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from airflow_provider_sms.sandbox.faults import AUTHORS
 from support.faults.halts import NEVER, Halts
 
 FIRST_NUMBER = 27_820_000_000
@@ -34,7 +35,6 @@ MISHAPS = (
     ("hang", "post"),
     ("hang", "posted"),
     ("jump", "any"),
-    ("back", "any"),
     ("stop", "any"),
 )
 
@@ -115,7 +115,7 @@ def plan_of(seed: int) -> Plan:
     requests = -(-len(rows) // chunk_size)
     tries = [_try(chance, len(rows), requests, first=n == 0) for n in range(chance.randint(1, 4))]
     faults = _faults(chance, 2 * requests * len(tries))
-    return Plan(
+    plan = Plan(
         seed=seed,
         rows=rows,
         chunk_size=chunk_size,
@@ -127,6 +127,8 @@ def plan_of(seed: int) -> Plan:
         last=_order(chance, len(rows)),
         last_resumed=chance.random() < 0.5,
     )
+    # Drawn last, so that all else of a seed's schedule is as it was before clocks went back.
+    return replace(plan, tries=tuple(_set_back(chance, each, requests) for each in tries))
 
 
 def _rows(chance: random.Random) -> tuple[str, ...]:
@@ -164,6 +166,14 @@ def _try(chance: random.Random, rows: int, requests: int, *, first: bool) -> Try
     )
 
 
+def _set_back(chance: random.Random, planned: Try, requests: int) -> Try:
+    """Let the clock be set back during some tries."""
+    if chance.random() < 0.7:
+        return planned
+    step = chance.randint(1, STEPS_A_REQUEST * (requests + 1))
+    return replace(planned, mishaps=(*planned.mishaps, Mishap("back", "any", step)))
+
+
 def _halts(chance: random.Random, rows: int, requests: int) -> Halts:
     """Let every second part end early."""
     if chance.random() < 0.5:
@@ -193,11 +203,11 @@ def _fault(chance: random.Random) -> dict[str, Any]:
     if kind == "slow":
         return {"kind": "delay", "seconds": chance.uniform(0.0, 0.02)}
     if kind == "status":
-        status = chance.choice((429, 429, 503, 503, 500, 502, 504, 403, 200))
-        fault = {"kind": "status", "status": status}
+        status = chance.choice((429, 429, 503, 503, 408, 499, 500, 502, 504, 403, 200))
+        fault = {"kind": "status", "status": status, "by": chance.choice(AUTHORS)}
         if status in (429, 503):
-            fault["retry_after"] = chance.choice((None, "0"))
-        if status in (500, 502, 504):
+            fault["retry_after"] = "0" if fault["by"] == "gateway" else chance.choice((None, "0"))
+        if status in (408, 499, 500, 502, 504) or (status, fault["by"]) == (503, "gateway"):
             fault["accepted"] = chance.random() < 0.5
         return fault
     return {"kind": kind}

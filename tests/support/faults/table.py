@@ -15,6 +15,7 @@ from rich.table import Table
 
 from support.faults import (
     airflow,
+    failover,
     groups,
     kills,
     network,
@@ -49,12 +50,16 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "groups": groups.run,
     "sigkills": sigkills.run,
     "pairs": pairs.run,
+    "failover": failover.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
 """Each is given what opens a ledger, and whether it is to be quick."""
 
 MISSING: dict[str, Callable[[], list[str]]] = {"proxies": proxies.missing}
 """Returns the system packages that a part needs and that are not installed."""
+
+OF_ONE_STORE = {"failover": "postgresql"}
+"""Parts that are of one kind of store, and left out with the other."""
 
 COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies", "seconds")
 
@@ -66,6 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     total, without_end = Figures(), 0
     for store in asked.stores:
         for part in asked.only:
+            if OF_ONE_STORE.get(part, store) != store:
+                continue
             began = time.monotonic()
             missing = MISSING.get(part, list)()
             label = f"{part}, without {', '.join(missing)}" if missing else part

@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import getpass
+import time
+from argparse import ArgumentTypeError
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from sqlalchemy import text
+from support.sending import claimant, people
+
+from airflow_provider_sms.cli.console import utc
+from airflow_provider_sms.cli.definitions import moment
+from airflow_provider_sms.sending import decisions
+from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending.ledger import CampaignLedger
+
+OUTAGE = 677
+BAD_GATEWAY, TIMEOUT = "bulkmessages: HTTP 502", "bulkmessages: no answer within 30 s"
+LONG_AGO = time.time() - 5000
+
+
+@pytest.fixture
+def states(store):
+    """Count the requests by state and campaign."""
+
+    def states(campaign="spring"):
+        query = "SELECT state, count(*) FROM sms_request JOIN sms_campaign ON sms_campaign.id = campaign_id "
+        with store.read() as connection:
+            return {state: count for state, count in connection.execute(  # noqa: C416  # rows are no pairs to dict()
+                text(f"{query} WHERE name = :name GROUP BY state"), {"name": campaign}
+            )}  # fmt: skip
+
+    return states
+
+
+@pytest.fixture
+def outage(store):
+    """Leave requests unknown, of one message each; for each reason so many."""
+
+    def outage(*reasons, campaign="spring", at=None, first=0, state=UNKNOWN):
+        clock = time.time if at is None else lambda: at
+        ledger = CampaignLedger(store, campaign, claimant(), clock=clock)
+        everybody = people(len(reasons), first)
+        chunks = [Chunk([person.key], [person.destination]) for person in everybody]
+        ids = [claim.request_id for claim in ledger.commit(chunks=chunks, claim_seconds=60.0)]
+        if state is not None:
+            outcomes = [Outcome(each, state, reason=why) for each, why in zip(ids, reasons, strict=True)]
+            ledger.commit(outcomes=outcomes)
+        return ids
+
+    return outage
+
+
+def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_terminal):
+    """How many, when and why is said first; then a person closes hundreds of requests, and each says who did."""
+    outage(*[BAD_GATEWAY] * (OUTAGE - 7), *[TIMEOUT] * 7)
+    at_terminal("y\n")
+    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
+    assert said.status == 0
+    assert "Campaign spring: 677 unknown requests with 677 messages, claimed from 20" in said.err
+    assert f"  670 requests with 670 messages: {BAD_GATEWAY}\n  7 requests with 7 messages: {TIMEOUT}\n" in said.err
+    assert "Not sent frees 677 messages: the next try texts these people" in said.err
+    assert "Close 677 requests as not sent? [y/N]" in said.err
+    assert "\nClosed as not sent: 677 of 677 requests, 677 messages\n" in said.err
+    assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
+    assert (states(), holders(people(OUTAGE))) == ({NOT_SENT: OUTAGE}, set())
+    with store.read() as connection:
+        decided = connection.execute(text("SELECT request_id, decision, decided_by FROM sms_decision")).all()
+    assert len(set(decided)) == OUTAGE
+    assert {tuple(row[1:]) for row in decided} == {(NOT_SENT, getpass.getuser())}
+
+
+def test_what_is_free_again_is_sent_by_the_next_try(ledger, store, outage):
+    """Each message of a request that was not sent can be claimed once more, and only once."""
+    outage(BAD_GATEWAY, BAD_GATEWAY)
+    assert ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes").status == 0
+    chunk = Chunk([person.key for person in people(2)], [person.destination for person in people(2)])
+    next_try = CampaignLedger(store, "spring", claimant(2), clock=time.time)
+    first, second = next_try.commit(chunks=[chunk, chunk], claim_seconds=60.0)
+    assert (len(first.won), len(second.won)) == (2, 0)
+
+
+def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states):
+    """What is known, what may be under way and what is another campaign's stays as it is; a lapsed claim is closed."""
+    outage(BAD_GATEWAY)
+    outage(None, first=10, state=ACCEPTED)
+    outage(None, None, first=20, state=None)
+    outage(None, first=30, state=None, at=LONG_AGO)
+    outage(BAD_GATEWAY, campaign="autumn")
+    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes")
+    assert (said.status, states(), states("autumn")) == (
+        0,
+        {NOT_SENT: 2, ACCEPTED: 1, "claimed": 2},
+        {UNKNOWN: 1},
+    )
+    assert "2 requests that may still be under way cannot be closed yet" in said.err
+    assert "1 request with 1 message: no outcome was recorded before the deadline" in said.err
+
+
+@pytest.mark.parametrize(
+    ("chosen", "closed"),
+    [
+        (("--reason", "http 502"), {1, 3}),
+        (("--since", 2), {3, 4}),
+        (("--until", 2), {1, 2}),
+        (("--since", 1, "--until", 1, "--reason", "answer"), {2}),
+        (("--reason", "nothing"), set()),
+    ],
+)
+def test_some_are_chosen_by_time_and_reason(ledger, outage, store, chosen, closed):
+    """Times are those that are shown, both of them included; a reason is a part of what is shown, in any case."""
+    one, two = LONG_AGO + 0.7, LONG_AGO + 1000.7
+    ids = [*outage(BAD_GATEWAY, TIMEOUT, at=one), *outage(BAD_GATEWAY, TIMEOUT, at=two, first=10)]
+    times = {1: utc(one), 2: utc(two) if "--since" in chosen else utc(two - 1)}
+    said = ledger(
+        "resolve",
+        "--campaign",
+        "spring",
+        "--all",
+        "--as",
+        "accepted",
+        "--yes",
+        *(times.get(each, each) for each in chosen),
+    )
+    with store.read() as connection:
+        found = set(connection.execute(text("SELECT id FROM sms_request WHERE state = 'accepted'")).scalars())
+    assert (said.status, found) == (0, {ids[place - 1] for place in closed})
+    if closed:
+        others = 4 - len(closed)
+        assert f"{others} other unknown request{'' if others == 1 else 's'} of it stay" in said.err
+    else:
+        assert (
+            said.err
+            == "No request of campaign spring is to be closed; 4 other unknown requests of it stay as they are\n"
+        )
+
+
+@pytest.mark.parametrize("answer", ["n\n", "", KeyboardInterrupt()])
+def test_nothing_is_closed_without_a_yes(ledger, outage, states, at_terminal, answer):
+    """Any other answer leaves all as it is, with status 1."""
+    outage(BAD_GATEWAY, TIMEOUT)
+    at_terminal(answer)
+    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
+    assert (said.status, states(), said.err.endswith("Nothing was done\n")) == (1, {UNKNOWN: 2}, True)
+
+
+def test_without_a_terminal_a_script_must_say_yes(ledger, outage, states, monkeypatch):
+    """Nobody is there to be asked: nothing is done."""
+    outage(BAD_GATEWAY)
+    with open("/dev/null") as nothing:  # noqa: PTH123  # a device
+        monkeypatch.setattr("sys.stdin", nothing)
+        said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
+    assert (said.status, states(), "Say --yes" in said.err) == (1, {UNKNOWN: 1}, True)
+
+
+class Answers:
+    """A terminal at which somebody says yes, once something has happened."""
+
+    def __init__(self, happens):
+        self.happens = happens
+
+    def isatty(self):
+        return True
+
+    def readline(self):
+        self.happens()
+        return "y\n"
+
+
+def test_an_outcome_that_comes_while_the_person_thinks_stays(ledger, store, outage, states, monkeypatch):
+    """The service's answer goes before what a person says of all of them, and the end says that there was one."""
+    ids = outage(BAD_GATEWAY, BAD_GATEWAY, BAD_GATEWAY)
+    late = CampaignLedger(store, "spring", claimant(), clock=time.time)
+    answered = Outcome(ids[1], ACCEPTED, event_id=7, response="{}")
+    monkeypatch.setattr("sys.stdin", Answers(lambda: late.commit(outcomes=[answered])))
+    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
+    assert (said.status, states()) == (0, {NOT_SENT: 2, ACCEPTED: 1})
+    assert (
+        "Closed as not sent: 2 of 3 requests, 2 messages\n1 request had an outcome by then, which stays\n" in said.err
+    )
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_what_is_broken_off_has_closed_a_part(ledger, store, outage, states, monkeypatch):
+    """Where the ledger fails in the middle, what was committed is told; run again, the command closes the rest."""
+    monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
+    ids = outage(*[BAD_GATEWAY] * 5)
+    with store.write(1) as connection:
+        fails = f"WHEN NEW.id = {ids[3]} BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        connection.execute(text(f"CREATE TRIGGER full BEFORE UPDATE ON sms_request {fails}"))
+    command = ("resolve", "--campaign", "spring", "--all", "--as", "accepted", "--yes")
+    said = ledger(*command)
+    assert (said.status, states()) == (1, {ACCEPTED: 2, UNKNOWN: 3})
+    told, error = said.err.splitlines()[-2:]
+    assert told == "Closed as accepted: 2 of 5 requests, 2 messages"
+    assert "the disk is full" in error
+    with store.write(1) as connection:
+        connection.execute(text("DROP TRIGGER full"))
+    assert ledger(*command).status == 0
+    assert states() == {ACCEPTED: 5}
+
+
+@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
+def test_the_ledger_is_held_for_some_requests_at_a_time(store, outage, monkeypatch):
+    """Between two commits others may claim: they do not wait until all is closed."""
+    monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
+    ids = outage(*[BAD_GATEWAY] * 5)
+    closed = []
+    for some in decisions.resolve_all(store, "spring", ids, NOT_SENT, "ann"):
+        closed.append(some)
+        outage(BAD_GATEWAY, first=90)
+    assert closed == [dict.fromkeys(ids[:2], 1), dict.fromkeys(ids[2:4], 1), {ids[4]: 1}]
+
+
+def test_where_there_is_nothing_to_close_nothing_is_asked(ledger, outage):
+    """A second time there is nothing left: that is no failure."""
+    outage(None, state=ACCEPTED)
+    said = ledger("resolve", "--campaign", "spring", "--all", "--as", "accepted")
+    assert (said.status, said.err) == (0, "No request of campaign spring is to be closed\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ((), "Name requests, or say --campaign NAME --all"),
+        ((1, "--all", "--campaign", "spring"), "not both"),
+        (("--all",), "--all needs --campaign NAME"),
+        ((1, "--campaign", "spring"), "say --all, too"),
+        (("--reason", "x"), "say --all, too"),
+        (("--all", "--campaign", "spring", "--since", "2026-11-22"), "is no time: write 2026-11-22T14:30"),
+    ],
+)
+def test_what_is_to_be_closed_must_be_clear(ledger, file_store, arguments, words):
+    """Numbers, or all of one campaign: anything else is wrong usage, and is told so."""
+    said = ledger("resolve", *arguments, "--as", "accepted", "--yes")
+    assert (said.status, words in said.err) == (2, True)
+
+
+def test_a_campaign_that_is_not_there_is_an_error(ledger, file_store):
+    """A name that was mistyped is not taken for a campaign in which nothing is unknown."""
+    said = ledger("resolve", "--campaign", "sprung", "--all", "--as", "accepted", "--yes")
+    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprung'\n")
+
+
+def test_times_are_read_as_they_are_written():
+    """Without an offset a time is UTC; a date alone, and what is no time, is refused."""
+    noon = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
+    for written in ("2026-11-22T12:00", "2026-11-22 12:00:00", "2026-11-22T12:00:00Z", "2026-11-22T14:00+02:00"):
+        assert moment(written) == noon
+    assert moment("2026-11-22T14:00+02:00").utcoffset() == timedelta(hours=2)
+    for written in ("2026-11-22", "noon", "12:00", ""):
+        with pytest.raises(ArgumentTypeError, match="is no time"):
+            moment(written)

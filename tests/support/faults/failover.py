@@ -1,0 +1,198 @@
+"""A primary is lost in mid-send, and its standby takes its place: with commits that it has not heard of, and without.
+
+The servers are real. A forwarder is the address that senders know, and leads to whoever is the primary. Another one is
+the way on which the standby hears of the primary: it falls silent a while before the failover. So an asynchronous
+standby lags behind, and a commit to a primary that waits for its standby does not come back.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from sqlalchemy.engine import URL
+
+from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, UNKNOWN
+from airflow_provider_sms.sending.postgres import open_postgres
+from support.cluster import has_pooler, running_pair, running_pooler
+from support.faults.plans import people
+from support.faults.sendings import Clock, Sending, outgoing, text_of
+from support.faults.stage import play_all
+from support.faults.verdict import Figures
+from support.forwarder import Forwarder
+from support.postgres import DRIVER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.service.responses import SendResponse
+    from support.cluster import Pair
+    from support.faults.stage import Stage
+
+FULL = 5
+"""How often each case is played."""
+PEOPLE = 200
+CHUNK = 5
+WAIT_SECONDS = 3.0
+"""How long a sender waits for a server here."""
+HANG_SECONDS = 0.5
+"""How long commits to a synchronous primary hang before the failover."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One kind of failover.
+
+    :param synchronous: whether commits wait for the standby.
+    :param zombie: whether the old primary lives on, and those who are connected to it stay so for a while.
+    :param pooler: whether a pooler stands between, whose clients notice nothing of it.
+    """
+
+    synchronous: bool
+    zombie: bool = False
+    pooler: bool = False
+
+    def __str__(self) -> str:
+        words = ["synchronous" if self.synchronous else "asynchronous"]
+        return ", ".join([*words, *["zombie"] * self.zombie, *["pooler"] * self.pooler])
+
+
+CASES = tuple(
+    Case(synchronous, **more)
+    for synchronous, more in itertools.product((False, True), ({}, {"zombie": True}, {"pooler": True}))
+)
+
+
+class Failover:
+    """What happens to the servers while a try posts."""
+
+    def __init__(self, case: Case, pair: Pair, address: Forwarder, chance: random.Random) -> None:
+        self._case = case
+        self._pair = pair
+        self._address = address
+        self._posts = itertools.count(1)
+        self._silent_at = chance.randint(3, 10)
+        self._fail_at = self._silent_at + chance.randint(3, 8)
+        self._failed = threading.Event()
+        self._posts_since = itertools.count(1)
+        self._part_at = chance.randint(1, 5)
+        self._failing = threading.Thread(target=self._fail_later, daemon=True)
+
+    def around(self, post: Callable[[], SendResponse]) -> SendResponse:
+        """Post, and let happen what is due."""
+        number = next(self._posts)
+        if number == self._silent_at:
+            self._pair.link.fall_silent()
+            if self._case.synchronous:
+                self._failing.start()
+        response = post()
+        if number == self._fail_at and not self._case.synchronous:
+            self._fail()
+        elif self._case.zombie and self._failed.is_set() and next(self._posts_since) == self._part_at:
+            self._address.drop()
+        return response
+
+    def wait(self) -> None:
+        """Wait for its end, where it has begun."""
+        if self._failing.ident is not None:
+            self._failing.join()
+
+    def _fail_later(self) -> None:
+        time.sleep(HANG_SECONDS)
+        self._fail()
+
+    def _fail(self) -> None:
+        if not self._case.zombie:
+            self._pair.primary.stop()
+        self._pair.standby.promote()
+        self._address.lead_to(self._pair.standby.socket)
+        if not self._case.zombie:
+            self._address.drop()
+        self._failed.set()
+
+
+def play(case: Case, seed: int) -> Figures:
+    """Play a case once, on servers of its own."""
+    chance = random.Random(seed)
+    with ExitStack() as running:
+        pair = running.enter_context(running_pair(synchronous=case.synchronous))
+        address = running.enter_context(Forwarder(pair.primary.socket))
+        server = {"host": address.host, "port": address.port}
+        if case.pooler:
+            server = {"query": {"host": str(running.enter_context(running_pooler(address)))}}
+        url = URL.create(DRIVER, username="postgres", database="postgres", **server)
+
+        def open_store() -> Store:
+            return open_postgres(url, wait_seconds=WAIT_SECONDS)
+
+        def send(stage: Stage, _: int) -> Figures:
+            return _send(stage, Failover(case, pair, address, chance), chance)
+
+        return play_all(open_store, send, [seed], lambda *_: f"the failover {case}, of seed {seed}")
+
+
+def _send(stage: Stage, failover: Failover, chance: random.Random) -> Figures:
+    campaign, rows = stage.new_campaign("failover"), people(PEOPLE)
+    options = {"chunk_size": CHUNK, "concurrency": chance.randint(1, 4)}
+    first = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 1, around=failover.around, **options)
+    # It may take a moment until the new primary answers.
+    first.sender._sleep = time.sleep
+    first.run(rows, PEOPLE)
+    failover.wait()
+    # What is read from here on is what the new primary has.
+    stage.reader._engine.dispose()
+    if isinstance(first.sender.error, LedgerLostError):
+        return _noticed(stage, first, campaign, rows)
+    last = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 2, clock=Clock(10_000.0), **options)
+    last.run(rows, PEOPLE)
+    return stage.judge(campaign, rows, last)
+
+
+def _noticed(stage: Stage, sending: Sending, campaign: str, rows: Sequence[str]) -> Figures:
+    """Judge a try that has noticed that its ledger went back: no other one is made without a person.
+
+    People of whom the ledger has forgotten that they were texted count as unknown, since the error says so.
+    """
+    witnessed = stage.witnessed(text_of(campaign))
+    states = stage.states_of(campaign)
+    messages = outgoing(campaign, rows)
+    sent = {m.key for m in messages if (str(m.destination), m.content) in witnessed}
+    forgotten = sent - states.keys()
+    return Figures(
+        cases=1,
+        duplicates=witnessed.total() - len(witnessed),
+        lost=sending.miscounted,
+        wrongly_accepted=sum(state == ACCEPTED and key not in sent for key, state in states.items()),
+        wrongly_not_sent=max(0, sending.sender.tally.not_sent - (len(rows) - len(sent))),
+        unknown=len(forgotten) + sum(state in (CLAIMED, UNKNOWN) for state in states.values()),
+    )
+
+
+def run(
+    _open_store: object,
+    quick: bool,  # noqa: FBT001  # every part is called so
+    *,
+    cases: Sequence[Case] = CASES,
+) -> Figures:
+    """Play failovers, and print which of them broke the promise.
+
+    :param _open_store: not used: a ledger here has two servers of its own.
+    """
+    total = Figures()
+    for case in cases:
+        if case.pooler and not has_pooler():
+            print(f"not played, since there is no pgbouncer: {case}", file=sys.stderr)  # noqa: T201  # it must be known
+            continue
+        for seed in range(1 if quick else FULL):
+            figures = play(case, seed)
+            print(f"failover {case}, seed {seed}: {figures}", file=sys.stderr)  # noqa: T201  # the price of each
+            total += figures
+    return total

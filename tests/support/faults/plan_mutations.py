@@ -1,0 +1,94 @@
+"""Defects between what was seen and what is done: a table that was checked, requests that were counted."""
+
+from __future__ import annotations
+
+from support.faults.mutation import Mutation
+
+TABLE = "tests/sending/test_table.py"
+CHANGED_SOURCE = "tests/operators/test_changed_source.py"
+FINGERPRINT = "tests/messages/test_fingerprint.py"
+RESOLVE_ALL = "tests/cli/test_resolve_all.py"
+
+_COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
+_REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
+_NEXT_BLOCK = "            gathering = Gathering()\n"
+
+PLAN_MUTATIONS = (
+    Mutation(
+        "what has changed since the check is sent",
+        "sending/table.py",
+        _COMPARISON,
+        "        if next(digests, None) is None:\n",
+        (CHANGED_SOURCE,),
+    ),
+    Mutation(
+        "a source that ends early is taken for whole",
+        "sending/table.py",
+        "    if next(digests, None) is not None:\n        raise ChangedSourceError(_changed(rows))\n",
+        "",
+        (TABLE,),
+    ),
+    Mutation(
+        "a block is compared once it has gone out",
+        "sending/table.py",
+        _REFUSAL,
+        "",
+        (TABLE,),
+        also=(f"{_NEXT_BLOCK}    if", f"{_NEXT_BLOCK}{_REFUSAL}    if"),
+    ),
+    Mutation(
+        "a text is not compared",
+        "messages/fingerprint.py",
+        "(prepared.destination_column, prepared.content_column)",
+        "(prepared.destination_column,)",
+        (CHANGED_SOURCE,),
+        first="test_a_text_that_a_key_does_not_hold_is_compared",
+    ),
+    Mutation(
+        "rows that have changed places are not told apart",
+        "messages/fingerprint.py",
+        '    whole.update(b"".join(prepared.keys))\n    return',
+        '    whole = sha256(b"".join(sorted(prepared.keys)))\n    return',
+        (FINGERPRINT,),
+    ),
+    Mutation(
+        "a source that has changed is not tried again",
+        "operators/failures.py",
+        "        return not error.transient\n    return",
+        "        return True\n    return",
+        (CHANGED_SOURCE,),
+        first="test_a_retry_checks_and_plans_the_table_as_it_is_then",
+    ),
+    Mutation(
+        "requests that nobody chose are closed, too",
+        "cli/deciding.py",
+        "    rows = [row for row in unknown if _is_chosen(row, args)]\n",
+        "    rows = unknown\n",
+        (RESOLVE_ALL,),
+        first="test_some_are_chosen_by_time_and_reason",
+    ),
+    Mutation(
+        "an outage is closed without a question",
+        "cli/deciding.py",
+        "    _confirm_closing(args, rows)\n    closed",
+        "    closed",
+        (RESOLVE_ALL,),
+        first="test_nothing_is_closed_without_a_yes",
+    ),
+    Mutation(
+        "an outcome that comes meanwhile ends the closing of all others",
+        "sending/decisions.py",
+        "                with suppress(InputError):  # it has an outcome since\n                    closed",
+        "                if request_id:\n                    closed",
+        (RESOLVE_ALL,),
+        first="test_an_outcome_that_comes_while_the_person_thinks_stays",
+    ),
+    Mutation(
+        "an outage is closed in one transaction",
+        "sending/decisions.py",
+        "        some = request_ids[start : start + REQUESTS_AT_ONCE]\n",
+        "        some = request_ids[start:]\n",
+        (RESOLVE_ALL,),
+        first="test_the_ledger_is_held_for_some_requests_at_a_time",
+    ),
+)

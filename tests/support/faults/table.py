@@ -63,6 +63,9 @@ OF_ONE_STORE = {"failover": "postgresql"}
 MISSING: dict[str, Callable[[], list[str]]] = {"proxies": proxies.missing}
 """Returns the system packages that a part needs and that are not installed."""
 
+OF_ONE_STORE = {"failover": "postgresql"}
+"""Parts that are of one kind of store, and left out with the other."""
+
 COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies", "seconds")
 
 

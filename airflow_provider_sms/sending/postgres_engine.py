@@ -12,12 +12,14 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.sending.bounded_drivers import bounded_connect
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
     from sqlalchemy.engine import URL, Engine
 
 CONNECT_SECONDS = 5
 """How long connecting may take; of several hosts all together, but three seconds for each."""
 PAUSE_SECONDS = 5.0
-"""How long a server that did not answer is not asked again: what follows, such as the notes of a task, fails at once."""
+"""How long a server that did not answer is not asked again: what follows, such as a task's notes, fails at once."""
 SLOW_SECONDS = 1.0
 """A connection that fails sooner was refused, and the server may be back in an instant."""
 PING_SECONDS = 5.0
@@ -64,20 +66,7 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
 
-    ask_again_at = 0.0
-
-    @event.listens_for(engine, "do_connect")
-    def _connect(dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> Any:
-        nonlocal ask_again_at
-        began = time.monotonic()
-        if began < ask_again_at:
-            raise dialect.dbapi.OperationalError("the server did not answer a moment ago, and is not asked again yet")
-        try:
-            return connect(*arguments, **named)
-        except dialect.dbapi.OperationalError:
-            if time.monotonic() - began > SLOW_SECONDS:
-                ask_again_at = time.monotonic() + PAUSE_SECONDS
-            raise
+    event.listen(engine, "do_connect", _Asking(connect))
 
     @event.listens_for(engine, "connect")
     def _require_primary(dbapi_connection: Any, _record: Any) -> None:
@@ -103,6 +92,32 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
             dbapi_connection.patience = min(PING_SECONDS, wait_seconds)
 
     return engine
+
+
+class _Asking:
+    """Connects; a server that did not answer is not asked again at once.
+
+    :param connect: connects, by the driver.
+    """
+
+    def __init__(self, connect: Callable[..., Any]) -> None:
+        self._connect = connect
+        self._ask_again_at = 0.0
+
+    def __call__(self, dialect: Any, _record: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Connect, in place of SQLAlchemy.
+
+        :raises OperationalError: the driver's.
+        """
+        began = time.monotonic()
+        if began < self._ask_again_at:
+            raise dialect.dbapi.OperationalError("the server did not answer a moment ago, and is not asked again yet")
+        try:
+            return self._connect(*arguments, **named)
+        except dialect.dbapi.OperationalError:
+            if time.monotonic() - began > SLOW_SECONDS:
+                self._ask_again_at = time.monotonic() + PAUSE_SECONDS
+            raise
 
 
 def describe(url: URL) -> str:

@@ -225,9 +225,10 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
     )
 
     @event.listens_for(engine, "do_connect")
-    def _connect(_dialect: Any, _record: Any, _arguments: Any, named: dict[str, Any]) -> Any:
+    def _name_existing(_dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> None:
         # Where the file was deleted meanwhile, the driver would make an empty one.
-        return sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=rw", uri=True, **named)
+        arguments[0] = f"file:{quote(str(path.absolute()))}?mode=rw"
+        named["uri"] = True
 
     @event.listens_for(engine, "connect")
     def _configure(dbapi_connection: Any, _record: Any) -> None:

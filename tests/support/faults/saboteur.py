@@ -13,6 +13,7 @@ from unittest.mock import patch
 import urllib3.util.connection
 from sqlalchemy.engine import make_url
 
+from airflow_provider_sms.sending import postgres_engine
 from support.postgres import DRIVER
 
 if TYPE_CHECKING:
@@ -90,6 +91,9 @@ def sabotage(saboteur: Saboteur) -> Iterator[Saboteur]:
                 method = _connecting if name == "connect" else _working
                 wrapped = method(saboteur, getattr(dialect, name), name)
                 stack.enter_context(patch.object(dialect, name, wrapped))
+        # The ledger on a server connects in its own way.
+        asking = _asking(saboteur, postgres_engine._Asking.__call__)
+        stack.enter_context(patch.object(postgres_engine._Asking, "__call__", asking))
         connect = partial(_connect, saboteur, urllib3.util.connection.create_connection)
         stack.enter_context(patch.object(urllib3.util.connection, "create_connection", connect))
         yield saboteur
@@ -116,6 +120,15 @@ def _close(connection: Any) -> None:
     if isinstance(connection, sqlite3.Connection):
         connection.rollback()
     connection.close()
+
+
+def _asking(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap the ledger's way to connect to a server."""
+
+    def call(asking: Any, dialect: Any, *args: Any) -> Any:
+        return _connecting(saboteur, lambda dialect: original(asking, dialect, *args), "connect")(dialect)
+
+    return call
 
 
 def _connecting(saboteur: Saboteur, original: Callable[..., Any], _name: str) -> Callable[..., Any]:

@@ -95,7 +95,7 @@ STORE_MUTATIONS = (
     Mutation(
         "PostgreSQL: a silent server is asked again and again",
         "sending/postgres_engine.py",
-        "        if began < ask_again_at:\n",
+        "        if began < self._ask_again_at:\n",
         "        if False:\n",
         (SILENCE,),
         first="test_a_silent_server_is_not_asked_again_at_once",

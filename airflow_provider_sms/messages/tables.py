@@ -181,7 +181,9 @@ def _kind(kind: type) -> type:
 
 
 def _is_nan(value: Any) -> bool:
-    return isinstance(value, (float, np.floating, Decimal)) and bool(value != value)  # noqa: PLR0124 - NaN alone differs
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
 
 
 def _floats(values: Sequence[Any]) -> pa.Array | None:

@@ -128,7 +128,7 @@ def in_files(rows, form, kind, draw, folder):
 FORMS = ("dicts", "frame", "objects", "categories", "table", "parquet of frame", "parquet of table", "csv of frame")
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_a_row_has_one_text_and_one_key_in_any_form(data):
     """Any table, split into any files, in any format, any rows beside a row: the row's text and key stay the same."""
@@ -151,7 +151,7 @@ def test_a_row_has_one_text_and_one_key_in_any_form(data):
 anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"))
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(st.lists(st.none() | anything, min_size=1, max_size=5), st.sampled_from([None, ["x"]]), st.booleans())
 def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_columns, as_frame):
     """Numbers, words, dates and truths in one column each have the text and the key that they have alone."""

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 FIRST_NUMBER = 27_830_000_000
 """Of people whom no other part has, and none of whom wants no messages."""
 PEOPLE = 12
-QUICK = 2
+QUICK = 1
 """Times that each case is played, each time in other forms."""
 FULL = 40
 
@@ -187,7 +187,7 @@ def run(
     """Play all cases on one kind of store, and print which broke the promise.
 
     :param open_store: opens the one ledger, as one more process would.
-    :param count: how many trials; None: each case twice where it is to be quick, else 40 times.
+    :param count: how many trials; None: each case once where it is to be quick, else 40 times.
     """
     trials = range(count if count is not None else len(CASES) * (QUICK if quick else FULL))
     return play_all(

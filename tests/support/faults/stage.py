@@ -133,7 +133,7 @@ class Stage:
         # Each message that an earlier part of the try lost has one row; what others lost has all of its rows.
         expected_unknown = sum(1 if its.get(key) == UNKNOWN else rows for key, rows in unknown.items())
         accepted = sum(state == ACCEPTED for state in its.values())
-        miscounted = abs(tally.unresolved - expected_unknown) + abs(tally.not_sent - tally.partial)
+        miscounted = abs(tally.unresolved - expected_unknown) + abs(tally.not_sent - tally.partial - tally.none_taken)
         miscounted += abs(tally.accepted + tally.partial - accepted)
         return figures + Figures(lost=miscounted + last.miscounted + (last.sender.error is not None))
 

@@ -223,8 +223,8 @@ class BulkTry:
         credit = None
         if task.wait_for_credit and plan.balance is not None and not plan.balance.post_paid:
             credit = Credit(self._bulk_plan.prices, plan.cost, plan.balance.amount)
-        # Where the service does not answer, or lost answers before, it is asked before anything is posted.
-        caution = Caution(on=plan.balance is None or plan.unknown > 0)
+        # Where the service did not answer just now, it is asked again before anything is posted.
+        caution = Caution(on=plan.balance is None)
         delivery = Delivery(
             task,
             self._context,

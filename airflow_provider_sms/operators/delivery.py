@@ -14,6 +14,7 @@ from airflow_provider_sms.operators.failures import failure
 from airflow_provider_sms.operators.links import SmsSandboxLink, sandbox_url
 from airflow_provider_sms.operators.question import wait_for_answer
 from airflow_provider_sms.operators.spans import span
+from airflow_provider_sms.sending.brakes import Brakes, Caution
 from airflow_provider_sms.sending.decisions import ask
 from airflow_provider_sms.sending.earlier import refuse_changed_texts
 from airflow_provider_sms.sending.progress import Progress
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.operators.entry import Entry
     from airflow_provider_sms.operators.watch import Watch
     from airflow_provider_sms.sending.blocks import Block, Outgoing
-    from airflow_provider_sms.sending.brakes import Brakes, Halt
+    from airflow_provider_sms.sending.brakes import Halt
     from airflow_provider_sms.sending.contacts import FrequencyCap
     from airflow_provider_sms.sending.earlier import TableKeys
     from airflow_provider_sms.sending.ledger import CampaignLedger
@@ -85,6 +86,9 @@ class Delivery:
         task, entry = self.task, self.entry
         ledger = entry.campaign(task.campaign_name(self.context), self.kind, self.cap)
         ledger.lapse()
+        brakes = Brakes() if self.brakes is None else self.brakes
+        if ledger.has_unknown():
+            brakes.caution = Caution(on=True)
         task.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
         self.watch.note_sending(self.tally, self.total)
         if link := sandbox_url(self.settings.base_url):
@@ -92,7 +96,7 @@ class Delivery:
         if self.blocks is None:
             self.finish(ledger, None)
             return
-        sender, interruption = self._send(ledger, self.blocks)
+        sender, interruption = self._send(ledger, self.blocks, brakes)
         task.log_unforeseen(sender.error)
         self.finish(ledger, sender.error)
         if interruption is not None:
@@ -100,7 +104,7 @@ class Delivery:
         self._conclude(ledger.campaign_name, sender)
 
     def _send(
-        self, ledger: CampaignLedger, blocks: Callable[[], Iterable[Block]]
+        self, ledger: CampaignLedger, blocks: Callable[[], Iterable[Block]], brakes: Brakes
     ) -> tuple[Sender, BaseException | None]:
         """Send, and give how it went, and what interrupted this thread meanwhile."""
         stop, tally = self.task.stop_signal, self.tally
@@ -128,7 +132,7 @@ class Delivery:
                 options=self.options,
                 stop=stop,
                 tally=tally,
-                brakes=self.brakes,
+                brakes=brakes,
             )
             try:
                 shielded = run_shielded(

@@ -74,7 +74,7 @@ def failure(
         return None
     if error is not None:
         return Failure(". ".join(words), is_permanent(error))
-    return Failure(". ".join(words), permanent=not (stopped or resend_unknown))
+    return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and tally.unknown)))
 
 
 def some_of(requests: Collection[int]) -> str:
@@ -88,16 +88,14 @@ def _none_taken(campaign: str, tally: Tally) -> str:
     reasons = ", ".join(f"{name} {count}" for name, count in tally.error_report.items() if count) or "it gave no reason"
     return (
         f"Campaign {campaign}: {tally.none_taken} messages are not sent, since of their requests the service took none "
-        f"({reasons} in its error reports). Clear the task to send them again"
+        f"({reasons} in its error reports). Clearing the task sends them again, which helps only where the reason has "
+        "passed; else take these rows out, or list them in suppress"
     )
 
 
 def _texted_twice(campaign: str, tally: Tally) -> str:
-    pairs = ", ".join(f"{each.request_id} and {each.other_id} ({each.messages})" for each in tally.texted_twice)
-    return (
-        f"Campaign {campaign}: people were texted twice, since the service accepted a request whose messages another "
-        f"one had claimed by then: requests {pairs}"
-    )
+    told = "; ".join(f"request {each.request_id}, {each}" for each in tally.texted_twice)
+    return f"Campaign {campaign}: the service accepted requests whose messages others had claimed by then: {told}"
 
 
 def _unknown(campaign: str, tally: Tally, *, resend_unknown: bool) -> str:

@@ -108,15 +108,20 @@ def _bounded_call(call: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def _bounded(connection: Any) -> Iterator[None]:
-    with WATCHDOG.bound(connection.fileno(), connection.patience) as watched:
-        try:
-            yield
-        except connection.Error:
-            if not watched.expired:
-                raise
-            raise connection.OperationalError(
-                f"the server did not answer within {connection.patience:g} seconds"
-            ) from None
+    try:
+        bound = WATCHDOG.bound(connection.fileno(), connection.patience)
+        watched = bound.__enter__()
+    except (OSError, RuntimeError) as error:
+        # No more descriptors or threads: without a bound nothing is asked.
+        raise connection.OperationalError(f"the wait for the server cannot be bounded: {error}") from error
+    try:
+        yield
+    except connection.Error:
+        if not watched.expired:
+            raise
+        raise connection.OperationalError(f"the server did not answer within {connection.patience:g} seconds") from None
+    finally:
+        bound.__exit__(None, None, None)
 
 
 def _refuse_warnings(connection: Any, warnings: Iterable[str]) -> None:

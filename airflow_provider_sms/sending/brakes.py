@@ -54,10 +54,10 @@ class Halt:
 class Caution:
     """Keeps an outage from costing more than a handful of requests.
 
-    After an answer that was lost, no request is claimed beside those in flight until one of them is answered. Where
-    none is, requests go one at a time, each after a wait and after the service has answered a free question.
-    :data:`MAX_LOST_ALONE` lost answers to these end the send. So an outage makes at most ``concurrency`` +
-    :data:`MAX_LOST_ALONE` requests unknown, however long it is.
+    After an answer that was lost, no request is claimed beside those in flight. Once they have ended, requests go one
+    at a time until one is answered; :data:`MAX_LOST_ALONE` lost answers to these end the send. So an outage makes at
+    most ``concurrency`` + :data:`MAX_LOST_ALONE` requests unknown, however long it is. Where no answer came since the
+    last one was lost, each request goes after a wait, and after the service has answered a free question.
 
     :param on: whether to begin with one request at a time.
     """
@@ -65,6 +65,8 @@ class Caution:
     def __init__(self, *, on: bool = False) -> None:
         self.on = on
         """Whether one request may go at a time."""
+        self.asks = on
+        """Whether the service is asked a free question before it."""
         self.lost_alone = 0
         """Requests that went alone and whose answer was lost, since the last answer."""
         self.until = 0.0
@@ -75,19 +77,25 @@ class Caution:
 
         :param now: seconds of the sender's monotonic clock.
         """
-        return max(0.0, self.until - now) if self.on else 0.0
+        return max(0.0, self.until - now) if self.asks else 0.0
 
-    def answered(self) -> None:
-        """Note an answer of the service: all may go again."""
-        self.on = False
-        self.lost_alone = 0
+    def answered(self, *, alone: bool) -> None:
+        """Note an answer of the service.
+
+        :param alone: whether the request went alone: then all may go again. The others were posted before the last
+            answer was lost, and say less of how the service is now.
+        """
+        self.asks = False
+        if alone:
+            self.on = False
+            self.lost_alone = 0
 
     def lost(self, *, alone: bool) -> OutageError | None:
         """Note an answer that was lost, and return the error that ends the send, where it is one too many.
 
         :param alone: whether the request went alone.
         """
-        self.on = True
+        self.on = self.asks = True
         self.lost_alone += alone
         if self.lost_alone < MAX_LOST_ALONE:
             return None

@@ -105,13 +105,21 @@ class Outcome:
 
 
 class TextedTwice(NamedTuple):
-    """Messages that two requests have, since the first one's answer came after its messages had been freed.
+    """Messages of a request whose answer came after others had claimed its messages.
 
-    :param request_id: the first request, which the service accepted after all.
-    :param other_id: the request that claimed its messages meanwhile.
+    :param request_id: the request, which the service accepted after all.
+    :param other_id: the one that claimed its messages meanwhile.
+    :param is_sure: whether that one was accepted, too; else it may have been sent.
     :param messages: how many.
     """
 
     request_id: int
     other_id: int
+    is_sure: bool
     messages: int
+
+    def __str__(self) -> str:
+        """Return it in words, of the request."""
+        if self.is_sure:
+            return f"texted twice: {self.messages} of its messages went out with request {self.other_id}, too"
+        return f"may have been texted twice: request {self.other_id} claimed {self.messages} of its messages, too"

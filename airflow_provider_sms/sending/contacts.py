@@ -17,6 +17,7 @@ from airflow_provider_sms.sending.claims import Claim
 from airflow_provider_sms.sending.compiled import Compiled
 from airflow_provider_sms.sending.schema import contact, contact_group, message, request
 from airflow_provider_sms.sending.store import new_id
+from airflow_provider_sms.sending.transitions import give_back
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -192,8 +193,7 @@ class Capping:
         its = and_(
             message.c.campaign_id == self._campaign_id, message.c.message_key.in_(keys), message.c.request_id.in_(ids)
         )
-        taken = and_(its, message.c.taken_from.is_not(None))
-        connection.execute(update(message).where(taken).values(request_id=message.c.taken_from, taken_from=None))
+        give_back(connection, its)
         connection.execute(delete(message).where(its))
 
 

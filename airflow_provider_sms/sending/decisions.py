@@ -14,7 +14,7 @@ from airflow_provider_sms.sending.contacts import lock_groups
 from airflow_provider_sms.sending.earlier import ADOPTION, of_task
 from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.sending.store import campaign_lock
-from airflow_provider_sms.sending.transitions import lapse, release
+from airflow_provider_sms.sending.transitions import lapse, release, take_back
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -96,16 +96,13 @@ def resolve_all(
 def _close(
     connection: Connection, request_id: int, state: str, who: str, *, now: float, groups: Collection[int]
 ) -> int:
-    """Close an unknown request, and return how many messages it held.
+    """Close an unknown request, and return how many messages it holds or gives back.
 
     :param now: seconds since the epoch.
     :param groups: in which it has contacts, and whose locks are held; needed for one that was not sent.
     :raises InputError: it is not unknown; then nothing has changed.
     """
     lapse(connection, request.c.id == request_id, now)
-    held: int = connection.execute(
-        select(func.count()).select_from(message).where(message.c.request_id == request_id)
-    ).scalar_one()
     settled = connection.execute(
         update(request)
         .where(request.c.id == request_id, request.c.state == UNKNOWN)
@@ -113,6 +110,10 @@ def _close(
     )
     if settled.rowcount == 0:
         raise InputError(_not_unknown(connection, request_id))
+    if state == ACCEPTED:
+        take_back(connection, request_id)
+    its = select(func.count()).select_from(message).where(message.c.request_id == request_id)
+    held: int = connection.execute(its).scalar_one()
     if state == NOT_SENT:
         release(connection, request_id, groups)
     decided = {"decision": state, "decided_by": who, "decided_at": now}

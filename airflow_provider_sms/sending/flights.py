@@ -68,10 +68,12 @@ class Batch:
 class Flight:
     """A claimed batch on its way.
 
-    :param alone: whether it goes alone, once the service has answered a free question, since answers were lost.
+    :param alone: whether it goes alone, since answers were lost.
+    :param asks: whether the service must answer a free question first.
     """
 
     request_id: int
     batch: Batch
     deadline: float
     alone: bool = False
+    asks: bool = False

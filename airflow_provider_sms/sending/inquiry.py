@@ -11,7 +11,7 @@ from sqlalchemy import and_, case, func, select, true
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sending.claims import CLAIMED, UNKNOWN
-from airflow_provider_sms.sending.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.sending.schema import campaign, claimant, decision, former_holder, message, request
 from airflow_provider_sms.sending.transitions import LAPSED
 
 if TYPE_CHECKING:
@@ -217,12 +217,16 @@ def texted(store: Readable, destination: str) -> list[RequestRow]:
     :param destination: digits with country code.
     :raises LedgerError: when the ledger cannot be read.
     """
-    query = select(message.c.request_id, message.c.taken_from).where(message.c.destination == int(destination))
+    its = message.c.destination == int(destination)
+    same = and_(
+        former_holder.c.campaign_id == message.c.campaign_id, former_holder.c.message_key == message.c.message_key
+    )
     counts: Counter[int] = Counter()
     with store.read() as connection:
-        for holder, before in connection.execute(query):
-            # A message that was sent anew may have been sent by the unknown request that it was taken from, too.
-            counts.update(each for each in (holder, before) if each is not None)
+        counts.update(connection.execute(select(message.c.request_id).where(its)).scalars())
+        # A message that was sent anew may have been sent by the requests that it was taken from, too.
+        taken = select(former_holder.c.request_id).select_from(message.join(former_holder, same))
+        counts.update(connection.execute(taken.where(its, message.c.taken_from.is_not(None))).scalars())
         rows = _requests_among(connection, sorted(counts), store.clock())
     return [row._replace(messages=counts[row.request_id]) for row in rows]
 

@@ -88,7 +88,7 @@ class Landings:
             self._tally.add_accepted(flight.request_id, submitted, response)
         else:
             self._tally.add_none_taken(submitted, response)
-        self._brakes.caution.answered()
+        self._brakes.caution.answered(alone=flight.alone)
         if response.messages < submitted:
             log.warning(
                 "Request %d: the service took %d of %d messages; its reasons: %s",

@@ -38,9 +38,9 @@ from airflow_provider_sms.sending.kept_responses import KeptResponses
 from airflow_provider_sms.sending.parked import earlier_parts, requests_of
 from airflow_provider_sms.sending.pauses import open_pause
 from airflow_provider_sms.sending.row_records import read_records
-from airflow_provider_sms.sending.schema import claimant, message, request
+from airflow_provider_sms.sending.schema import claimant, request
 from airflow_provider_sms.sending.store import campaign_lock, enter_campaign
-from airflow_provider_sms.sending.transitions import lapse, record, values_of
+from airflow_provider_sms.sending.transitions import hand_to, lapse, record, take_over, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -118,8 +118,8 @@ class CampaignLedger:
         """The service's answers in the campaign."""
         self._capping = None if cap is None else Capping(store, cap, self._campaign_id)
 
-    def _write(self) -> AbstractContextManager[Connection]:
-        return self._store.write(self._lock)
+    def _write(self, patience: float | None = None) -> AbstractContextManager[Connection]:
+        return self._store.write(self._lock, patience=patience)
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         """Say which of the keys are held, and by what request; a key that is free is missing from the answer.
@@ -206,7 +206,7 @@ class CampaignLedger:
         :raises LedgerError: when it was not committed.
         """
         # It is done again and again: none of these times may last as long as others may keep a send waiting.
-        with self._store.write(self._lock, patience=FINISH_PATIENCE) as connection:
+        with self._write(patience=FINISH_PATIENCE) as connection:
             states = self._own_states(connection, outcomes)
             given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) == CLAIMED]
             known = [outcome for outcome in outcomes if outcome.request_id in states]
@@ -223,6 +223,15 @@ class CampaignLedger:
         with self._store.read(quick=True) as connection:
             found = _EVENT.run(connection, {"of_campaign": self._campaign_id, "of_event": event_id})
             return found.first() is not None
+
+    def has_unknown(self) -> bool:
+        """Return whether any request of the campaign is unknown, also one whose messages others have taken over.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        unknown = select(request.c.id).where(request.c.campaign_id == self._campaign_id, request.c.state == UNKNOWN)
+        with self._store.read() as connection:
+            return connection.execute(unknown.limit(1)).scalar() is not None
 
     def _own_states(self, connection: Connection, outcomes: Iterable[Outcome]) -> dict[int, str]:
         """Return the states of requests that exist: those of outcomes, of claims in doubt, and of the last claim."""
@@ -281,7 +290,7 @@ class CampaignLedger:
     def _take_again(
         self, connection: Connection, outcome: Outcome, cap_group: int | None, now: float
     ) -> Iterator[TextedTwice]:
-        """Let a request have its messages again, where they are free; yield those that other requests have by now.
+        """Let a request have its messages again, but for what another one was accepted with; yield what others had.
 
         :param cap_group: the group of the frequency cap, whose lock is held; None: there is no cap.
         """
@@ -289,17 +298,20 @@ class CampaignLedger:
         if chunk is None:
             return
         self._store.insert_messages(connection, self._campaign_id, [outcome.request_id], [chunk])
-        holders = self._store.holders(connection, self._campaign_id, chunk.keys)
-        others = Counter(holder for _, holder, *_ in holders if holder != outcome.request_id)
-        if others:
-            with_others = ", ".join(map(str, sorted(others)))
-            words = f"texted twice: {others.total()} of its messages are with request {with_others}, too"
+        others: Counter[tuple[int, bool]] = Counter()
+        for key, holder, state, *_ in list(self._store.holders(connection, self._campaign_id, chunk.keys)):
+            if holder != outcome.request_id:
+                others[holder, state == ACCEPTED] += 1
+                if state != ACCEPTED:
+                    hand_to(connection, self._campaign_id, bytes(key), outcome.request_id, holder)
+        twice = [TextedTwice(outcome.request_id, *other, messages) for other, messages in sorted(others.items())]
+        if twice:
+            words = "; ".join(map(str, twice))
             connection.execute(update(request).where(request.c.id == outcome.request_id).values(reason=words))
         if cap_group is not None:
             people = {each: outcome.request_id for each in chunk.destinations if each is not None}
             self._store.insert_contacts(connection, cap_group, people, claimed_at=now, unless_since=now)
-        for other, messages in sorted(others.items()):
-            yield TextedTwice(outcome.request_id, other, messages)
+        yield from twice
 
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
         now = self.clock()
@@ -342,16 +354,7 @@ class CampaignLedger:
     def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:
         """Move a message from a request that is unknown to a new one; no-op when anything has changed meanwhile."""
         lapse(connection, request.c.id == unknown_id, self.clock())
-        still_unknown = select(request.c.id).where(request.c.id == unknown_id, request.c.state == UNKNOWN)
-        connection.execute(
-            update(message)
-            .where(
-                message.c.campaign_id == self._campaign_id,
-                message.c.message_key == key,
-                message.c.request_id.in_(still_unknown),
-            )
-            .values(request_id=request_id, taken_from=unknown_id)
-        )
+        take_over(connection, self._campaign_id, key, unknown_id, request_id)
 
     def lapse(self) -> None:
         """Call every claim of the campaign unknown whose deadline has passed.

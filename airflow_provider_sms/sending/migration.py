@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import func, insert, literal, select
 
-from airflow_provider_sms.sending.schema import progress, request
+from airflow_provider_sms.sending.schema import former_holder, message, progress, request
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -29,6 +29,9 @@ def bring_up_to_date(connection: Connection, version: int) -> None:
         # create_all makes no index of a table that exists.
         for index in request.indexes:
             index.create(connection, checkfirst=True)
+        held = select(message.c.campaign_id, message.c.message_key, message.c.taken_from)
+        taken = held.where(message.c.taken_from.is_not(None))
+        connection.execute(insert(former_holder).from_select([*former_holder.c.keys()], taken))
 
 
 def _note_earlier_tries(connection: Connection) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import case, func, select
 
 from airflow_provider_sms.sending.claims import NOT_SENT
 from airflow_provider_sms.sending.earlier import of_task
-from airflow_provider_sms.sending.schema import claimant, request
+from airflow_provider_sms.sending.schema import claimant, message, request
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -25,7 +25,7 @@ class ParkedRequest(NamedTuple):
     """A request that an earlier part of a try made.
 
     :param state: ``accepted``; or another one, where it may have been sent.
-    :param submitted: messages that were posted.
+    :param submitted: messages that were posted, and that no other request has by now.
     :param messages: of these, how many the service took; None where it did not say.
     :param response: the answer as received, JSON; None where there is none, as where a person called it accepted.
     """
@@ -58,8 +58,11 @@ def requests_of(store: Store, campaign_id: int, parts: Collection[int]) -> Itera
     """
     if not parts:
         return
+    held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
+    # Where no answer came, others may have taken messages over since.
+    its = case((request.c.response.is_not(None), request.c.submitted), else_=held)
     query = (
-        select(request.c.id, request.c.state, request.c.submitted, request.c.messages, request.c.response)
+        select(request.c.id, request.c.state, its, request.c.messages, request.c.response)
         .where(
             request.c.campaign_id == campaign_id,
             request.c.claimant_id.in_(parts),

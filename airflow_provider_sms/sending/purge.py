@@ -23,6 +23,7 @@ from airflow_provider_sms.sending.schema import (
     claimant,
     contact,
     decision,
+    former_holder,
     message,
     pauses,
     progress,
@@ -175,6 +176,7 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
         connection.execute(delete(campaign).where(here))
         return 0, True
     count: int = connection.execute(delete(message).where(message.c.request_id.in_(some))).rowcount
+    connection.execute(delete(former_holder).where(former_holder.c.request_id.in_(some)))
     connection.execute(delete(contact).where(contact.c.request_id.in_(some)))
     connection.execute(delete(decision).where(decision.c.request_id.in_(some)))
     connection.execute(delete(request).where(request.c.id.in_(some)))

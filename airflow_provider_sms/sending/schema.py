@@ -96,6 +96,17 @@ message = Table(
     sqlite_with_rowid=False,
 )
 
+# The requests that had a message before others took it over: each of them may have been sent.
+former_holder = Table(
+    "sms_former_holder",
+    metadata,
+    Column("campaign_id", _Id, primary_key=True),
+    Column("message_key", LargeBinary(16), primary_key=True),
+    Column("request_id", _Id, primary_key=True),
+    Index("sms_former_holder_request", "request_id"),
+    sqlite_with_rowid=False,
+)
+
 decision = Table(
     "sms_decision",
     metadata,

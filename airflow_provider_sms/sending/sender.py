@@ -209,8 +209,8 @@ class Sender:
         if self._ledger_failed or not (self._landings.outcomes or batches):
             self._put_off(batches)
             return
-        alone = self.brakes.caution.on
-        seconds = self._post_seconds * (2 if alone else 1) + MARGIN_SECONDS
+        alone, asks = self.brakes.caution.on, self.brakes.caution.asks
+        seconds = self._post_seconds * (2 if asks else 1) + MARGIN_SECONDS
         try:
             chunks = [batch.chunk for batch in batches]
             claims = self._ledger.commit(outcomes=self._landings.outcomes, chunks=chunks, claim_seconds=seconds)
@@ -236,7 +236,7 @@ class Sender:
                 self._flying += 1
                 self._posted[claim.request_id] = len(batch.messages)
                 self._unposted.remove(claim.request_id)
-                posters.give(Flight(claim.request_id, batch, claim.deadline, alone))
+                posters.give(Flight(claim.request_id, batch, claim.deadline, alone, asks))
 
     def _count_capped(self, batch: Batch, capped: list[Outgoing]) -> None:
         """Count messages to people who must not be texted yet; what an unknown request holds stays unknown."""
@@ -263,7 +263,7 @@ class Sender:
         """Post, in one of the other threads, and hand back whatever came of it."""
         result: SendResponse | BaseException
         try:
-            if flight.alone:
+            if flight.asks:
                 self._require_answer()
             # A process that slept between claim and POST must not post under a claim that others may call unknown. By
             # a clock that nobody sets: the ledger's may be another one by the time that the first byte is written.
@@ -315,13 +315,7 @@ class Sender:
         """Log and count messages that are with two requests, once each."""
         for twice in self._ledger.texted_twice[len(self.tally.texted_twice) :]:
             self.tally.texted_twice.append(twice)
-            log.error(
-                "Texted twice: %d messages of request %d, which the service accepted after they had been freed, are "
-                "with request %d, too",
-                twice.messages,
-                twice.request_id,
-                twice.other_id,
-            )
+            log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)
 
     def _count_the_rest(self, backlog: Backlog) -> None:
         """After an error of the service, look up what was not reached, so that the counts say what became of it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ from sqlalchemy import and_, bindparam, delete, insert, or_, select, update
 
 from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.compiled import Compiled
-from airflow_provider_sms.sending.schema import contact, message, request
+from airflow_provider_sms.sending.schema import contact, former_holder, message, request
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -82,13 +83,93 @@ def release(connection: Connection, request_id: int, groups: Collection[int]) ->
         # First: whom an unknown request may have texted is found by the messages that go back to it.
         _give_back_contacts(connection, request_id, groups)
     its = message.c.request_id == request_id
-    may_have_been_sent = select(request.c.id).where(request.c.state != NOT_SENT)
-    connection.execute(
-        update(message)
-        .where(its, message.c.taken_from.in_(may_have_been_sent))
-        .values(request_id=message.c.taken_from, taken_from=None)
-    )
+    give_back(connection, its)
     connection.execute(delete(message).where(its))
+
+
+def take_over(connection: Connection, campaign_id: int, key: bytes, unknown_id: int, request_id: int) -> None:
+    """Move a message from a request that is unknown to a new one; no-op where anything has changed meanwhile."""
+    still_unknown = select(request.c.id).where(request.c.id == unknown_id, request.c.state == UNKNOWN)
+    its = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
+    moved = connection.execute(
+        update(message)
+        .where(its, message.c.request_id.in_(still_unknown))
+        .values(request_id=request_id, taken_from=unknown_id)
+    )
+    if moved.rowcount:
+        connection.execute(
+            insert(former_holder).values(campaign_id=campaign_id, message_key=key, request_id=unknown_id)
+        )
+
+
+def give_back(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Give messages that were taken over back to a request that had them before and may have been sent.
+
+    An accepted one comes first, then the latest. What no such request had stays where it is.
+
+    :param which: the messages.
+    """
+    taken = connection.execute(
+        select(message.c.campaign_id, message.c.message_key).where(which, message.c.taken_from.is_not(None))
+    ).all()
+    for campaign_id, key in taken:
+        formers = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == key)
+        states = dict(
+            connection.execute(
+                select(request.c.id, request.c.state)
+                .select_from(former_holder.join(request, request.c.id == former_holder.c.request_id))
+                .where(formers, request.c.state != NOT_SENT)
+            ).all()
+        )
+        connection.execute(delete(former_holder).where(formers))
+        if not states:
+            continue
+        holder = max(states, key=lambda each: (states[each] == ACCEPTED, each))
+        others = sorted(states.keys() - {holder})
+        its = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
+        before = others[-1] if others else None
+        connection.execute(update(message).where(its).values(request_id=holder, taken_from=before))
+        if others:
+            rows = [{"campaign_id": campaign_id, "message_key": key, "request_id": each} for each in others]
+            connection.execute(insert(former_holder), rows)
+
+
+def take_back(connection: Connection, request_id: int) -> dict[int, Counter[str]]:
+    """Let a request that is accepted have the messages that others took over from it.
+
+    Nobody is texted again then, whatever becomes of the others. A message that another request was accepted with stays
+    there.
+
+    :returns: the requests that have or had these messages, each with how many it has by its state.
+    """
+    found: dict[int, Counter[str]] = {}
+    rows = connection.execute(
+        select(message.c.campaign_id, message.c.message_key, request.c.id, request.c.state)
+        .select_from(
+            former_holder.join(
+                message,
+                and_(
+                    message.c.campaign_id == former_holder.c.campaign_id,
+                    message.c.message_key == former_holder.c.message_key,
+                ),
+            ).join(request, request.c.id == message.c.request_id)
+        )
+        .where(former_holder.c.request_id == request_id, message.c.request_id != request_id)
+    ).all()
+    for campaign_id, key, holder, state in rows:
+        found.setdefault(holder, Counter())[state] += 1
+        if state != ACCEPTED:
+            hand_to(connection, campaign_id, key, request_id, holder)
+    return found
+
+
+def hand_to(connection: Connection, campaign_id: int, key: bytes, request_id: int, holder: int) -> None:
+    """Give a message of one request to another one that was accepted with it; the former may have been sent, too."""
+    its = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
+    connection.execute(update(message).where(its).values(request_id=request_id, taken_from=holder))
+    formers = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == key)
+    connection.execute(delete(former_holder).where(formers, former_holder.c.request_id.in_((request_id, holder))))
+    connection.execute(insert(former_holder).values(campaign_id=campaign_id, message_key=key, request_id=holder))
 
 
 def _give_back_contacts(connection: Connection, request_id: int, groups: Collection[int]) -> None:

@@ -167,7 +167,10 @@ def _finite(text: str) -> float:
 
 
 def _lowered(document: dict[str, Any]) -> dict[str, Any]:
-    return {key.lower(): value for key, value in document.items()}
+    fields = {key.lower(): value for key, value in document.items()}
+    if len(fields) < len(document):
+        raise _not_of_the_contract("a field is there twice, in capitals and in small letters")
+    return fields
 
 
 def _unwrapped(document: dict[str, Any]) -> dict[str, Any]:

@@ -306,3 +306,25 @@ def test_a_token_that_the_free_question_tells_of_ends_the_send(sender, service):
     send = sender(concurrency=1, ask=lambda: failing(refused)(service, [], 0))
     send.run([people(30)])
     assert (send.error, len(service.requests), send.tally.not_sent) == (refused, 1, 20)
+
+
+def test_an_answer_to_what_was_posted_before_an_outage_does_not_end_the_caution(sender, service):
+    """A straggler that is answered lets one request go, not a volley: an outage costs ``concurrency`` + 2 at most."""
+    posted, straggler = itertools.count(), threading.Event()
+
+    def step(s, messages, number):
+        if next(posted) == 3:
+            straggler.wait(2.0)
+            return s.take(messages, number)
+        if number > 2:
+            straggler.set()
+        raise LOST
+
+    service.script = [step] * 1000
+    timer = threading.Timer(0.3, straggler.set)
+    timer.start()
+    send = sender(concurrency=4)
+    send.run([people(1000)])
+    timer.cancel()
+    assert (send.tally.accepted, isinstance(send.error, OutageError)) == (10, True)
+    assert send.tally.unknown <= 10 * (4 + MAX_LOST_ALONE)

@@ -332,9 +332,9 @@ def test_a_claim_that_came_between_is_seen(campaign, open_store, monkeypatch):
     ledger, other = campaign("a", into=theirs), campaign("b", into=open_store())
     write = theirs.write
 
-    def write_after_another_claim(lock):
+    def write_after_another_claim(lock, **how):
         claim(other, people(2))
-        return write(lock)
+        return write(lock, **how)
 
     monkeypatch.setattr(theirs, "write", write_after_another_claim)
     assert won(claim(ledger, people(3))) == ([2], [0, 1])

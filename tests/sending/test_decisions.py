@@ -152,16 +152,6 @@ def test_a_task_is_adopted_with_the_name_of_who_answers_for_it(store, column):
     assert column("SELECT started_at FROM sms_claimant")[0] == pytest.approx(time.time(), abs=60)
 
 
-def test_a_task_that_the_ledger_knows_is_not_adopted(store, enter, column):
-    """Where a try has left its trace already, something else is wrong: the person is told so."""
-    enter(1)
-    with pytest.raises(InputError, match="knows task t of DAG d in run r already"):
-        adopt(store, claimant(0, host="ann@office", pid=0))
-    adopt(store, claimant(0, run_id="another", host="ann@office", pid=0))
-    adopt(store, claimant(0, map_index=1, host="ann@office", pid=0))
-    assert column("SELECT count(*) FROM sms_claimant") == [3]
-
-
 def test_what_cannot_be_resolved_is_said_before_anybody_is_asked(store, enter, unknown):
     """A look refuses what the decision would refuse, and lets through what is unknown."""
     require_unknown(store, unknown)

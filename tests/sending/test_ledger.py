@@ -180,8 +180,8 @@ def raising_once_durable(ledger):
     write = ledger._write
 
     @contextmanager
-    def durable_and_raising():
-        with write() as connection:
+    def durable_and_raising(**how):
+        with write(**how) as connection:
             yield connection
         raise LedgerError("the connection is gone")
 

@@ -639,11 +639,11 @@ def failing_ledger(ledger, failing, *, durable=False):
     numbers, write = itertools.count(1), ledger._write
 
     @contextmanager
-    def failing_write():
+    def failing_write(**how):
         fails = next(numbers) in failing
         if fails and not durable:
             raise LedgerError("disk is full")
-        with write() as connection:
+        with write(**how) as connection:
             yield connection
         if fails:
             raise LedgerError("disk is full")
@@ -865,10 +865,73 @@ def test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice(
     send = late_answer(sender, enter, store, sent_again)
     (twice,) = send.tally.texted_twice
     assert (twice.other_id, twice.messages, service.duplicates) == (others[0], 4, 4)
-    assert f"Texted twice: 4 messages of request {twice.request_id}" in caplog.text
+    assert f"Request {twice.request_id} was accepted after others could claim its messages: texted twice" in caplog.text
     with store.read() as connection:
         words = connection.execute(select(request.c.reason).where(request.c.id == twice.request_id)).scalar()
-    assert words == f"texted twice: 4 of its messages are with request {others[0]}, too"
+    assert words == f"texted twice: 4 of its messages went out with request {others[0]}, too"
     again = sender(enter(3))
     again.run([people(10)])
     assert (counts(again.tally), service.duplicates) == ({"already_sent": 10}, 4)
+
+
+# Messages that are sent again, and again
+
+
+def lost_chain(enter, count):
+    """Let requests take over from each other, each of them unknown; return the ledgers and the requests."""
+    ledgers, ids = [], []
+    for number in range(count):
+        ledger = enter(number + 1)
+        chunk = Chunk([m.key for m in people(2)], ["1", "2"], {m.key: ids[-1] for m in people(2)} if ids else {})
+        (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+        ledger.commit(outcomes=[Outcome(claim.request_id, UNKNOWN)])
+        ledgers.append(ledger)
+        ids.append(claim.request_id)
+    return ledgers, ids
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0), (1, 0, 2)])
+def test_a_message_that_was_taken_over_twice_is_free_only_when_nobody_may_have_sent_it(enter, store, order):
+    """Of three requests that had a message one after the other, each must be known not to have sent it."""
+    ledgers, ids = lost_chain(enter, 3)
+    for place in order[:2]:
+        resolve(store, ids[place], NOT_SENT, "ann")
+        assert states(ledgers[0], people(2)) == {UNKNOWN: 2}
+    resolve(store, ids[order[2]], NOT_SENT, "ann")
+    assert states(ledgers[0], people(2)) == {NOT_SENT: 2}
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0), (1, 2, 0)])
+def test_what_a_person_calls_accepted_is_never_sent_again_whoever_took_it_over(enter, store, order):
+    """The first request was taken, the two that sent it again were not: in whatever order that is said, it is sent."""
+    ledgers, ids = lost_chain(enter, 3)
+    for place in order:
+        resolve(store, ids[place], ACCEPTED if place == 0 else NOT_SENT, "ann")
+    holders = ledgers[0].holders([m.key for m in people(2)]).values()
+    assert {(holder.request_id, holder.state) for holder in holders} == {(ids[0], ACCEPTED)}
+
+
+def test_a_claim_that_was_taken_over_and_is_given_up_leaves_its_messages_unknown(enter, store):
+    """A process that wakes too late gives its claim back: what an earlier request may have sent stays held."""
+    ledgers, ids = lost_chain(enter, 2)
+    third = enter(3)
+    chunk = Chunk([m.key for m in people(2)], ["1", "2"], {m.key: ids[1] for m in people(2)})
+    (claim,) = third.commit(chunks=[chunk], claim_seconds=60.0)
+    third.commit(outcomes=[Outcome(claim.request_id, NOT_SENT)])
+    ledgers[1].commit(outcomes=[Outcome(ids[1], NOT_SENT)])
+    holders = third.holders([m.key for m in people(2)]).values()
+    assert {(holder.request_id, holder.state) for holder in holders} == {(ids[0], UNKNOWN)}
+
+
+def test_an_answer_that_comes_late_takes_its_messages_from_an_unknown_request(enter, store):
+    """A request that was accepted after all is not sent again, though another one that took it over is unknown."""
+    ledgers, ids = lost_chain(enter, 2)
+    chunk = Chunk([m.key for m in people(2)], ["1", "2"])
+    late = Outcome(ids[0], ACCEPTED, event_id=5, messages=2, response="{}", chunk=chunk)
+    ledgers[0].commit(outcomes=[late])
+    holders = ledgers[0].holders([m.key for m in people(2)]).values()
+    assert {(holder.request_id, holder.state) for holder in holders} == {(ids[0], ACCEPTED)}
+    (twice,) = ledgers[0].texted_twice
+    assert (twice.other_id, twice.is_sure) == (ids[1], False)
+    resolve(store, ids[1], NOT_SENT, "ann")
+    assert states(ledgers[0], people(2)) == {ACCEPTED: 2}

@@ -187,8 +187,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an outage does not slow a send down",
         "sending/brakes.py",
-        "        self.on = True\n        self.lost_alone",
-        "        self.lost_alone",
+        "        self.on = self.asks = True\n",
+        "        self.asks = True\n",
         (BRAKES,),
         first="test_an_outage_costs_a_handful_of_requests",
     ),
@@ -203,7 +203,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "no free question is asked before a request that goes alone",
         "sending/sender.py",
-        "            if flight.alone:\n",
+        "            if flight.asks:\n",
         "            if False:\n",
         (BRAKES,),
         first="test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight",
@@ -211,10 +211,18 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an answer does not end the caution",
         "sending/landings.py",
-        "        self._brakes.caution.answered()\n",
+        "        self._brakes.caution.answered(alone=flight.alone)\n",
         "",
         (BRAKES,),
         first="test_an_answer_between_lost_ones_lets_all_go_again",
+    ),
+    Mutation(
+        "any answer ends the caution",
+        "sending/brakes.py",
+        "        if alone:\n            self.on",
+        "        if True:\n            self.on",
+        (BRAKES,),
+        first="test_an_answer_to_what_was_posted_before_an_outage_does_not_end_the_caution",
     ),
     Mutation(
         "a 503 is posted again as often as a 429",

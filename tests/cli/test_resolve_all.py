@@ -172,6 +172,7 @@ def test_an_outcome_that_comes_while_the_person_thinks_stays(ledger, store, outa
     """The service's answer goes before what a person says of all of them, and the end says that there was one."""
     ids = outage(BAD_GATEWAY, BAD_GATEWAY, BAD_GATEWAY)
     late = CampaignLedger(store, "spring", claimant(), clock=time.time)
+    late._claimant_id -= 1  # the one that claimed
     answered = Outcome(ids[1], ACCEPTED, event_id=7, response="{}")
     monkeypatch.setattr("sys.stdin", Answers(lambda: late.commit(outcomes=[answered])))
     said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
@@ -209,7 +210,7 @@ def test_the_ledger_is_held_for_some_requests_at_a_time(store, outage, monkeypat
     closed = []
     for some in decisions.resolve_all(store, "spring", ids, NOT_SENT, "ann"):
         closed.append(some)
-        outage(BAD_GATEWAY, first=90)
+        outage(BAD_GATEWAY, first=90 + len(closed))
     assert closed == [dict.fromkeys(ids[:2], 1), dict.fromkeys(ids[2:4], 1), {ids[4]: 1}]
 
 

@@ -151,9 +151,11 @@ def _judged(stage: Stage, games: list[Game], ended: list[Sending]) -> Figures:
         for (destination, _), count in witness.items():
             texted[destination] += min(count, 1)
         tally = last.sender.tally
-        miscounted = last.miscounted + abs(tally.capped - len(capped)) + abs(tally.not_sent - tally.partial)
+        # Who has opted out is free where the request held nobody else: the service took none of it.
+        miscounted = last.miscounted + abs(tally.capped + tally.none_taken - len(capped))
+        miscounted += abs(tally.not_sent - tally.partial - tally.none_taken)
         total += Figures(
-            lost=len(capped - other) + miscounted + (last.sender.error is not None),
+            lost=len(capped - other - set(OPTED_OUT)) + miscounted + (last.sender.error is not None),
             wrongly_not_sent=len(capped & {destination for destination, _ in witness}),
         )
     return total + Figures(duplicates=sum(count - 1 for count in texted.values()))

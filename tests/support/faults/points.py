@@ -101,13 +101,22 @@ def _finishing(where: str) -> Install:
 
     def install(stack: ExitStack, passed: _Turn) -> None:
         commit, record, finish = CampaignLedger.commit, ledger_module.record, CampaignLedger.finish
-        finishing = threading.Event()
+        write = CampaignLedger._write
+        finishing, claiming = threading.Event(), threading.local()
 
-        def failing_commit(ledger: CampaignLedger, **kwargs: Any) -> Any:
-            claims = commit(ledger, **kwargs)
-            if kwargs["chunks"] and passed(peek=True):
+        def noted_commit(ledger: CampaignLedger, **kwargs: Any) -> Any:
+            claiming.now = bool(kwargs["chunks"])
+            try:
+                return commit(ledger, **kwargs)
+            finally:
+                claiming.now = False
+
+        @contextmanager
+        def failing_write(ledger: CampaignLedger, **how: Any) -> Iterator[Any]:
+            with write(ledger, **how) as connection:
+                yield connection
+            if getattr(claiming, "now", False) and passed(peek=True):
                 raise LedgerError("broken on purpose")
-            return claims
 
         def noted_record(*args: Any) -> None:
             record(*args)
@@ -122,7 +131,8 @@ def _finishing(where: str) -> Install:
             if where == "after":
                 passed()
 
-        stack.enter_context(patch.object(CampaignLedger, "commit", failing_commit))
+        stack.enter_context(patch.object(CampaignLedger, "commit", noted_commit))
+        stack.enter_context(patch.object(CampaignLedger, "_write", failing_write))
         stack.enter_context(patch.object(CampaignLedger, "finish", noted_finish))
         stack.enter_context(patch.object(ledger_module, "record", noted_record))
 
@@ -144,7 +154,7 @@ POINTS: dict[str, Install] = {
     "sent": _sending("body"),
     "answer begun": _after(connections._TimelyResponse, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
-    "landed": _before(Landings, "_accepted"),
+    "landed": _before(Landings, "_answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "recorded": _recorded,
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),

@@ -123,9 +123,7 @@ def test_people_who_were_texted_twice_are_told_of_by_request(store, ledger):
     resolve(store, first, "not_sent", "ann")
     with store.write(1) as connection:
         its = update(request).where(request.c.id == first)
-        connection.execute(
-            its.values(state="accepted", reason="texted twice: 2 of its messages are with request 2, too")
-        )
+        connection.execute(its.values(state="accepted", reason="texted twice: 2 of its messages are with another"))
     assert details.texted_twice(ledger, number(ledger)) == [
         f"Request {first}: texted twice: 2 of its messages are with another."
     ]

@@ -195,7 +195,7 @@ class Stage:
 
     def command(self, name, *options):
         """Run a command of the ledger about its campaign."""
-        return self.airflow.ledger_command(name, f"{self.dag_id}.{TASK}.{RUN}", *options)
+        return self.airflow.ledger_command(name, f"{self.dag_id}/{TASK}/{RUN}", *options)
 
     def status(self):
         """Give what the ledger's command says of its campaign."""

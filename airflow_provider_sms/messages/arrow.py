@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,6 +47,27 @@ def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
     """Tell which rows are not null."""
     flags = column.is_valid().cast(pa.uint8())
     return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
+
+
+def whole(column: pa.Array) -> pa.Array:
+    """Return a column that begins where its buffers do: before version 18 Arrow writes other letters for a slice."""
+    return pa.concat_arrays([column]) if column.offset else column
+
+
+def replaced(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
+    """Return a column with other values in some rows.
+
+    In place of Arrow's ``replace_with_mask``, which minds slices, see :func:`whole`.
+
+    :param rows: a condition for each row; null counts as not met.
+    :param values: one for each row that meets it, of the column's type.
+    """
+    flags = pc.coalesce(rows, mask(np.zeros(1, np.bool_))[0]).cast(pa.uint8())
+    chosen = np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
+    places = np.arange(len(column), dtype=np.int64)
+    places[chosen] = np.arange(len(column), len(column) + len(values))
+    indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
+    return pa.concat_arrays([column, values]).take(indices)
 
 
 def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:

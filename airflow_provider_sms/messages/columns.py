@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
-from airflow_provider_sms.messages.arrow import constant
+from airflow_provider_sms.messages.arrow import constant, whole
 from airflow_provider_sms.messages.values import LOST_FROM
 
 _MOST_NAMES = 20
@@ -97,7 +97,7 @@ def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
     :raises ColumnError: there is no such column, or more than one.
     """
     field_of(batch.schema, name, used_by)
-    return plain(batch.column(batch.schema.get_field_index(name)))
+    return whole(plain(batch.column(batch.schema.get_field_index(name))))
 
 
 def check_text(batch: pa.RecordBatch, description: str) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.messages.arrow import constant
+from airflow_provider_sms.messages.arrow import constant, replaced
 from airflow_provider_sms.messages.columns import plain
 from airflow_provider_sms.messages.plain_numbers import LONGEST, SHORTEST, read_plain
 from airflow_provider_sms.messages.written import LENGTH, can_hold_numbers, first_reason, read_numbers
@@ -55,8 +55,8 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
     if digits.null_count:
         left = pc.is_null(digits)
         judged = judge(column.filter(left), region)
-        digits = pc.replace_with_mask(digits, left, judged.digits)
-        reasons = pc.replace_with_mask(reasons, left, judged.reasons)
+        digits = replaced(digits, left, judged.digits)
+        reasons = replaced(reasons, left, judged.reasons)
     return CleanDestinations(digits=digits, reasons=reasons)
 
 
@@ -73,7 +73,7 @@ def judge(column: pa.Array, region: Region | None) -> CleanDestinations:
         from airflow_provider_sms.messages.national import complete_trunk_zero
 
         completed = complete_trunk_zero(digits.filter(with_trunk_zero))
-        digits = pc.replace_with_mask(digits, with_trunk_zero, completed)
+        digits = replaced(digits, with_trunk_zero, completed)
         reasons = pc.if_else(pc.and_(readable, pc.is_null(digits)), constant(TRUNK_ZERO), reasons)
     if region is not None:
         from airflow_provider_sms.messages.national import complete
@@ -83,8 +83,8 @@ def judge(column: pa.Array, region: Region | None) -> CleanDestinations:
             abroad = pc.or_(abroad, with_zeros)
         national = pc.and_not(readable, abroad)
         completed, refused = complete(written.digits.filter(national), region)
-        digits = pc.replace_with_mask(digits, national, completed)
-        reasons = pc.replace_with_mask(reasons, national, refused)
+        digits = replaced(digits, national, completed)
+        reasons = replaced(reasons, national, refused)
 
     length = pc.binary_length(digits)
     malformed = first_reason(

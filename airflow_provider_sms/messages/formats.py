@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask
+from airflow_provider_sms.messages.arrow import constant, mask, replaced
 from airflow_provider_sms.messages.columns import is_float, is_text, value_type
 from airflow_provider_sms.messages.written import whole_floats
 
@@ -72,7 +72,7 @@ def _write_fixed(column: pa.Array, decimals: int, thousands: bool) -> pa.Array: 
     if thousands and (large := digits[:, 0] >= _THOUSANDS_FROM * 10**decimals).any():
         rows = mask(large)
         grouped = pc.replace_substring_regex(texts.filter(rows), _THOUSANDS, r"\1,\2\3")
-        texts = pc.replace_with_mask(texts, rows, grouped)
+        texts = replaced(texts, rows, grouped)
     if not column.null_count and sure.all():
         return texts
     return pc.if_else(pc.and_(mask(sure), pc.is_valid(column)), texts, constant(None))

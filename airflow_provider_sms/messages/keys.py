@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask, strings, text, utf8
+from airflow_provider_sms.messages.arrow import constant, mask, replaced, strings, text, utf8
 from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
 from airflow_provider_sms.messages.texts import tidy
 from airflow_provider_sms.messages.values import key_text
@@ -154,7 +154,7 @@ def _canonical_texts(column: pa.Array) -> pa.Array:
     if not others.any():
         return column
     rows = mask(others)
-    return pc.replace_with_mask(column, rows, _by_value(column.filter(rows), key_text))
+    return replaced(column, rows, _by_value(column.filter(rows), key_text))
 
 
 def _canonical_times(column: pa.Array) -> pa.Array:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.arrow import constant, strings
+from airflow_provider_sms.messages.arrow import constant, replaced, strings
 
 IMPOSSIBLE = "not a possible number in default_region; write those of other countries with + or 00"
 AMBIGUOUS = "can be read with and without a country code: write it with +"
@@ -95,8 +95,8 @@ def complete(numbers: pa.Array, region: Region) -> tuple[pa.Array, pa.Array]:
         distinct = pc.dictionary_encode(numbers.filter(left))
         readings = [_read(number, region) for number in distinct.dictionary.to_pylist()]
         read, refused = map(strings, zip(*readings, strict=True))
-        completed = pc.replace_with_mask(completed, left, read.take(distinct.indices))
-        reasons = pc.replace_with_mask(reasons, left, refused.take(distinct.indices))
+        completed = replaced(completed, left, read.take(distinct.indices))
+        reasons = replaced(reasons, left, refused.take(distinct.indices))
     return completed, reasons
 
 
@@ -125,8 +125,8 @@ def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
         national = _after_code(numbers, region)
     else:
         others = pc.invert(coded)
-        national = pc.replace_with_mask(numbers, coded, _after_code(numbers.filter(coded), region))
-        national = pc.replace_with_mask(national, others, _without_code(numbers.filter(others), region))
+        national = replaced(numbers, coded, _after_code(numbers.filter(coded), region))
+        national = replaced(national, others, _without_code(numbers.filter(others), region))
     fits = pc.is_in(pc.binary_length(national), region.fitting_lengths)
     abroad = pc.starts_with(numbers, "00")
     if region.abroad != "00":

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask, string_array, utf8, valid_rows
+from airflow_provider_sms.messages.arrow import constant, mask, replaced, string_array, utf8, valid_rows
 from airflow_provider_sms.messages.columns import is_text
 from airflow_provider_sms.messages.written import whole_floats
 
@@ -140,7 +140,7 @@ def _completed(numbers: pa.Array, digits: pa.Array, national: npt.NDArray[np.boo
         completed = complete_plain(digits, region)
     else:
         rows = mask(national)
-        completed = pc.replace_with_mask(numbers, rows, complete_plain(digits.filter(rows), region))
+        completed = replaced(numbers, rows, complete_plain(digits.filter(rows), region))
     length = pc.binary_length(completed)
     wrong = pc.or_(pc.less(length, constant(SHORTEST)), pc.greater(length, constant(LONGEST)))
     return pc.if_else(wrong, constant(None), completed) if pc.any(wrong).as_py() else completed

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask, strings, utf8
+from airflow_provider_sms.messages.arrow import constant, mask, replaced, strings, utf8, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -52,6 +52,7 @@ def tidy(column: pa.Array) -> pa.Array:
 
     :param column: of type ``string``.
     """
+    column = whole(column)
     offsets, data = utf8(column)
     if not len(data):
         return column
@@ -67,6 +68,7 @@ def tidy(column: pa.Array) -> pa.Array:
 
 def without_empty(column: pa.Array) -> pa.Array:
     """Return a column of texts with null in place of those that are empty once they are tidied."""
+    column = whole(column)
     offsets, data = utf8(column)
     first = data[np.minimum(offsets[:-1], len(data) - 1)] if len(data) else data
     if len(data) and not ((np.diff(offsets) == 0) | _IS_BLANK[first] | (first >= _FIRST_NOT_ASCII)).any():
@@ -113,4 +115,8 @@ def _composed(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray
     affected = np.zeros(len(column), np.bool_)
     affected[np.searchsorted(offsets, np.flatnonzero(data >= _FIRST_THAT_COMBINES), "right") - 1] = True
     rows = mask(affected)
-    return pc.replace_with_mask(column, rows, pc.utf8_normalize(column.filter(rows), form="NFC"))
+    # Not Arrow's utf8_normalize, which in older versions leaves texts as they are.
+    composed = [
+        None if text is None else unicodedata.normalize("NFC", text) for text in column.filter(rows).to_pylist()
+    ]
+    return replaced(column, rows, strings(composed))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, strings
+from airflow_provider_sms.messages.arrow import constant, replaced, strings
 from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
 from airflow_provider_sms.messages.values import LOST_FROM
 
@@ -148,4 +148,4 @@ def _in_ascii(texts: pa.Array) -> pa.Array:
     if not pc.any(foreign).as_py():
         return texts
     translated = [text.translate(_PLAIN_CHARACTERS) for text in texts.filter(foreign).to_pylist()]
-    return pc.replace_with_mask(texts, foreign, strings(translated))
+    return replaced(texts, foreign, strings(translated))

@@ -51,7 +51,8 @@ _HOLDERS = (
     "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
     "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
-_OWN_STATES = "SELECT id, state FROM sms_request WHERE id = ANY(%s::bigint[]) AND claimant_id = %s"
+# The list comes second: SQLAlchemy 1.4 takes a tuple that begins with one for many sets of parameters.
+_OWN_STATES = "SELECT id, state FROM sms_request WHERE claimant_id = %s AND id = ANY(%s::bigint[])"
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
     "SELECT %s, new.destination, new.request_id, %s "
@@ -187,7 +188,7 @@ class PostgresStore(Store):
 
     def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
         """Return the states of those of some requests that are there and were made by a claimant."""
-        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (list(request_ids), claimant_id))))
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (claimant_id, list(request_ids)))))
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Give the requests that hold any of the keys."""

@@ -162,8 +162,8 @@ VALUE_MUTATIONS = (
     Mutation(
         "accents stay decomposed",
         "messages/texts.py",
-        'form="NFC"',
-        'form="NFD"',
+        'unicodedata.normalize("NFC", text) for',
+        'unicodedata.normalize("NFD", text) for',
         (TEXTS, VALUES),
     ),
     Mutation(

@@ -133,9 +133,9 @@ def test_a_pause_that_came_while_a_claim_waited_is_seen(enter, open_store, monke
     ledger = enter(into=theirs)
     write = theirs.write
 
-    def write_after_a_pause(lock):
+    def write_after_a_pause(lock, **how):
         pause(open_store(), "c", "ann")
-        return write(lock)
+        return write(lock, **how)
 
     monkeypatch.setattr(theirs, "write", write_after_a_pause)
     assert claim(ledger, people(3)) == []

@@ -907,6 +907,9 @@ def test_what_a_person_calls_accepted_is_never_sent_again_whoever_took_it_over(e
     ledgers, ids = lost_chain(enter, 3)
     for place in order:
         resolve(store, ids[place], ACCEPTED if place == 0 else NOT_SENT, "ann")
+        if place == 0:
+            # At once: else whoever sends again what is unknown would text them.
+            assert states(ledgers[0], people(2)) == {ACCEPTED: 2}
     holders = ledgers[0].holders([m.key for m in people(2)]).values()
     assert {(holder.request_id, holder.state) for holder in holders} == {(ids[0], ACCEPTED)}
 

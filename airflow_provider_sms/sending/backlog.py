@@ -155,12 +155,16 @@ class Backlog:
             self._spans.append(span[size:])
         return self._block.messages(span.start, min(span.stop, span.start + size))
 
-    def sort(self, messages: Sequence[Outgoing]) -> None:
+    def sort(self, messages: Sequence[Outgoing], *, turned_away: bool = False) -> None:
         """Keep what is free, count what is not.
 
+        :param turned_away: whether this try has posted them, and the service did not take them: then they are held by
+            its own request only because a person has called that accepted, and repeat nothing.
         :raises LedgerError: when the ledger cannot say what is held.
         """
         holders = self._ledger.holders([outgoing.key for outgoing in messages])
+        if turned_away:
+            holders = {key: holder._replace(mine=False) for key, holder in holders.items()}
         for outgoing in messages:
             if not self._is_settled(outgoing, holders.get(outgoing.key), repeats=False):
                 self._free[outgoing.key] = outgoing

@@ -228,7 +228,7 @@ class Sender:
         for batch, claim in zip(batches, claims, strict=True):
             self._count_capped(batch, [batch.messages[place] for place in claim.capped])
             if lost := batch.keep(claim.won, claim.capped):
-                self._sort_lost(backlog, lost)
+                self._sort_lost(backlog, lost, turned_away=batch.turned_away > 0)
             if claim.request_id is None:
                 self.brakes.gave_up(batch)
             else:
@@ -251,10 +251,10 @@ class Sender:
         for batch in batches:
             self._departures.hold(batch, self._monotonic() + HOLD_SECONDS)
 
-    def _sort_lost(self, backlog: Backlog, lost: list[Outgoing]) -> None:
+    def _sort_lost(self, backlog: Backlog, lost: list[Outgoing], *, turned_away: bool) -> None:
         """Find out what became of messages that somebody else claimed first."""
         try:
-            backlog.sort(lost)
+            backlog.sort(lost, turned_away=turned_away)
         except LedgerError as error:
             self._fail(error)
             backlog.put_back(lost)

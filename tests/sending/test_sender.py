@@ -938,3 +938,19 @@ def test_an_answer_that_comes_late_takes_its_messages_from_an_unknown_request(en
     assert (twice.other_id, twice.is_sure) == (ids[1], False)
     resolve(store, ids[1], NOT_SENT, "ann")
     assert states(ledgers[0], people(2)) == {ACCEPTED: 2}
+
+
+def test_what_a_person_calls_accepted_stays_so_when_it_was_not_processed(sender, enter, store, service):
+    """In doubt nobody is texted: the service says late that it did not take them, and a person that it did."""
+
+    def turned_away(s, messages, number):
+        request_id = enter(9).holders([messages[0].key])[messages[0].key].request_id
+        with store.write(0) as connection:
+            connection.execute(update(request).values(deadline=0.0))
+        resolve(store, request_id, ACCEPTED, "ann")
+        raise ThrottledError("429", retry_after=0.001)
+
+    service.script = [turned_away]
+    send = sender(concurrency=1)
+    send.run([people(10)])
+    assert (counts(send.tally), len(service.requests), send.error) == ({"already_sent": 10}, 1, None)

@@ -180,7 +180,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "what somebody else claimed first is forgotten",
         "sending/sender.py",
-        "                self._sort_lost(backlog, lost)\n",
+        "                self._sort_lost(backlog, lost, turned_away=batch.turned_away > 0)\n",
         "                pass\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),

@@ -272,6 +272,7 @@ def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_b
     )
 
 
+@needs_task_state
 def test_a_ledger_that_has_all_it_had_goes_on(store):
     """Also where requests were not sent, others have claimed since, and another ledger's name is noted."""
     claims(store, who(1), 3)

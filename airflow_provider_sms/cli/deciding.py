@@ -31,7 +31,7 @@ WRONG_USAGE = 2
 
 @command
 def resolve_requests(args: Namespace) -> None:
-    """Say what became of unknown requests: of those that are named, or of all of a campaign."""
+    """Close unknown requests: those that are named, or all of a campaign."""
     if wrong := _wrong_usage(args):
         note(wrong)
         raise SystemExit(WRONG_USAGE)
@@ -44,7 +44,7 @@ def resolve_requests(args: Namespace) -> None:
 
 
 def _wrong_usage(args: Namespace) -> str | None:
-    """Say what is wrong with the arguments together; None where nothing is."""
+    """Return what is wrong with the arguments together; None where nothing is."""
     if args.all and args.requests:
         return "Name requests, or say --all; not both"
     if args.all and args.campaign is None:
@@ -109,7 +109,7 @@ def _is_chosen(row: RequestRow, args: Namespace) -> bool:
 
 
 def _counted_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> str:
-    """Say how many unknown requests there are, when they were claimed, and why they are unknown.
+    """Return how many unknown requests there are, when they were claimed, and why they are unknown.
 
     :param others: unknown requests of the campaign that are not among these.
     """
@@ -132,7 +132,7 @@ def _counted_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -
 
 
 def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
-    """Say what closing requests means, and go on only where that is wanted."""
+    """Print what closing requests means, and ask whether to go on."""
     state, words = _outcome(args)
     if state == NOT_SENT:
         note(

@@ -52,7 +52,7 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def lost_digits(column: pa.Array) -> pa.Array | None:
-    """Tell which values are floats too large to say which integer they were; NaN is none of them.
+    """Return which values are floats too large to say which integer they were; NaN is none of them.
 
     :param column: plain.
     :returns: a condition for each row, null for null; None where the type cannot hold such values.
@@ -68,7 +68,7 @@ any of them is meant to be written."""
 
 
 def holds_decimals(field: pa.Field) -> bool:
-    """Tell whether a column was made of Python's decimals."""
+    """Return whether a column was made of Python's decimals."""
     return DECIMALS.items() <= (field.metadata or {}).items()
 
 

@@ -145,7 +145,7 @@ def _unify(parts: Sequence[_Part]) -> pa.Schema:
 
 
 def _would_change(one: pa.DataType, other: pa.DataType) -> bool:
-    """Tell whether Arrow's common type of two could change values: decimals as floats, texts as bytes, short floats."""
+    """Return whether Arrow's common type of two could change values, as decimals to floats, or texts to bytes."""
     types = pa.types
     return one != other and any(
         (types.is_floating(a) and types.is_decimal(b))

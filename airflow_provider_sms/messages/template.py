@@ -149,7 +149,7 @@ class Template:
         return self.render(batch, first_row)
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
-        """Say why rows have no text, the most telling reason of a column first."""
+        """Yield why rows have no text, the most telling reason of a column first."""
         for field in self._fields:
             column = column_of(batch, field.column, USED_BY)
             yield from _faults_of(column, field.column)
@@ -197,7 +197,7 @@ class TextColumn:
         return pc.if_else(found, constant(None), texts) if pc.any(found).as_py() else texts
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
-        """Say why rows have no text."""
+        """Yield why rows have no text."""
         yield from _faults_of(column_of(batch, self.columns[0], "content_column"), self.columns[0], empty=False)
 
 
@@ -268,7 +268,7 @@ def _values(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[Fault]:
-    """Say why values of a column are missing.
+    """Yield why values of a column are missing.
 
     :param empty: whether an empty text is.
     """

@@ -92,7 +92,7 @@ def without_missing(column: pa.Array) -> pa.Array:
 
 
 def missing_words(column: pa.Array) -> pa.Array:
-    """Tell which texts of a tidied column are a word for a missing value."""
+    """Return which texts of a tidied column are a word for a missing value."""
     return pc.is_in(column, value_set=strings(MISSING_WORDS))
 
 

@@ -93,7 +93,7 @@ def _write_number(value: float | Decimal, spec: str) -> str:
 
 
 def _rounds_alike(value: float, precision: int | None) -> bool:
-    """Tell whether a float is sure to round as the decimal does that it stands for.
+    """Return whether a float is sure to round as the decimal does that it stands for.
 
     Python rounds what the float is exactly. That differs only where the decimal lies in the middle between two texts,
     or where so many digits are asked for that those beyond the decimal's show.
@@ -122,7 +122,7 @@ def _plain(exact: Decimal | int) -> str:
 
 
 def says_digits(spec: str) -> bool:
-    """Tell whether a format says with how many digits a number that is not whole is written."""
+    """Return whether a format says with how many digits a number that is not whole is written."""
     found = _number_format(spec)
     return found is not None and bool(found.kind or found.precision is not None)
 
@@ -155,12 +155,12 @@ def formatted(text: str, spec: str) -> str | None:
 
 
 def is_of_numbers(spec: str) -> bool:
-    """Tell whether a format is one of numbers."""
+    """Return whether a format is one of numbers."""
     return _number_format(spec) is not None
 
 
 def fits_text(spec: str) -> bool:
-    """Tell whether a format is one of text as it stands."""
+    """Return whether a format is one of text as it stands."""
     try:
         format("", spec)
     except ValueError:
@@ -169,7 +169,7 @@ def fits_text(spec: str) -> bool:
 
 
 def fits_value_in_text(spec: str) -> bool:
-    """Tell whether a format is one of numbers, dates or times, which a text may hold."""
+    """Return whether a format is one of numbers, dates or times, which a text may hold."""
     try:
         if is_of_numbers(spec):
             write(0, spec)

@@ -153,7 +153,7 @@ def _advice_after(fault: Fault, *, accepted: bool) -> str | None:
 
 
 def status_response(fault: Fault, path: str) -> Response:
-    """Give the response of a ``status`` fault.
+    """Return the response of a ``status`` fault.
 
     :param fault: the fault.
     :param path: of the request.

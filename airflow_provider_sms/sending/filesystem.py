@@ -75,7 +75,7 @@ def network_filesystem(path: Path, mounts: str) -> str | None:
 
 
 def is_mount_point(path: Path, mounts: str) -> bool:
-    """Say whether something is mounted at a path itself.
+    """Return whether something is mounted at a path itself.
 
     :param path: absolute, and without links.
     :param mounts: what Linux says in ``/proc/mounts``.

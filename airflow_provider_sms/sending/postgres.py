@@ -111,7 +111,7 @@ class PostgresStore(Store):
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
-        """Give a connection that sees what is committed and keeps no writer waiting."""
+        """Return a connection that sees what is committed and keeps no writer waiting."""
         with super().read(quick=quick) as connection:
             if not quick:
                 its: Any = connection.connection.dbapi_connection

@@ -121,7 +121,7 @@ class _Asking:
 
 
 def describe(url: URL) -> str:
-    """Say which database it is, for people."""
+    """Return which database it is, for people."""
     return f"PostgreSQL, database {url.database} at {url.host}"
 
 

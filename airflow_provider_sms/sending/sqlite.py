@@ -104,7 +104,7 @@ class SQLiteStore(Store):
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
-        """Give a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
+        """Return a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
         with super().read(quick=quick) as connection:
             self._boot_clock.read(connection)
             yield connection

@@ -103,7 +103,7 @@ def take_over(connection: Connection, campaign_id: int, key: bytes, unknown_id: 
 
 
 def give_back(connection: Connection, which: ColumnElement[bool]) -> None:
-    """Give messages that were taken over back to a request that had them before and may have been sent.
+    """Hand messages that were taken over back to a request that had them before and may have been sent.
 
     An accepted one comes first, then the latest. What no such request had stays where it is.
 
@@ -164,7 +164,7 @@ def take_back(connection: Connection, request_id: int) -> dict[int, Counter[str]
 
 
 def hand_to(connection: Connection, campaign_id: int, key: bytes, request_id: int, holder: int) -> None:
-    """Give a message of one request to another one that was accepted with it; the former may have been sent, too."""
+    """Hand a message of one request to another one that was accepted with it; the former may have been sent, too."""
     its = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
     connection.execute(update(message).where(its).values(request_id=request_id, taken_from=holder))
     formers = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == key)

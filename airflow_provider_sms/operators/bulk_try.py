@@ -223,7 +223,7 @@ class BulkTry:
         credit = None
         if task.wait_for_credit and plan.balance is not None and not plan.balance.post_paid:
             credit = Credit(self._bulk_plan.prices, plan.cost, plan.balance.amount)
-        # Where the service did not answer just now, it is asked again before anything is posted.
+        # Where the service did not answer just now, one request goes first.
         caution = Caution(on=plan.balance is None)
         delivery = Delivery(
             task,

@@ -65,7 +65,7 @@ class Caution:
     def __init__(self, *, on: bool = False) -> None:
         self.on = on
         """Whether one request may go at a time."""
-        self.asks = on
+        self.asks = False
         """Whether the service is asked a free question before it."""
         self.lost_alone = 0
         """Requests that went alone and whose answer was lost, since the last answer."""

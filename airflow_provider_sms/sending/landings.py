@@ -87,7 +87,11 @@ class Landings:
         if response.messages:
             self._tally.add_accepted(flight.request_id, submitted, response)
         else:
-            self._tally.add_none_taken(submitted, response)
+            # What was taken over is again with the unknown request that had it before.
+            before = [flight.batch.take_over[m.key] for m in flight.batch.messages if m.key in flight.batch.take_over]
+            self._tally.add_none_taken(submitted - len(before), response)
+            for unknown_id in before:
+                self._tally.add_unknown(unknown_id, 1)
         self._brakes.caution.answered(alone=flight.alone)
         if response.messages < submitted:
             log.warning(

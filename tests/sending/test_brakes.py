@@ -276,11 +276,20 @@ def test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight(sender, s
     assert len(enter(2).holders([m.key for m in people(1000)])) == send.tally.unknown
 
 
-def test_a_send_that_begins_in_an_outage_posts_nothing(sender, service):
-    """A try that knows of an outage asks before its first request."""
+def test_a_send_that_begins_in_an_outage_posts_one_request(sender, service):
+    """A try that knows of an outage begins with one request, and asks before the next where its answer is lost."""
+    service.script = [failing(LOST)] * 100
+    away = lambda: failing(AWAY)(service, [], 0)  # noqa: E731
+    send = sender(concurrency=4, ask=away, brakes=Brakes(caution=Caution(on=True)))
+    send.run([people(100)])
+    assert (len(service.requests), send.tally.unknown, send.tally.not_sent) == (1, 10, 90)
+
+
+def test_a_balance_that_is_never_answered_keeps_no_send_back(sender, service):
+    """A service that takes messages is there, though its balance cannot be read, as with a wrong address."""
     send = sender(ask=lambda: failing(AWAY)(service, [], 0), brakes=Brakes(caution=Caution(on=True)))
     send.run([people(100)])
-    assert (service.requests, send.tally.not_sent) == ([], 100)
+    assert (send.error, send.tally.accepted) == (None, 100)
 
 
 def test_an_answer_between_lost_ones_lets_all_go_again(sender, service):

@@ -954,3 +954,11 @@ def test_what_a_person_calls_accepted_stays_so_when_it_was_not_processed(sender,
     send = sender(concurrency=1)
     send.run([people(10)])
     assert (counts(send.tally), len(service.requests), send.error) == ({"already_sent": 10}, 1, None)
+
+
+def test_what_is_sent_again_and_not_taken_is_unknown_still(sender, enter, service):
+    """Nobody knows of the first request, whatever becomes of the second: its messages are not free."""
+    service.script = [failing(LOST), lambda s, m, n: s.take(m, n, left_out=len(m))]
+    send = sender(concurrency=1, resend_unknown=True)
+    send.run([people(10)])
+    assert (counts(send.tally), states(enter(2), people(10))) == ({"unknown": 10}, {UNKNOWN: 10})

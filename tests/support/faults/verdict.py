@@ -119,7 +119,9 @@ def judge(
             wrong[fault] += 1
     if summary is not None:
         wrong.update(_faults_of(summary, len(mine), len(expected), len(people & set(left_out)), resumed=resumed))
-    unknown = sum(state == UNKNOWN for state in ledger.values())
+    # Whom the service leaves out stays unknown however often the message is sent again.
+    left = {key for key, sent in expected.items() if sent[0] in left_out}
+    unknown = sum(state == UNKNOWN for key, state in ledger.items() if key not in left)
     return Figures(cases=int(resumed), unknown=unknown if resumed else 0, **wrong)
 
 

@@ -115,7 +115,7 @@ def _counted_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -
     """
     besides = f"; {counted(others, 'other unknown request')} of it stay as they are" if others else ""
     if not rows:
-        return f"No request of campaign {campaign} is to be closed{besides}"
+        return f"Campaign {campaign} has no such request to close{besides}"
     times = [row.claimed_at for row in rows]
     first = (
         f"Campaign {campaign}: {counted(len(rows), 'unknown request')} with {_messages_of(rows)}, claimed from "

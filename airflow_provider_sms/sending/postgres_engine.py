@@ -36,7 +36,7 @@ _KEEPALIVES = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-"""Have the kernel find a machine that is gone within 20 seconds, also while nothing is asked of it."""
+"""Options of libpq by which the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
 
 
 def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, **options: Any) -> Engine:

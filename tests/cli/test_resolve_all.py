@@ -132,7 +132,7 @@ def test_some_are_chosen_by_time_and_reason(ledger, outage, store, chosen, close
     else:
         assert (
             said.err
-            == "No request of campaign spring is to be closed; 4 other unknown requests of it stay as they are\n"
+            == "Campaign spring has no such request to close; 4 other unknown requests of it stay as they are\n"
         )
 
 
@@ -218,7 +218,7 @@ def test_where_there_is_nothing_to_close_nothing_is_asked(ledger, outage):
     """A second time there is nothing left: that is no failure."""
     outage(None, state=ACCEPTED)
     said = ledger("resolve", "--campaign", "spring", "--all", "--as", "accepted")
-    assert (said.status, said.err) == (0, "No request of campaign spring is to be closed\n")
+    assert (said.status, said.err) == (0, "Campaign spring has no such request to close\n")
 
 
 @pytest.mark.parametrize(

@@ -309,3 +309,13 @@ def test_errors_of_the_ledger_show_no_number(enter, breaking):
     with pytest.raises(LedgerError) as caught:
         claim(breaking(enter(), person.destination), [person])
     assert person.destination not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_campaign_knows_of_unknown_requests_that_others_took_over(enter):
+    """A send is careful where answers were lost before, also where their messages are sent again."""
+    first, second = enter(1), enter(2)
+    assert not second.has_unknown()
+    unknown = claim(first, people(1))
+    record(first, unknown, UNKNOWN)
+    again = claim(second, people(1), {people(1)[0].key: unknown.request_id})
+    assert (again.request_id is not None, second.has_unknown()) == (True, True)

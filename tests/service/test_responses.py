@@ -239,3 +239,10 @@ def test_what_is_no_balance_is_no_answer(text):
     """A balance is a number in an object."""
     with pytest.raises(UnknownOutcomeError, match="the answer is not the contract's"):
         parse_balance(text, "auto")
+
+
+def test_a_response_that_has_a_field_in_capitals_and_in_small_letters_is_unknown():
+    """Of two values of one field nobody can say which holds: nothing is proved by either."""
+    body = b'{"Cost": 1, "RemainingBalance": 9, "EventId": 7, "Messages": 1, "messages": 0, "Parts": 1}'
+    with pytest.raises(UnknownOutcomeError, match="a field is there twice"):
+        parse_send_response(body)

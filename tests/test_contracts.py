@@ -228,7 +228,7 @@ TEXTS = ("messages", "parts", "cost", "encodings", "longest", "most_parts", "for
 
 
 def pushed(ran):
-    """Give the keys of a run's XComs, but for those of links, some of which Airflow pushes itself."""
+    """Return the keys of a run's XComs except those of links, some of which Airflow itself pushes."""
     return {key for key in ran.xcoms if not key.startswith("_link_")}
 
 
@@ -404,7 +404,7 @@ TEMPLATED = {
 
 
 def parameters_of(kind):
-    """Give the parameters of a class and of its own bases, but for those of tests."""
+    """Return the parameters of a class and its bases in this package, except those that exist for tests."""
     found = {}
     for base in kind.__mro__:
         if base.__module__.startswith(PACKAGE) and "__init__" in vars(base):
@@ -530,7 +530,7 @@ def test_the_reference_names_these_paths():
 
 
 def strings(value):
-    """Give every string within what Airflow is told."""
+    """Return every string in the provider metadata."""
     if isinstance(value, dict):
         value = [*value.values()]
     if isinstance(value, list):

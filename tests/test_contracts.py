@@ -22,38 +22,37 @@ from support.airflow import run_task
 from support.sending import claimant
 
 from airflow_provider_sms import exceptions
+from airflow_provider_sms.execution.human_input import FIELD, OPTIONS, RESUME_METHOD
+from airflow_provider_sms.execution.human_input import SEND as SEND_BUTTON
+from airflow_provider_sms.execution.human_input import STOP as STOP_BUTTON
+from airflow_provider_sms.execution.ledger_session import MARKER, Marker
+from airflow_provider_sms.execution.planning import XCOM as PLAN_XCOM
+from airflow_provider_sms.execution.preflight import Preflight
+from airflow_provider_sms.execution.telemetry import PROGRESS, Telemetry
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.ledger.approvals import SEND, STOP
+from airflow_provider_sms.ledger.attempts import _REGISTER_LOCK, ADOPTION, register
+from airflow_provider_sms.ledger.backend import CREATION_LOCK, campaign_lock
+from airflow_provider_sms.ledger.balances import _LOCK as BALANCE_LOCK
+from airflow_provider_sms.ledger.decisions import _ADOPTION_LOCK, _DECISION_LOCK, FAIL, RESEND, SETTLED
+from airflow_provider_sms.ledger.frequency_cap import _ENTERING_LOCK
+from airflow_provider_sms.ledger.high_water import HighWater
+from airflow_provider_sms.ledger.migration import EARLIER
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.postgres import _LOCK_GROUP
+from airflow_provider_sms.ledger.progress import _LOCKS as PROGRESS_LOCKS
+from airflow_provider_sms.ledger.progress import WAITS, note_progress
+from airflow_provider_sms.ledger.purge import _CLAIMANT_LOCK
+from airflow_provider_sms.ledger.schema import metadata
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
 from airflow_provider_sms.notifications.sms import SmsNotifier
-from airflow_provider_sms.operators.approval import FIELD
-from airflow_provider_sms.operators.approval import SEND as SEND_BUTTON
-from airflow_provider_sms.operators.approval import STOP as STOP_BUTTON
-from airflow_provider_sms.operators.bulk_plan import XCOM as PLAN_XCOM
-from airflow_provider_sms.operators.clearance import Clearance
-from airflow_provider_sms.operators.question import OPTIONS, RESUME_METHOD
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, SendWindow
-from airflow_provider_sms.operators.trace import MARKER, Marker
-from airflow_provider_sms.operators.watch import PROGRESS, Watch
-from airflow_provider_sms.overview.states import _BUSY_SECONDS, _WAITS
-from airflow_provider_sms.sending.approvals import SEND, STOP
-from airflow_provider_sms.sending.balances import _LOCK as BALANCE_LOCK
-from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.contacts import _ENTERING_LOCK
-from airflow_provider_sms.sending.decisions import _ADOPTION_LOCK, _DECISION_LOCK, FAIL, RESEND, SETTLED
-from airflow_provider_sms.sending.earlier import _REGISTER_LOCK, ADOPTION, register
-from airflow_provider_sms.sending.high_water import HighWater
-from airflow_provider_sms.sending.migration import EARLIER
-from airflow_provider_sms.sending.postgres import _LOCK_GROUP
-from airflow_provider_sms.sending.progress_notes import _LOCKS as PROGRESS_LOCKS
-from airflow_provider_sms.sending.progress_notes import WAITS, note_progress
-from airflow_provider_sms.sending.purge import _CLAIMANT_LOCK
-from airflow_provider_sms.sending.report import facts, summarise
-from airflow_provider_sms.sending.row_fates import ALREADY_SENT, DUPLICATE, INVALID, PARTIAL, SUPPRESSED
-from airflow_provider_sms.sending.row_report import SCHEMA
-from airflow_provider_sms.sending.schema import metadata
-from airflow_provider_sms.sending.sqlite import open_sqlite
-from airflow_provider_sms.sending.store import CREATION_LOCK, campaign_lock
-from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.reporting.row_report import SCHEMA
+from airflow_provider_sms.reporting.row_status import ALREADY_SENT, DUPLICATE, INVALID, PARTIAL, SUPPRESSED
+from airflow_provider_sms.reporting.summary import facts, summarise
+from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -158,13 +157,13 @@ def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
                 return connection.exec_driver_sql(query).scalar()
 
         for outcome in (stored, failed):
-            watching = Watch({"ti": ti, "task_state_store": told}, "sms_default", "spring")
+            watching = Telemetry({"ti": ti, "task_state_store": told}, "sms_default", "spring")
             claimant_id = register(store, claimant())
             watching.enter(types.SimpleNamespace(store=store, claimant_id=claimant_id), "spring")
             for paused in (False, True):
-                watching.note_sending(Tally(), 7, paused=paused)
+                watching.note_sending(SendCounts(), 7, paused=paused)
                 outcome.append(state_of(claimant_id))
-            summary = {**summarise("spring", 7, 1, Tally()), **dict.fromkeys(SUMMARY[2:9], 1)}
+            summary = {**summarise("spring", 7, 1, SendCounts()), **dict.fromkeys(SUMMARY[2:9], 1)}
             watching.ended(summary, failed=outcome is failed)
             outcome.append(state_of(claimant_id))
     assert (stored, failed) == (["sending", "paused", "ended"], ["sending", "paused", "failed"])
@@ -248,7 +247,7 @@ def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
     assert ran.xcoms["plan"]["suppressed"] == {"listed": 0, "texted_recently": 0}
     (response,) = ran.xcoms["responses"]
     assert {"EventId", "Messages", "Parts", "Cost", "RemainingBalance", "ErrorReport"} <= response.keys()
-    assert summarise("spring", 0, 0, Tally()).keys() == set(SUMMARY)
+    assert summarise("spring", 0, 0, SendCounts()).keys() == set(SUMMARY)
     assert set(facts(ran.summary)) == set(SUMMARY[:13])
 
 
@@ -270,7 +269,7 @@ def test_an_approval_is_pushed_in_this_form():
     """The XCom ``approval`` says of which plan, what, who and when."""
     pairs = []
     task = types.SimpleNamespace(campaign_name=lambda _: "spring", push=lambda _, *pair: pairs.append(pair))
-    Clearance(task, None, None, None, None)._push("0123456789ab", "send", "ann", 1_750_000_000.0)
+    Preflight(task, None, None, None, None)._push("0123456789ab", "send", "ann", 1_750_000_000.0)
     value = {"plan": "0123456789ab", "decision": "send", "by": "ann", "at": "2025-06-15T15:06:40+00:00"}
     assert pairs == [("approval", value)]
 

@@ -193,13 +193,15 @@ class SendCounts:
         self.remaining_balance = response.remaining_balance
         self._add_report(response.error_report)
 
-    def add_unknown(self, request_id: int, messages: int) -> None:
+    def add_unknown(self, request_id: int | None, messages: int) -> None:
         """Count messages whose outcome is unknown.
 
-        :param request_id: of the ledger, which holds them.
+        :param request_id: the request that holds them; None means requests of other live processes, which may still
+            record an outcome.
         """
         self.unknown += messages
-        self.unknown_requests.add(request_id)
+        if request_id is not None:
+            self.unknown_requests.add(request_id)
 
     def _add_report(self, report: ErrorReport) -> None:
         for name, count in reported(report).items():

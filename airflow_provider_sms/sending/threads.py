@@ -45,9 +45,9 @@ class WorkerPool(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def give(self, thing: T) -> None:
-        """Have a thread work on it."""
-        self._given.put((thing,))
+    def submit(self, item: T) -> None:
+        """Have a thread work on an item."""
+        self._given.put((item,))
 
     def _end(self) -> None:
         started = [thread for thread in self._threads if thread.ident is not None]

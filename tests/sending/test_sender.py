@@ -145,7 +145,7 @@ def test_what_was_surely_not_processed_is_posted_again(sender, service, error):
 
 def test_a_wait_that_is_over_before_it_begins_ends(sender):
     """On a busy machine a short wait is over before it begins; a SimpleQueue would then wait for an answer for ever."""
-    kind = type(sender()._landed)
+    kind = type(sender()._ended)
 
     def wait_often():
         for _ in range(5000):
@@ -179,7 +179,7 @@ def test_one_request_that_is_turned_away_holds_the_others_back(sender, service):
 
     def take_after_that(service, messages, number):
         until = time.monotonic() + 10
-        while not send._departures.waiting and time.monotonic() < until:
+        while not send._scheduler.waiting and time.monotonic() < until:
             time.sleep(0.001)
         return service.take(messages, number)
 

@@ -210,7 +210,7 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
         if len(looks) == 3:
             resume(store, "c", "bert")
 
-    send._departures.hold = _counting(send._departures.hold, resume_later)
+    send._scheduler.defer = _counting(send._scheduler.defer, resume_later)
     send.run([people(15)])
     assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
     assert (sorted(seen), send.tally.accepted, send.brakes.paused) == ([5, 10], 15, None)
@@ -229,7 +229,7 @@ def test_a_paused_send_can_be_stopped(sender, service, store, enter):
     enter()
     pause(store, "c", "anna")
     send = sender()
-    send._departures.hold = _counting(send._departures.hold, send._stop.set)
+    send._scheduler.defer = _counting(send._scheduler.defer, send._stop.set)
     send.run([people(15)])
     assert (service.requests, send.tally.not_sent, send.error) == ([], 15, None)
 

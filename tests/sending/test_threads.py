@@ -17,18 +17,18 @@ def test_as_many_work_at_once_as_there_are_threads():
         barrier.wait(10)
         met.append(number)
 
-    with WorkerPool(3, work) as posters:
+    with WorkerPool(3, work) as workers:
         for number in range(3):
-            posters.give(number)
+            workers.submit(number)
     assert sorted(met) == [0, 1, 2]
 
 
 def test_leaving_waits_for_what_was_given():
     """Nothing that was given is dropped, and no thread is left."""
     done = []
-    with WorkerPool(2, done.append) as posters:
+    with WorkerPool(2, done.append) as workers:
         for number in range(100):
-            posters.give(number)
+            workers.submit(number)
     assert sorted(done) == list(range(100))
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("sms-post")]
 

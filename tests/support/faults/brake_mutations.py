@@ -46,8 +46,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a sender that has halted does not wait for what is under way",
         "sending/sender.py",
-        "                    while self._flying or (",
-        "                    while (self._flying and self.brakes.halt is None) or (",
+        "                    while self._in_flight or (",
+        "                    while (self._in_flight and self.brakes.halt is None) or (",
         (BRAKES,),
         first="test_what_is_under_way_when_a_send_halts_is_recorded",
     ),
@@ -143,7 +143,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what a pause keeps back is forgotten",
         "sending/sender.py",
-        "        if batches and self.brakes.pulled(self._ledger.paused):\n            self._put_off(batches)\n",
+        "        if batches and self.brakes.pulled(self._ledger.paused):\n            self._defer(batches)\n",
         "        if batches and self.brakes.pulled(self._ledger.paused):\n",
         (BRAKES,),
         first="test_a_paused_campaign_claims_nothing_until_it_is_resumed",
@@ -203,7 +203,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "no free question is asked before a request that goes alone",
         "sending/sender.py",
-        "            if flight.asks:\n",
+        "            if request.asks:\n",
         "            if False:\n",
         (BRAKES,),
         first="test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight",
@@ -211,7 +211,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an answer does not end the caution",
         "sending/results.py",
-        "        self._brakes.caution.answered(alone=flight.alone)\n",
+        "        self._brakes.caution.answered(alone=request.alone)\n",
         "",
         (BRAKES,),
         first="test_an_answer_between_lost_ones_lets_all_go_again",
@@ -243,8 +243,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an answer that took nobody and charged is believed",
         "sending/results.py",
-        "            if result.messages or took_none(result):\n",
-        "            if True:\n",
+        "    if isinstance(result, SendResponse) and not (result.messages or took_none(result)):\n",
+        "    if False:\n",
         (SENDER,),
         first="test_an_answer_that_took_nobody_and_charged_is_unknown",
     ),

@@ -26,7 +26,7 @@ from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
-from airflow_provider_sms.sending.stop_conditions import Brakes, Caution, Credit
+from airflow_provider_sms.sending.stop_conditions import Brakes, Caution, Credit, prepaid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -222,8 +222,8 @@ class BulkAttempt:
             return client.send_bulk(pairs, send_options=task.send_options)
 
         credit = None
-        if task.wait_for_credit and plan.balance is not None and not plan.balance.post_paid:
-            credit = Credit(self._bulk_plan.prices, plan.cost, plan.balance.amount)
+        if task.wait_for_credit and (balance := prepaid(plan.balance)) is not None:
+            credit = Credit(self._bulk_plan.prices, plan.cost, balance)
         # Where the service did not answer just now, one request goes first.
         caution = Caution(on=plan.balance is None)
         delivery = Delivery(

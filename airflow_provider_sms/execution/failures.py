@@ -13,6 +13,7 @@ from airflow_provider_sms.exceptions import (
     SmsError,
     TooManyErrorsError,
 )
+from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.counts import SendCounts
 
 MAX_NAMED_REQUESTS = 20
-
-_CREDIT = "InsufficientCredits"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class Failure:
 def is_permanent(error: BaseException) -> bool:
     """Whether the same call fails again unless somebody changes something; credit may arrive by itself."""
     if isinstance(error, ServiceError):
-        return not error.transient and error.code != _CREDIT
+        return not error.transient and not is_out_of_credit(error)
     if isinstance(error, InputError):
         return not error.transient
     return isinstance(error, (LedgerLostError, LedgerVersionError, TooManyErrorsError))

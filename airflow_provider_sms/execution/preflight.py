@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.approvals import (
     note_question,
     record_approval,
 )
-from airflow_provider_sms.sending.stop_conditions import INSUFFICIENT_CREDITS
+from airflow_provider_sms.sending.stop_conditions import closed_for_all, covers, is_out_of_credit, prepaid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -95,11 +95,9 @@ class Preflight:
             raise self._refused
         if self._needs_approval(plan):
             self._require_approval(plan, samples, verdict)
-        window = self._task.send_window
-        if window is not None and not window.recipient_time_zone:
-            opening = window.closed_until(datetime.now(timezone.utc))
-            if opening is not None:
-                self._wait_until(opening)
+        opening = closed_for_all(self._task.send_window, datetime.now(timezone.utc))
+        if opening is not None:
+            self._wait_until(opening)
         if self._task.check_balance or self._task.wait_for_credit:
             self._require_credit(plan)
 
@@ -187,7 +185,7 @@ class Preflight:
 
     def _require_credit(self, plan: Plan) -> None:
         balance = plan.balance
-        if balance is None or balance.post_paid or balance.amount >= plan.cost:
+        if balance is None or covers(prepaid(balance), plan.cost):
             return
         if not self._task.wait_for_credit:
             raise CreditError(
@@ -209,5 +207,5 @@ class Preflight:
 
 def _refuses_all(error: ServiceError) -> bool:
     """Return whether the service refused the account itself: its token, or a 403 that says no word of credit."""
-    forbidden = error.status == HTTPStatus.FORBIDDEN and error.code != INSUFFICIENT_CREDITS
+    forbidden = error.status == HTTPStatus.FORBIDDEN and not is_out_of_credit(error)
     return isinstance(error, AuthenticationError) or forbidden

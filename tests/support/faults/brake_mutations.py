@@ -30,8 +30,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what is under way costs nothing",
         "sending/stop_conditions.py",
-        "        if self.balance - sum(self._under_way.values()) < cost:\n",
-        "        if self.balance < cost:\n",
+        "covers(self.balance - sum(self._in_flight.values()), cost)",
+        "covers(self.balance, cost)",
         (BRAKES, CLEARANCE),
         first="test_several_requests_at_once_spend_the_same_credit",
     ),

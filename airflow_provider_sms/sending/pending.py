@@ -231,7 +231,7 @@ class PendingMessages:
         self._look_up_block(may_look)
         while not self.exhausted:
             if not may_look():
-                log.warning("Ended before every row was looked up: the others count as not sent")
+                log.warning("Ended before every row was looked up: the rest count as not sent")
                 break
             if not self.readable:
                 self._look_again()

@@ -125,7 +125,7 @@ class ResultHandler:
         self._brakes.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
-                "Request %d: the service took %d of %d messages; its reasons: %s",
+                "Request %d: the service took %d of %d messages. Its error report: %s",
                 request.request_id,
                 response.messages,
                 submitted,
@@ -143,7 +143,7 @@ class ResultHandler:
         batch.turn_away(self._tally.accepted, unavailable=unavailable)
         now = self._monotonic()
         if self._brakes.unanswered(batch, error):
-            log.warning("Request %d was refused, since the credit is out: %s", request.request_id, error)
+            log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
             return NextStep(is_deferred=True)
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = (
@@ -155,7 +155,7 @@ class ResultHandler:
         # Asked once: with a stop between two questions, the batch would not wait, and be in no count.
         claiming = self._claiming()
         if claiming and wait is not None:
-            log.warning("Request %d was not processed, again in %.1f s: %s", request.request_id, wait, error)
+            log.warning("Request %d was not processed, posting again in %.1f s: %s", request.request_id, wait, error)
             return NextStep(retry_at=now + wait)
         return NextStep(is_deferred=True, error=error if claiming else None)
 
@@ -163,7 +163,7 @@ class ResultHandler:
         batch = request.batch
         self._brakes.unanswered(batch, error)
         log.warning(
-            "Request %d of %d messages: its outcome is unknown: %s",
+            "The outcome of request %d, of %d messages, is unknown: %s",
             request.request_id,
             len(batch.messages),
             outcome.reason,
@@ -206,7 +206,7 @@ def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -
 def refuse_contradiction(result: SendResponse | BaseException) -> SendResponse | BaseException:
     """Return the result of a POST, or an error in place of a response that took no message and charges for some."""
     if isinstance(result, SendResponse) and not (result.messages or took_none(result)):
-        return UnknownOutcomeError("the answer says that no message was taken, and charges for some")
+        return UnknownOutcomeError("the response says that no message was taken, and charges for some")
     return result
 
 

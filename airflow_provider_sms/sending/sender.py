@@ -60,7 +60,7 @@ class Sender:
     :param ledger: the campaign as this attempt sees it.
     :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
     :param post_seconds: the longest that ``post`` may take, and ``ask``.
-    :param ask: asks the service a free question, before a request that goes alone because answers were lost; raises
+    :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
         :class:`ServiceError`. Called in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
     :param tally: where messages are counted.
@@ -197,7 +197,7 @@ class Sender:
         """Return the result of a POST, or an error in place of a response that cannot be the one to its request."""
         if isinstance(result, SendResponse) and self._is_known(result.event_id):
             return UnknownOutcomeError(
-                "the answer has the event id of an earlier one of the campaign: it is not the answer to this request"
+                "the response has the event id of an earlier one of the campaign, so it belongs to another request"
             )
         return refuse_contradiction(result)
 
@@ -285,7 +285,7 @@ class Sender:
             began = self._elapsed()
             left = request.deadline - self._ledger.clock()
             if left < self._post_seconds:
-                raise NotSentError("its claim was too old by the time it could be posted")  # noqa: TRY301  # one path
+                raise NotSentError("not posted, since too little time was left of its claim")  # noqa: TRY301  # one path
             with ending_by(began + min(left, self._post_seconds + MARGIN_SECONDS)):
                 result = self._post(request.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
@@ -295,7 +295,7 @@ class Sender:
     def _require_answer(self) -> None:
         """Ask the service a free question, and raise where it does not answer: nothing is posted then.
 
-        :raises NotSentError: no answer came.
+        :raises NotSentError: no response came.
         :raises AuthenticationError: the token is not valid.
         """
         if self._ask is None:
@@ -305,10 +305,10 @@ class Sender:
         except AuthenticationError:
             raise
         except RefusedError:
-            return  # an answer, though not a balance
+            return  # a response, though not a balance
         except ServiceError as error:
             raise NotSentError(
-                f"not posted, since answers were lost and the service does not answer a free question either: {error}",
+                f"not posted, since responses were lost and a free question to the service failed, too: {error}",
                 status=error.status,
                 retry_after=error.retry_after,
             ) from error

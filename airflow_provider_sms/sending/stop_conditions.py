@@ -133,8 +133,8 @@ class Caution:
         if self.lost_alone < MAX_LOST_ALONE:
             return None
         return OutageError(
-            "the service's answers are lost one after the other, so no more messages are posted. "
-            "The next try sends those that were not"
+            "several responses of the service in a row were lost, so no more messages are posted. "
+            "The next attempt sends the rest"
         )
 
 
@@ -217,7 +217,7 @@ class Brakes:
     def pulled(self, pause: Pause | None) -> bool:
         """Record whether a person has paused the campaign, and return that."""
         if pause is not None and self.paused is None:
-            log.warning("%s paused the campaign: nothing more is claimed until somebody resumes it", pause.paused_by)
+            log.warning("%s paused the campaign: nothing more is claimed until a person resumes it", pause.paused_by)
         elif pause is None and self.paused is not None:
             log.info("The campaign was resumed")
         self.paused = pause
@@ -289,6 +289,6 @@ class Brakes:
         errors = sum(count for _, count in self._judged)
         if seen >= FIRST_JUDGED and errors > limit * seen:
             raise TooManyErrorsError(
-                f"The service refused {errors} of the last {seen} messages, which is more than "
-                f"max_error_rate={limit:g}, so sending stopped: look at error_report and at the report"
+                f"The service refused {errors} of the last {seen} messages, more than max_error_rate={limit:g} "
+                "allows, so sending stopped. See error_report in the summary, and the row report"
             )

@@ -29,7 +29,7 @@ from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.scan import CheckedTable, check_table, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, whole_file, write_row_report
-from airflow_provider_sms.reporting.row_status import RequestFates, RowStatus
+from airflow_provider_sms.reporting.row_status import RequestStatuses, RowStatus
 from airflow_provider_sms.reporting.summary import COUNTS, summarise
 from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sending.counts import RowBits, SeenRows
@@ -425,7 +425,7 @@ def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
 def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
     """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
     record = RequestRecord(7, NOT_SENT, *[False] * 2, 1, None, 1.5, 2.5, None, "refused", None)
-    assert RequestFates(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
+    assert RequestStatuses(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
 
 
 def test_a_block_may_be_of_any_number_of_requests(campaign, enter):
@@ -442,7 +442,7 @@ def test_without_the_ledger_no_row_is_called_unsent(campaign):
     send.send()
     found = send.report(ledger=None)
     assert counts(found) == {"unknown": 10, "duplicate": 2, "invalid": 1}
-    assert found[0]["reason"] == "the ledger could not be read, so what became of it is not known"
+    assert found[0]["reason"] == "the ledger could not be read, so the outcome is not known"
     assert {row["request_id"] for row in found} == {None}
 
 
@@ -452,7 +452,7 @@ def test_a_ledger_that_fails_midway_costs_no_row(campaign, enter, caplog):
     send.send()
     found = send.report(ledger=Unreadable(send.ledger, after=1))
     assert counts(found) == {"accepted": 10, "unknown": 15}
-    assert caplog.messages[-1:] == ["The report does without the ledger from row 10 on: disk is gone"]
+    assert caplog.messages[-1:] == ["The report goes on without the ledger from row 10 on: disk is gone"]
 
 
 def test_a_task_that_failed_before_it_sent_anything_sent_nothing(campaign):

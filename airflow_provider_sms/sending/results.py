@@ -3,22 +3,23 @@
 | Event | Certainty | Ledger state | What happens next |
 |---|---|---|---|
 | 200, every message taken | sent | `accepted` | the send goes on |
-| 200, fewer taken than posted | sent in part | `accepted` | none is posted again; the others count as not sent |
+| 200, fewer taken than posted | sent in part | `accepted` | none is posted again; those left out count as not sent |
 | 200, none taken and none charged for | not sent | `not_sent` | the send goes on; the task fails in the end |
-| no connection | not sent | `not_sent` | posted again after a wait, and nothing else before it |
+| nothing written: no connection | not sent | `not_sent` | posted again after a wait, and nothing else before it |
 | 429; 503 with an `errorCode` | not processed | `not_sent` | the same; the wait is `Retry-After` where it is given |
 | one of these two, too often | not processed | `not_sent` | the send ends |
 | 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; with `wait_for_credit` the task waits |
-| 401; other 3xx, 4xx, but 303, 408, 499 | refused | `not_sent` | the send ends |
-| no response, a broken or repeated one | may have been sent | `unknown` | slower; posted again only with `resend` |
-| 303, 408, 499; other 5xx | may have been sent | `unknown` | the same |
+| 401; other 3xx and 4xx, but 303, 408, 499 | refused | `not_sent` | the send ends |
+| no response; a broken or repeated one | may have been sent | `unknown` | slower; resent only by a policy or a person |
+| 303, 408, 499; other 1xx, 2xx and 5xx | may have been sent | `unknown` | the same |
 | an unforeseen error | may have been sent | `unknown` | the send ends |
 | the send ends before the POST | not sent | `not_sent` | the next attempt sends the messages |
-| no outcome before the deadline | may have been sent | `unknown` | known to whoever meets the request next |
+| no outcome before the deadline | may have been sent | `unknown` | as after a lost response |
 
-Which status of a response means what is decided in :mod:`airflow_provider_sms.service.errors`; the last row is the
-ledger's, and the last but one that of the sender's end. *Slower* is
-:class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time, until one is answered.
+:mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
+:class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
+lost response then ends the send. The last row but one is the sender's flush at its end; the last one is the ledger's
+``lapse``, of a process that died.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
-from airflow_provider_sms.sending.stop_conditions import Brakes, Caution, Credit, prepaid
+from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -241,7 +241,7 @@ class BulkAttempt:
             finish=self._finish,
             keys=self._bulk_plan.keys,
             cap=task.frequency_cap,
-            brakes=Brakes(task.send_window, credit, task.max_error_rate, caution),
+            stop_conditions=StopConditions(task.send_window, credit, task.max_error_rate, caution),
             park=clearance.wait,
         )
         with self._parking():

@@ -18,7 +18,7 @@ from airflow_provider_sms.operators.links import SmsSandboxLink, sandbox_url
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.stop_conditions import Brakes, Caution
+from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
 from airflow_provider_sms.sending.threads import run_uninterrupted
 
 if TYPE_CHECKING:
@@ -56,8 +56,8 @@ class Delivery:
         anything is raised.
     :param keys: of all messages, where they are known already.
     :param cap: how often a person may be texted; None: as often as the blocks say.
-    :param brakes: what may end the sending early though nothing is wrong; None: nothing.
-    :param park: gives up the slot until what the brakes halted for is there; None: they never halt.
+    :param stop_conditions: what may end the sending early though nothing is wrong; None: nothing.
+    :param park: gives up the slot until the condition that a send stopped for has passed; None: none stops it.
     """
 
     task: SmsOperatorBase
@@ -74,7 +74,7 @@ class Delivery:
     finish: Callable[[CampaignLedger, Exception | None], None]
     keys: TableKeys | None = None
     cap: FrequencyCap | None = None
-    brakes: Brakes | None = None
+    stop_conditions: StopConditions | None = None
     park: Callable[[StopReason], NoReturn] | None = None
 
     def run(self) -> None:
@@ -86,9 +86,9 @@ class Delivery:
         task, entry = self.task, self.entry
         ledger = entry.campaign(task.campaign_name(self.context), self.kind, self.cap)
         ledger.lapse()
-        brakes = Brakes() if self.brakes is None else self.brakes
+        stop_conditions = StopConditions() if self.stop_conditions is None else self.stop_conditions
         if ledger.has_unknown():
-            brakes.caution = Caution(on=True)
+            stop_conditions.caution = Caution(on=True)
         task.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
         self.watch.note_sending(self.tally, self.total)
         if link := sandbox_url(self.settings.base_url):
@@ -96,7 +96,7 @@ class Delivery:
         if self.blocks is None:
             self.finish(ledger, None)
             return
-        sender, interruption = self._send(ledger, self.blocks, brakes)
+        sender, interruption = self._send(ledger, self.blocks, stop_conditions)
         task.log_unforeseen(sender.error)
         self.finish(ledger, sender.error)
         if interruption is not None:
@@ -104,7 +104,7 @@ class Delivery:
         self._conclude(ledger.campaign_name, sender)
 
     def _send(
-        self, ledger: CampaignLedger, blocks: Callable[[], Iterable[Block]], brakes: Brakes
+        self, ledger: CampaignLedger, blocks: Callable[[], Iterable[Block]], stop_conditions: StopConditions
     ) -> tuple[Sender, BaseException | None]:
         """Send, and give how it went, and what interrupted this thread meanwhile."""
         stop, tally = self.task.stop_signal, self.tally
@@ -118,7 +118,7 @@ class Delivery:
             alive.beat()
             self.watch.beat(tally)
             self.entry.mark.beat()
-            paused = sender.brakes.paused is not None
+            paused = sender.stop_conditions.paused is not None
             if line := progress.line(tally.settled, paused=paused):
                 self.task.log.info("%s", line)
                 self.watch.note_sending(tally, self.total, paused=paused)
@@ -132,7 +132,7 @@ class Delivery:
                 options=self.options,
                 stop=stop,
                 tally=tally,
-                brakes=brakes,
+                stop_conditions=stop_conditions,
             )
             try:
                 ended = run_uninterrupted(
@@ -157,8 +157,8 @@ class Delivery:
         unsent = tally.settled < total or tally.not_sent > tally.partial + tally.none_taken
         stopped = self.task.stop_signal.is_set() and unsent
         if sender.error is None and not stopped:
-            if sender.brakes.halt is not None and self.park is not None:
-                self.park(sender.brakes.halt)
+            if sender.stop_conditions.stop_reason is not None and self.park is not None:
+                self.park(sender.stop_conditions.stop_reason)
             if self.task.on_unknown == "ask" and tally.unknown_requests:
                 self._ask(campaign)
         failed = failure(campaign, tally, sender.error, stopped=stopped, resend_unknown=self.options.resend_unknown)

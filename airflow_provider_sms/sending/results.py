@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.request_batch import InFlightRequest
     from airflow_provider_sms.sending.sender import SendingOptions
-    from airflow_provider_sms.sending.stop_conditions import Brakes
+    from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ class ResultHandler:
 
     :param options: whether and when messages are posted again.
     :param tally: where messages are counted.
-    :param brakes: notified of every end.
+    :param stop_conditions: notified of every end.
     :param claiming: returns whether the send goes on claiming.
     :param monotonic: seconds from any start.
     """
@@ -90,14 +90,14 @@ class ResultHandler:
         self,
         options: SendingOptions,
         tally: SendCounts,
-        brakes: Brakes,
+        stop_conditions: StopConditions,
         *,
         claiming: Callable[[], bool],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
         self._tally = tally
-        self._brakes = brakes
+        self._stop_conditions = stop_conditions
         self._claiming = claiming
         self._monotonic = monotonic
 
@@ -123,7 +123,7 @@ class ResultHandler:
             self._tally.add_none_taken(submitted - len(before), response)
             for unknown_id in before:
                 self._tally.add_unknown(unknown_id, 1)
-        self._brakes.caution.answered(alone=request.alone)
+        self._stop_conditions.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
                 "Request %d: the service took %d of %d messages. Its error report: %s",
@@ -133,7 +133,7 @@ class ResultHandler:
                 reported(response.error_report),
             )
         try:
-            self._brakes.answered(batch, response)
+            self._stop_conditions.answered(batch, response)
         except TooManyErrorsError as error:
             return NextStep(error=error)
         return NextStep()
@@ -143,7 +143,7 @@ class ResultHandler:
         unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
         batch.turn_away(self._tally.accepted, unavailable=unavailable)
         now = self._monotonic()
-        if self._brakes.unanswered(batch, error):
+        if self._stop_conditions.unanswered(batch, error):
             log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
             return NextStep(is_deferred=True)
         asked = error.retry_after if isinstance(error, ServiceError) else None
@@ -162,7 +162,7 @@ class ResultHandler:
 
     def _unknown(self, request: InFlightRequest, error: BaseException, outcome: Outcome) -> NextStep:
         batch = request.batch
-        self._brakes.unanswered(batch, error)
+        self._stop_conditions.unanswered(batch, error)
         log.warning(
             "The outcome of request %d, of %d messages, is unknown: %s",
             request.request_id,
@@ -185,7 +185,7 @@ class ResultHandler:
 
     def _slow_down(self, request: InFlightRequest) -> SmsError | None:
         """Have the next requests wait and go one at a time; return the error once those lose their responses, too."""
-        caution = self._brakes.caution
+        caution = self._stop_conditions.caution
         outage = caution.lost(alone=request.alone)
         caution.until = self._monotonic() + (self._options.backoff.wait(caution.lost_alone + 1) or 0.0)
         return outage if self._claiming() else None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.sending.pending import PendingMessages
     from airflow_provider_sms.sending.sender import SendingOptions
-    from airflow_provider_sms.sending.stop_conditions import Brakes
+    from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
 DEFER_SECONDS = 1.0
@@ -22,13 +22,13 @@ class RequestScheduler:
     """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait.
 
     :param options: how many at once, how many a second, and how large.
-    :param brakes: what may keep a request back.
+    :param stop_conditions: what may keep a request back.
     """
 
-    def __init__(self, options: SendingOptions, brakes: Brakes) -> None:
+    def __init__(self, options: SendingOptions, stop_conditions: StopConditions) -> None:
         self._waiting: list[RequestBatch] = []
         self._options = options
-        self._brakes = brakes
+        self._stop_conditions = stop_conditions
         self._limiter = RateLimiter(options.max_requests_per_second)
 
     @property
@@ -53,7 +53,7 @@ class RequestScheduler:
         :param in_flight: how many requests are in flight.
         :param more: whether there are messages for new requests.
         """
-        paced = max(self._limiter.delay(now), self._brakes.caution.delay(now))
+        paced = max(self._limiter.delay(now), self._stop_conditions.caution.delay(now))
         waits = [max(batch.due - now, paced) for batch in self._waiting] if in_flight < self._limit else []
         if more and self._free_slots(in_flight) > 0:
             waits.append(paced)
@@ -68,7 +68,7 @@ class RequestScheduler:
         :param claiming: returns whether there may be another one.
         :raises Exception: what the source or the ledger raises.
         """
-        if self._brakes.caution.delay(now) > 0:
+        if self._stop_conditions.caution.delay(now) > 0:
             return
         for batch in [batch for batch in self._waiting if batch.due <= now]:
             if claiming() and in_flight < self._limit and self._limiter.allowed(now, 1):
@@ -94,18 +94,18 @@ class RequestScheduler:
     @property
     def _limit(self) -> int:
         """How many requests may be in flight at once: a single one while the responses to others are lost."""
-        return 1 if self._brakes.caution.on else self._options.concurrency
+        return 1 if self._stop_conditions.caution.on else self._options.concurrency
 
     def _may_go(self, batch: RequestBatch, pending: PendingMessages, now: float, in_flight: int) -> bool:
         """Return whether a request may go; messages that are kept back for longer than this send count as not sent."""
-        late = self._brakes.too_late(batch.messages)
+        late = self._stop_conditions.too_late(batch.messages)
         if late:
             pending.count_unsent(late, batch.take_over)
             kept_back = {outgoing.key for outgoing in late}
             batch.messages = [outgoing for outgoing in batch.messages if outgoing.key not in kept_back]
         if not batch.messages:
             return False
-        if not self._brakes.affords(batch, others=in_flight > 0):
+        if not self._stop_conditions.affords(batch, others=in_flight > 0):
             self.defer(batch, now + DEFER_SECONDS)
             return False
         self._limiter.take(now)

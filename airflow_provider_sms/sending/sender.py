@@ -30,7 +30,7 @@ from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestB
 from airflow_provider_sms.sending.results import ResultHandler, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
-from airflow_provider_sms.sending.stop_conditions import Brakes
+from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
 from airflow_provider_sms.service.elapsed import elapsed, ending_by
 from airflow_provider_sms.service.responses import SendResponse
@@ -64,7 +64,7 @@ class Sender:
         :class:`ServiceError`. Called in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
     :param tally: where messages are counted.
-    :param brakes: what may end the send early though nothing is wrong; None means nothing.
+    :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
     :param sleep: waits for that many seconds.
     :param elapsed: the clock of the client that posts: seconds from any start, which count while the machine sleeps.
@@ -80,14 +80,14 @@ class Sender:
         options: SendingOptions,
         stop: StopFlag,
         tally: SendCounts | None = None,
-        brakes: Brakes | None = None,
+        stop_conditions: StopConditions | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         elapsed: Callable[[], float] = elapsed,
     ) -> None:
         self.tally = SendCounts() if tally is None else tally
         self.error: Exception | None = None
-        self.brakes = Brakes() if brakes is None else brakes
+        self.stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
         self._ledger = ledger
         self._post = post
         self._post_seconds = post_seconds
@@ -97,9 +97,9 @@ class Sender:
         self._monotonic = monotonic
         self._sleep = sleep
         self._elapsed = elapsed
-        self._scheduler = RequestScheduler(options, self.brakes)
+        self._scheduler = RequestScheduler(options, self.stop_conditions)
         self._results = ResultHandler(
-            options, self.tally, self.brakes, claiming=lambda: self._claiming, monotonic=monotonic
+            options, self.tally, self.stop_conditions, claiming=lambda: self._claiming, monotonic=monotonic
         )
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
@@ -134,7 +134,7 @@ class Sender:
                     while self._in_flight or (self._claiming and (self._scheduler.waiting or not pending.empty)):
                         self._step(pending, workers)
                     if self._claiming:
-                        self.brakes.all_read()
+                        self.stop_conditions.all_read()
             self._flush()
             self._count_remaining(pending)
 
@@ -147,7 +147,7 @@ class Sender:
 
     @property
     def _claiming(self) -> bool:
-        return self.error is None and not self._stop.is_set() and self.brakes.halt is None
+        return self.error is None and not self._stop.is_set() and self.stop_conditions.stop_reason is None
 
     def _fail(self, error: Exception) -> None:
         """Claim nothing more, because of the first error that asked for that; a ledger that went back is graver.
@@ -224,7 +224,7 @@ class Sender:
         if self._ledger_failed or not (self._unrecorded or batches):
             self._defer(batches)
             return
-        alone, asks = self.brakes.caution.on, self.brakes.caution.asks
+        alone, asks = self.stop_conditions.caution.on, self.stop_conditions.caution.asks
         seconds = self._post_seconds * (2 if asks else 1) + MARGIN_SECONDS
         try:
             chunks = [batch.chunk for batch in batches]
@@ -237,7 +237,7 @@ class Sender:
         self._unrecorded = []
         self._report_texted_twice()
         self._unposted = {claim.request_id for claim in claims if claim.request_id is not None}
-        if batches and self.brakes.pulled(self._ledger.paused):
+        if batches and self.stop_conditions.note_pause(self._ledger.paused):
             self._defer(batches)
             return
         for batch, claim in zip(batches, claims, strict=True):
@@ -245,7 +245,7 @@ class Sender:
             if lost := batch.keep(claim.won, claim.capped):
                 self._reconcile(pending, lost, turned_away=batch.turned_away > 0)
             if claim.request_id is None:
-                self.brakes.gave_up(batch)
+                self.stop_conditions.release(batch)
             else:
                 batch.attempt += 1
                 self._in_flight += 1

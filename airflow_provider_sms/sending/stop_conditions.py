@@ -155,14 +155,14 @@ class Credit:
 
     def covers(self, batch: RequestBatch) -> bool:
         """Return whether the balance covers a request beside those in flight; if so it is one of them from now on."""
-        self.gave_up(batch)
+        self.release(batch)
         cost = self._cost(batch.messages)
         if not covers(self.balance - sum(self._in_flight.values()), cost):
             return False
         self._in_flight[id(batch)] = cost
         return True
 
-    def gave_up(self, batch: RequestBatch) -> None:
+    def release(self, batch: RequestBatch) -> None:
         """Give back the credit of a request that did not go out."""
         self._in_flight.pop(id(batch), None)
 
@@ -184,7 +184,7 @@ class Credit:
         )
 
 
-class Brakes:
+class StopConditions:
     """Asked before every claim and notified of the end of every POST, by the sender's thread.
 
     :param window: the hours in which to send; None means any.
@@ -204,7 +204,7 @@ class Brakes:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.halt: StopReason | None = None
+        self.stop_reason: StopReason | None = None
         self.paused: Pause | None = None
         self.caution = Caution() if caution is None else caution
         self._window = window
@@ -214,7 +214,7 @@ class Brakes:
         self._next_opening: datetime | None = None
         self._judged: deque[tuple[int, int]] = deque()
 
-    def pulled(self, pause: Pause | None) -> bool:
+    def note_pause(self, pause: Pause | None) -> bool:
         """Record whether a person has paused the campaign, and return that."""
         if pause is not None and self.paused is None:
             log.warning("%s paused the campaign: nothing more is claimed until a person resumes it", pause.paused_by)
@@ -236,7 +236,7 @@ class Brakes:
                 late.append(outgoing)
                 self._next_opening = min(opening, self._next_opening or opening)
         if late and opening_for_all is not None:
-            self.halt = StopReason(until=self._next_opening)
+            self.stop_reason = StopReason(until=self._next_opening)
         return late
 
     def affords(self, batch: RequestBatch, *, others: bool) -> bool:
@@ -247,13 +247,13 @@ class Brakes:
         if self._credit is None or self._credit.covers(batch):
             return True
         if not others:
-            self.halt = StopReason(credit=self._credit.needed(batch))
+            self.stop_reason = StopReason(credit=self._credit.needed(batch))
         return False
 
-    def gave_up(self, batch: RequestBatch) -> None:
+    def release(self, batch: RequestBatch) -> None:
         """Give back the credit of a request that did not go out after all."""
         if self._credit is not None:
-            self._credit.gave_up(batch)
+            self._credit.release(batch)
 
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
         """Record a response.
@@ -272,14 +272,14 @@ class Brakes:
             return False
         self._credit.ended(batch, None)
         if is_out_of_credit(error):
-            self.halt = StopReason(credit=self._credit.needed(batch), too_little=self._credit.balance)
+            self.stop_reason = StopReason(credit=self._credit.needed(batch), too_little=self._credit.balance)
             return True
         return False
 
     def all_read(self) -> None:
         """Have the send wait for the hours of messages that were too late, once all others have gone out."""
-        if self.halt is None and self._next_opening is not None:
-            self.halt = StopReason(until=self._next_opening)
+        if self.stop_reason is None and self._next_opening is not None:
+            self.stop_reason = StopReason(until=self._next_opening)
 
     def _judge(self, submitted: int, bad: int, limit: float) -> None:
         self._judged.append((submitted, bad))

@@ -14,7 +14,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a claim does not look at the hours",
         "sending/scheduler.py",
-        "        late = self._brakes.too_late(batch.messages)\n",
+        "        late = self._stop_conditions.too_late(batch.messages)\n",
         "        late = []\n",
         (BRAKES, CLEARANCE),
         first="test_nothing_is_claimed_outside_of_the_hours",
@@ -38,7 +38,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a sender that has halted goes on claiming",
         "sending/sender.py",
-        " and self.brakes.halt is None\n",
+        " and self.stop_conditions.stop_reason is None\n",
         "\n",
         (BRAKES,),
         first="test_a_send_that_has_halted_claims_nothing_more",
@@ -47,7 +47,7 @@ BRAKE_MUTATIONS = (
         "a sender that has halted does not wait for what is under way",
         "sending/sender.py",
         "                    while self._in_flight or (",
-        "                    while (self._in_flight and self.brakes.halt is None) or (",
+        "                    while (self._in_flight and self.stop_conditions.stop_reason is None) or (",
         (BRAKES,),
         first="test_what_is_under_way_when_a_send_halts_is_recorded",
     ),
@@ -143,8 +143,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what a pause keeps back is forgotten",
         "sending/sender.py",
-        "        if batches and self.brakes.pulled(self._ledger.paused):\n            self._defer(batches)\n",
-        "        if batches and self.brakes.pulled(self._ledger.paused):\n",
+        "note_pause(self._ledger.paused):\n            self._defer(batches)\n",
+        "note_pause(self._ledger.paused):\n",
         (BRAKES,),
         first="test_a_paused_campaign_claims_nothing_until_it_is_resumed",
     ),
@@ -211,7 +211,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an answer does not end the caution",
         "sending/results.py",
-        "        self._brakes.caution.answered(alone=request.alone)\n",
+        "        self._stop_conditions.caution.answered(alone=request.alone)\n",
         "",
         (BRAKES,),
         first="test_an_answer_between_lost_ones_lets_all_go_again",

@@ -189,8 +189,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "told to stop, a sender goes on claiming",
         "sending/sender.py",
-        "        return self.error is None and not self._stop.is_set() and self.brakes.halt is None\n",
-        "        return self.error is None and self.brakes.halt is None\n",
+        "        return self.error is None and not self._stop.is_set() and self.stop_conditions.stop_reason is None\n",
+        "        return self.error is None and self.stop_conditions.stop_reason is None\n",
         first="test_stopping_claims_nothing_more_and_records_what_is_in_flight",
     ),
 )

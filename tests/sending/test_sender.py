@@ -651,20 +651,6 @@ def failing_ledger(ledger, failing, *, durable=False):
     return ledger
 
 
-def test_backoff_is_bounded_in_length_and_number():
-    """Waits grow up to the longest, and end."""
-    backoff = Backoff(attempts=8, base=1.0, longest=10.0)
-    waits = [backoff.wait(attempt) for attempt in range(1, 9)]
-    assert waits[-1] is None
-    assert all(0 <= wait <= limit for wait, limit in zip(waits, [1, 2, 4, 8, 10, 10, 10], strict=False))
-
-
-def test_backoff_grants_retry_after_within_reason():
-    """What the service asks for is waited, but not for an hour."""
-    backoff = Backoff(longest_retry_after=300.0)
-    assert [backoff.wait(1, asked) for asked in (0.0, 17.0, 3600.0)] == [0.0, 17.0, 300.0]
-
-
 def test_an_unknown_state_of_earlier_tries_is_named(sender, enter):
     """A retry names the earlier try's requests whose outcome is unknown."""
     request_id = hold(enter(1), people(10), UNKNOWN)
@@ -990,3 +976,14 @@ def test_no_attempt_begins_too_late(seconds):
     assert str(flush(ledger, [], ledger.sleep, ledger.clock)) == "did not answer"
     assert ledger.begun[-1] <= FLUSH_SECONDS
     assert len(ledger.begun) == {0.0: 8, 10.0: 4, 15.0: 3, 60.0: 1}[seconds]
+
+
+def test_whoever_is_capped_is_counted_and_not_texted(sender, enter, service):
+    """Two campaigns of a group: the second one leaves out whom the first one texted, and says so."""
+    cap = FrequencyCap("marketing", 3600.0)
+    sender(enter(campaign="a", cap=cap)).run([people(15)])
+    send = sender(enter(campaign="b", cap=cap))
+    send.run([people(25, 5)])
+    assert (send.tally.accepted, send.tally.capped, send.tally.settled) == (15, 10, 25)
+    assert send.tally.seen.capped.among(0, 1) == {0}
+    assert service.duplicates == 0

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.request_batch import InFlightRequest
-    from airflow_provider_sms.sending.sender import SendingOptions
+    from airflow_provider_sms.sending.retry import Backoff
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -79,25 +79,28 @@ class NextStep:
 class ResultHandler:
     """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
 
-    :param options: whether and when messages are posted again.
     :param tally: where messages are counted.
     :param stop_conditions: notified of every end.
+    :param backoff: waits between the POSTs of a request that was surely not processed.
+    :param resend_unknown: whether messages are posted again whose outcome is unknown.
     :param claiming: returns whether the send goes on claiming.
     :param monotonic: seconds from any start.
     """
 
     def __init__(
         self,
-        options: SendingOptions,
         tally: SendCounts,
         stop_conditions: StopConditions,
         *,
+        backoff: Backoff,
+        resend_unknown: bool = False,
         claiming: Callable[[], bool],
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._options = options
         self._tally = tally
         self._stop_conditions = stop_conditions
+        self._backoff = backoff
+        self._resend_unknown = resend_unknown
         self._claiming = claiming
         self._monotonic = monotonic
 
@@ -149,10 +152,10 @@ class ResultHandler:
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = (
             error.transient
-            and batch.turned_away < self._options.backoff.attempts_beside_others
+            and batch.turned_away < self._backoff.attempts_beside_others
             and batch.unavailable < MAX_UNAVAILABLE
         )
-        wait = self._options.backoff.wait(batch.attempt, asked) if again else None
+        wait = self._backoff.wait(batch.attempt, asked) if again else None
         # Asked once: with a stop between two questions, the batch would not wait, and be in no count.
         claiming = self._claiming()
         if claiming and wait is not None:
@@ -171,7 +174,7 @@ class ResultHandler:
         )
         self._tally.requests += 1
         resend: list[Outgoing] = []
-        if self._options.resend_unknown:
+        if self._resend_unknown:
             # Once more in one attempt is enough: the next attempt comes after Airflow's retry delay.
             resend = [outgoing for outgoing in batch.messages if outgoing.key not in batch.take_over]
         if unknown := len(batch.messages) - len(resend):
@@ -187,7 +190,7 @@ class ResultHandler:
         """Have the next requests wait and go one at a time; return the error once those lose their responses, too."""
         caution = self._stop_conditions.caution
         outage = caution.lost(alone=request.alone)
-        caution.until = self._monotonic() + (self._options.backoff.wait(caution.lost_alone + 1) or 0.0)
+        caution.until = self._monotonic() + (self._backoff.wait(caution.lost_alone + 1) or 0.0)
         return outage if self._claiming() else None
 
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from airflow_provider_sms.sending.pending import PendingMessages
-    from airflow_provider_sms.sending.sender import SendingOptions
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -21,15 +20,20 @@ DEFER_SECONDS = 1.0
 class RequestScheduler:
     """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait.
 
-    :param options: how many at once, how many a second, and how large.
     :param stop_conditions: what may keep a request back.
+    :param chunk_size: messages a request.
+    :param concurrency: the most requests in flight at once.
+    :param max_per_second: the most requests a second; None means no limit.
     """
 
-    def __init__(self, options: SendingOptions, stop_conditions: StopConditions) -> None:
+    def __init__(
+        self, stop_conditions: StopConditions, *, chunk_size: int, concurrency: int, max_per_second: float | None
+    ) -> None:
         self._waiting: list[RequestBatch] = []
-        self._options = options
         self._stop_conditions = stop_conditions
-        self._limiter = RateLimiter(options.max_requests_per_second)
+        self._chunk_size = chunk_size
+        self._concurrency = concurrency
+        self._limiter = RateLimiter(max_per_second)
 
     @property
     def waiting(self) -> Sequence[RequestBatch]:
@@ -80,7 +84,7 @@ class RequestScheduler:
         for _ in range(self._limiter.allowed(now, self._free_slots(in_flight))):
             if not claiming():
                 break
-            batch = RequestBatch(*pending.next_chunk(self._options.chunk_size))
+            batch = RequestBatch(*pending.next_chunk(self._chunk_size))
             if not batch.messages:
                 break
             if self._may_go(batch, pending, now, in_flight):
@@ -94,7 +98,7 @@ class RequestScheduler:
     @property
     def _limit(self) -> int:
         """How many requests may be in flight at once: a single one while the responses to others are lost."""
-        return 1 if self._stop_conditions.caution.on else self._options.concurrency
+        return 1 if self._stop_conditions.caution.on else self._concurrency
 
     def _may_go(self, batch: RequestBatch, pending: PendingMessages, now: float, in_flight: int) -> bool:
         """Return whether a request may go; messages that are kept back for longer than this send count as not sent."""

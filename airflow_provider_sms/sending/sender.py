@@ -97,9 +97,19 @@ class Sender:
         self._monotonic = monotonic
         self._sleep = sleep
         self._elapsed = elapsed
-        self._scheduler = RequestScheduler(options, self.stop_conditions)
+        self._scheduler = RequestScheduler(
+            self.stop_conditions,
+            chunk_size=options.chunk_size,
+            concurrency=options.concurrency,
+            max_per_second=options.max_requests_per_second,
+        )
         self._results = ResultHandler(
-            options, self.tally, self.stop_conditions, claiming=lambda: self._claiming, monotonic=monotonic
+            self.tally,
+            self.stop_conditions,
+            backoff=options.backoff,
+            resend_unknown=options.resend_unknown,
+            claiming=lambda: self._claiming,
+            monotonic=monotonic,
         )
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()

@@ -8,7 +8,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.results import ResultHandler, outcome_of, refuse_contradiction
-from airflow_provider_sms.sending.sender import SendingOptions
+from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -17,9 +17,8 @@ def handle():
     """Handle the end of a POST of ten messages as the sender does, and return its state and what follows."""
 
     def handle(result, *, claiming=lambda: True, attempt=1):
-        handler = ResultHandler(
-            SendingOptions(), SendCounts(), StopConditions(), claiming=claiming, monotonic=lambda: 100.0
-        )
+        conditions, clock = StopConditions(), lambda: 100.0
+        handler = ResultHandler(SendCounts(), conditions, backoff=Backoff(), claiming=claiming, monotonic=clock)
         request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt), 0.0)
         result = refuse_contradiction(result)
         outcome = outcome_of(request, result)

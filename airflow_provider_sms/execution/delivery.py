@@ -135,7 +135,7 @@ class Delivery:
                 stop_conditions=stop_conditions,
             )
             try:
-                ended = run_uninterrupted(
+                interruption = run_uninterrupted(
                     lambda: sender.run(blocks(), guard=guard),
                     on_interrupt=stop.set,
                     heartbeat=heartbeat,
@@ -149,7 +149,7 @@ class Delivery:
                     messages=self.total, requests=tally.requests, accepted=tally.accepted, unknown=tally.unknown
                 )
                 figures.update({"error": type(sender.error).__name__} if sender.error else {})
-        return sender, ended.interruption
+        return sender, interruption
 
     def _conclude(self, campaign: str, sender: Sender) -> None:
         """Tell Airflow what the end means: that the task waits, fails, or is done."""

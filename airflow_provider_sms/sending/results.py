@@ -76,33 +76,24 @@ class NextStep:
     error: Exception | None = None
 
 
+@dataclass(frozen=True, slots=True)
 class ResultHandler:
     """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
 
     :param tally: where messages are counted.
     :param stop_conditions: notified of every end.
     :param backoff: waits between the POSTs of a request that was surely not processed.
-    :param resend_unknown: whether messages are posted again whose outcome is unknown.
     :param claiming: returns whether the send goes on claiming.
+    :param resend_unknown: whether messages are posted again whose outcome is unknown.
     :param monotonic: seconds from any start.
     """
 
-    def __init__(
-        self,
-        tally: SendCounts,
-        stop_conditions: StopConditions,
-        *,
-        backoff: Backoff,
-        resend_unknown: bool = False,
-        claiming: Callable[[], bool],
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._tally = tally
-        self._stop_conditions = stop_conditions
-        self._backoff = backoff
-        self._resend_unknown = resend_unknown
-        self._claiming = claiming
-        self._monotonic = monotonic
+    tally: SendCounts
+    stop_conditions: StopConditions
+    backoff: Backoff
+    claiming: Callable[[], bool]
+    resend_unknown: bool = False
+    monotonic: Callable[[], float] = time.monotonic
 
     def handle(self, request: InFlightRequest, result: SendResponse | BaseException, outcome: Outcome) -> NextStep:
         """Count the end of a POST, and return what the sender does next.
@@ -119,14 +110,14 @@ class ResultHandler:
     def _answered(self, request: InFlightRequest, response: SendResponse) -> NextStep:
         batch, submitted = request.batch, len(request.batch.messages)
         if response.messages:
-            self._tally.add_accepted(request.request_id, submitted, response)
+            self.tally.add_accepted(request.request_id, submitted, response)
         else:
             # Messages that were taken over are again with the unknown request that had them before.
             before = [batch.take_over[m.key] for m in batch.messages if m.key in batch.take_over]
-            self._tally.add_none_taken(submitted - len(before), response)
+            self.tally.add_none_taken(submitted - len(before), response)
             for unknown_id in before:
-                self._tally.add_unknown(unknown_id, 1)
-        self._stop_conditions.caution.answered(alone=request.alone)
+                self.tally.add_unknown(unknown_id, 1)
+        self.stop_conditions.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
                 "Request %d: the service took %d of %d messages. Its error report: %s",
@@ -136,7 +127,7 @@ class ResultHandler:
                 reported(response.error_report),
             )
         try:
-            self._stop_conditions.answered(batch, response)
+            self.stop_conditions.answered(batch, response)
         except TooManyErrorsError as error:
             return NextStep(error=error)
         return NextStep()
@@ -144,20 +135,20 @@ class ResultHandler:
     def _not_processed(self, request: InFlightRequest, error: SmsError) -> NextStep:
         batch = request.batch
         unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
-        batch.turn_away(self._tally.accepted, unavailable=unavailable)
-        now = self._monotonic()
-        if self._stop_conditions.unanswered(batch, error):
+        batch.turn_away(self.tally.accepted, unavailable=unavailable)
+        now = self.monotonic()
+        if self.stop_conditions.unanswered(batch, error):
             log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
             return NextStep(is_deferred=True)
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = (
             error.transient
-            and batch.turned_away < self._backoff.attempts_beside_others
+            and batch.turned_away < self.backoff.attempts_beside_others
             and batch.unavailable < MAX_UNAVAILABLE
         )
-        wait = self._backoff.wait(batch.attempt, asked) if again else None
+        wait = self.backoff.wait(batch.attempt, asked) if again else None
         # Asked once: with a stop between two questions, the batch would not wait, and be in no count.
-        claiming = self._claiming()
+        claiming = self.claiming()
         if claiming and wait is not None:
             log.warning("Request %d was not processed, posting again in %.1f s: %s", request.request_id, wait, error)
             return NextStep(retry_at=now + wait)
@@ -165,20 +156,20 @@ class ResultHandler:
 
     def _unknown(self, request: InFlightRequest, error: BaseException, outcome: Outcome) -> NextStep:
         batch = request.batch
-        self._stop_conditions.unanswered(batch, error)
+        self.stop_conditions.unanswered(batch, error)
         log.warning(
             "The outcome of request %d, of %d messages, is unknown: %s",
             request.request_id,
             len(batch.messages),
             outcome.reason,
         )
-        self._tally.requests += 1
+        self.tally.requests += 1
         resend: list[Outgoing] = []
-        if self._resend_unknown:
+        if self.resend_unknown:
             # Once more in one attempt is enough: the next attempt comes after Airflow's retry delay.
             resend = [outgoing for outgoing in batch.messages if outgoing.key not in batch.take_over]
         if unknown := len(batch.messages) - len(resend):
-            self._tally.add_unknown(request.request_id, unknown)
+            self.tally.add_unknown(request.request_id, unknown)
         if isinstance(error, SmsError):
             return NextStep(resend=resend, error=self._slow_down(request))
         # An unforeseen error may happen to every request, so no other one is tried.
@@ -188,10 +179,10 @@ class ResultHandler:
 
     def _slow_down(self, request: InFlightRequest) -> SmsError | None:
         """Have the next requests wait and go one at a time; return the error once those lose their responses, too."""
-        caution = self._stop_conditions.caution
+        caution = self.stop_conditions.caution
         outage = caution.lost(alone=request.alone)
-        caution.until = self._monotonic() + (self._backoff.wait(caution.lost_alone + 1) or 0.0)
-        return outage if self._claiming() else None
+        caution.until = self.monotonic() + (self.backoff.wait(caution.lost_alone + 1) or 0.0)
+        return outage if self.claiming() else None
 
 
 def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -> Outcome:
@@ -214,9 +205,6 @@ def refuse_contradiction(result: SendResponse | BaseException) -> SendResponse |
     return result
 
 
-HTTP_OK = 200
-
-
 def took_none(response: SendResponse) -> bool:
     """Return whether the service took none of the messages, and charged nothing for them."""
     return not (response.messages or response.parts or response.cost)
@@ -231,7 +219,7 @@ def answered(request_id: int, response: SendResponse, chunk: Chunk) -> Outcome:
     return Outcome(
         request_id=request_id,
         state=NOT_SENT if none_taken else ACCEPTED,
-        http_status=HTTP_OK,
+        http_status=HTTPStatus.OK.value,
         event_id=response.event_id,
         messages=response.messages,
         parts=response.parts,

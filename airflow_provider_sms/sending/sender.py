@@ -106,9 +106,9 @@ class Sender:
         self._results = ResultHandler(
             self.tally,
             self.stop_conditions,
-            backoff=options.backoff,
-            resend_unknown=options.resend_unknown,
+            options.backoff,
             claiming=lambda: self._claiming,
+            resend_unknown=options.resend_unknown,
             monotonic=monotonic,
         )
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.

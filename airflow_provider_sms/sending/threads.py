@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -135,42 +134,29 @@ class Prefetcher(Generic[T]):
             return
 
 
-@dataclass(frozen=True)
-class Uninterrupted(Generic[T]):
-    """The end of work that signals could not interrupt.
-
-    :param result: the result of the work.
-    :param interruption: the exception raised in the main thread meanwhile; None means none.
-    """
-
-    result: T
-    interruption: BaseException | None
-
-
 def run_uninterrupted(
-    work: Callable[[], T],
+    work: Callable[[], None],
     *,
     on_interrupt: Callable[[], None],
     heartbeat: Callable[[], None],
     every: float = 0.5,
-) -> Uninterrupted[T]:
-    """Run work in a thread of its own while this one waits.
+) -> BaseException | None:
+    """Run work in a thread of its own while this one waits, and return what interrupted this one; None for nothing.
 
     Python raises the exceptions of signal handlers (a timeout, a termination) in the main thread, between any two
-    instructions. Work that records what it did cannot live there. An interruption asks the work to stop and is handed
-    back once it has; a second one gives up waiting and is raised.
+    instructions. Work that records what it did cannot live there. An interruption asks the work to stop and is returned
+    once it has; a second one gives up waiting and is raised.
 
     :param work: runs once; its exception is raised here.
     :param on_interrupt: asks the work to stop soon.
     :param heartbeat: called in this thread while the work runs.
     :param every: seconds between heartbeats.
     """
-    results: list[T] = []
     errors: list[BaseException] = []
 
     def target() -> None:
         try:
-            results.append(work())
+            work()
         except BaseException as error:  # noqa: BLE001  # it is raised again in the thread that waits
             errors.append(error)
         finally:
@@ -184,7 +170,7 @@ def run_uninterrupted(
         thread.start()
         while not ended.wait(every):
             heartbeat()
-    except BaseException as error:  # handed back below
+    except BaseException as error:  # returned below
         if thread.ident is None:
             raise
         interruption = error
@@ -192,6 +178,4 @@ def run_uninterrupted(
         ended.wait()
     if errors:
         raise errors[0] from interruption
-    if not results:
-        raise interruption or RuntimeError("The work ended without a result or an error")
-    return Uninterrupted(results[0], interruption)
+    return interruption

@@ -18,7 +18,7 @@ def handle():
 
     def handle(result, *, claiming=lambda: True, attempt=1):
         conditions, clock = StopConditions(), lambda: 100.0
-        handler = ResultHandler(SendCounts(), conditions, backoff=Backoff(), claiming=claiming, monotonic=clock)
+        handler = ResultHandler(SendCounts(), conditions, Backoff(), claiming=claiming, monotonic=clock)
         request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt), 0.0)
         result = refuse_contradiction(result)
         outcome = outcome_of(request, result)

@@ -211,7 +211,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an answer does not end the caution",
         "sending/results.py",
-        "        self._stop_conditions.caution.answered(alone=request.alone)\n",
+        "        self.stop_conditions.caution.answered(alone=request.alone)\n",
         "",
         (BRAKES,),
         first="test_an_answer_between_lost_ones_lets_all_go_again",

@@ -29,6 +29,7 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.schema import message, request
+from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import FLUSH_SECONDS, flush
 from airflow_provider_sms.service.elapsed import latest_end
@@ -568,6 +569,14 @@ def test_an_error_of_our_own_never_gives_back_what_was_posted(sender, service, e
     retry = sender(enter(2))
     retry.run([people(50)])
     assert (counts(retry.tally), service.duplicates) == ({"accepted": 30, "already_sent": 10, "unknown": 10}, 0)
+
+
+def test_an_error_after_a_response_does_not_cost_the_record_of_its_request(sender, service, enter, monkeypatch):
+    """The outcome is kept for the ledger before it is counted: whoever was texted stays so, whatever fails then."""
+    send = sender(concurrency=1)
+    monkeypatch.setattr(SendCounts, "add_accepted", lambda *_: 1 / 0)
+    send.run([people(20)])
+    assert (type(send.error), states(enter(2), people(20))) == (ZeroDivisionError, {ACCEPTED: 10, NOT_SENT: 10})
 
 
 def test_a_repeat_that_is_read_before_its_first_copy_is_claimed_is_counted(sender, service):

@@ -180,6 +180,17 @@ SENDER_MUTATIONS = (
         first="test_a_crash_while_waiting_to_post_again_makes_nothing_unknown",
     ),
     Mutation(
+        "an outcome is kept for the record only once it is counted",
+        "sending/sender.py",
+        "        self._unrecorded.append(outcome)\n",
+        "",
+        also=(
+            "        step = self._results.handle(request, result, outcome)\n",
+            "        step = self._results.handle(request, result, outcome)\n        self._unrecorded.append(outcome)\n",
+        ),
+        first="test_an_error_after_a_response_does_not_cost_the_record_of_its_request",
+    ),
+    Mutation(
         "what somebody else claimed first is forgotten",
         "sending/sender.py",
         "                self._reconcile(pending, lost, turned_away=batch.turned_away > 0)\n",

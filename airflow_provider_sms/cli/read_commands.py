@@ -103,9 +103,9 @@ def list_unknown(args: Namespace) -> None:
 def who_texted(args: Namespace) -> None:
     """Show when a number was texted, and by what."""
     from airflow_provider_sms.ledger.requests import texted
-    from airflow_provider_sms.monitoring.number_lookup import destination_of
+    from airflow_provider_sms.monitoring.number_lookup import parse_number
 
-    destination = destination_of(args.destination, args.default_region)
+    destination = parse_number(args.destination, args.default_region)
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = texted(store, destination)
         described = store.description

@@ -134,7 +134,7 @@ def open_existing_ledger(
     return open_sqlite(path)
 
 
-def ledger_to_read() -> LedgerReader:
+def ledger_reader() -> LedgerReader:
     """Give the configured ledger for a page that only looks at it; it stays open for the next one.
 
     :raises InputError: there is none, or the connection cannot be one; says where it was looked for.

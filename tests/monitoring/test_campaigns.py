@@ -3,12 +3,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import delete, insert, literal, select, update
+from sqlalchemy import insert, literal, select, update
 from support.told import tell
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.pauses import pause
-from airflow_provider_sms.ledger.schema import claimant, message, progress, request
+from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.monitoring.campaigns import campaigns_of_task, dag_ids, find_campaign, list_campaigns
 from airflow_provider_sms.monitoring.timeline import unknown_requests
 
@@ -130,19 +130,6 @@ def test_several_tasks_of_a_campaign_are_counted_together(store, ledger):
     assert (campaign.total, campaign.done) == (None, None)
 
 
-def test_what_a_later_try_or_run_said_stands_for_the_earlier_ones(store, ledger):
-    """Of each task the last run counts, and in it the last try of each mapped copy; another campaign is none."""
-    tell(store, state="failed", run_id="r1", map_index=7)
-    for index in range(2):
-        tell(store, state="failed", run_id="r2", map_index=index)
-    tell(store, try_number=2, run_id="r2", map_index=0)
-    tell(store, "other", try_number=3, state="failed", run_id="r2", map_index=0)
-    _, campaign = listed(ledger).campaigns
-    told = [(each.note.run_id, each.note.map_index, each.try_number, each.note.state) for each in campaign.tries]
-    assert told == [("r2", 0, 2, "ended"), ("r2", 1, 1, "failed")]
-    assert find_campaign(ledger, campaign.id)[0].tries == campaign.tries
-
-
 def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledger):
     """Nobody knows what they cost, and what the others cost is told."""
     *_, request = tell(store, claims=[(4, "accepted"), (3, "unknown")])
@@ -187,36 +174,12 @@ def _taken_over(column, lost):
     return literal(changed[column.name], column.type) if column.name in changed else column
 
 
-def test_a_campaign_whose_tries_said_nothing_is_there_all_the_same(store, ledger):
-    """Notes may fail; what was claimed is in the ledger, and so is who claimed it."""
-    tell(store, "quiet", dag_id="theirs", claims=[(3, "accepted"), (2, "unknown")])
-    with store.write(1) as connection:
-        connection.execute(delete(progress))
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.name, campaign.state, campaign.counts.accepted) == ("quiet", "needs attention", 3)
-    assert (campaign.latest.dag_id, campaign.total) == ("theirs", None)
-    assert listed(ledger, hidden={"theirs"}).campaigns == []
-    assert find_campaign(ledger, campaign.id)[1] == {"theirs"}
-
-
-def test_rights_are_asked_for_who_claimed_not_only_for_who_said_so(store, ledger):
-    """A DAG whose try left no note has sent the campaign as well."""
-    tell(store, dag_id="mine", claims=[(1, "accepted")])
-    tell(store, dag_id="theirs", claims=[(1, "accepted")], first=5)
-    with store.write(1) as connection:
-        theirs = select(claimant.c.id).where(claimant.c.dag_id == "theirs")
-        connection.execute(delete(progress).where(progress.c.claimant_id.in_(theirs)))
-    number = listed(ledger).campaigns[0].id
-    assert find_campaign(ledger, number)[1] == {"mine", "theirs"}
-    assert listed(ledger, hidden={"theirs"}).campaigns == []
-
-
 def test_two_runs_at_once_are_both_seen(store, ledger):
     """The one that ended first does not hide the one that still sends."""
     tell(store, run_id="r1", state="sending", claims=[(6, "claimed")])
     tell(store, run_id="r2", claims=[(3, "accepted")], first=10)
     (campaign,) = listed(ledger).campaigns
-    assert (campaign.state, len(campaign.tries)) == ("sending", 2)
+    assert (campaign.state, len(campaign.attempts)) == ("sending", 2)
 
 
 def test_the_rate_is_of_those_who_send_now(store, ledger):

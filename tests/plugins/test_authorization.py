@@ -47,9 +47,9 @@ def test_nobody_does_anything_whom_airflow_does_not_know(site, unknown, path):
 def test_a_viewer_sees_and_does_nothing(site, unknown, path):
     """What changes anything needs the right to edit the DAG; who has not got it is offered nothing."""
     viewer, editor = Person(site, "vic"), Person(site, "ed")
-    assert "data-act" not in viewer.get("/campaigns/1").text
+    assert "data-action" not in viewer.get("/campaigns/1").text
     assert viewer.post(path, unknown).status_code == 403
-    assert "data-act" in editor.get("/campaigns/1").text
+    assert "data-action" in editor.get("/campaigns/1").text
     assert editor.post(path, unknown).status_code == 200
 
 

@@ -7,6 +7,7 @@ import sys
 import pytest
 from support.versions import SHOWS_PAGES
 
+from airflow_provider_sms.plugins import sms
 from airflow_provider_sms.plugins.sms import SmsPlugin
 
 ONLY_WITH_PAGES = pytest.mark.skipif(not SHOWS_PAGES, reason="this Airflow has no place for pages of plugins")
@@ -31,7 +32,6 @@ def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
     assert {name for name in modules if "plugins" in name or "monitoring" in name} == {
         "airflow_provider_sms.plugins",
         "airflow_provider_sms.plugins.sms",
-        "airflow_provider_sms.plugins.versions",
     }
 
 
@@ -77,7 +77,5 @@ def test_an_airflow_that_has_no_place_for_pages_is_given_none(monkeypatch):
 
 def test_pages_are_for_the_versions_that_have_a_place_for_them():
     """The package knows the versions as the tests do."""
-    from airflow_provider_sms.plugins import versions
-
-    assert versions.SHOWS_PAGES == SHOWS_PAGES
+    assert sms.SHOWS_PAGES == SHOWS_PAGES
     assert bool(SmsPlugin().external_views) == SHOWS_PAGES

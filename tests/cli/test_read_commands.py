@@ -7,7 +7,7 @@ import pytest
 import yaml
 from support.sending import people
 
-from airflow_provider_sms.cli.console import utc
+from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.approvals import latest_approval, record_approval
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, resume
@@ -61,14 +61,14 @@ def test_status_is_a_table_for_people(ledger, sent):
     sent(people(3, 10), dag_id="two")
     sent(people(3, 20), dag_id="two", try_number=2)
     lines = [line.split("|")[-1].strip() for line in ledger("status", "spring").out.splitlines() if "sent_by" in line]
-    assert lines == ["task t of DAG one (1 run, 1 try)", "task t of DAG two (1 run, 2 tries)"]
+    assert lines == ["task t of DAG one (1 run, 1 attempt)", "task t of DAG two (1 run, 2 attempts)"]
 
 
 def test_status_says_who_paused_a_campaign(ledger, sent, store):
     """A campaign of which nothing more is claimed says so, by whom, and since when; one that goes on does not."""
     sent(people(3))
     made = pause(store, "spring", "ann").pause
-    since = utc(made.paused_at)
+    since = iso(made.paused_at)
     assert ledger("status", "spring", "-o", "json").data[0]["paused"] == {"by": "ann", "since": since}
     assert f"by ann since {since}" in ledger("status", "spring").out
     resume(store, "spring", "bob")
@@ -79,7 +79,7 @@ def test_status_says_who_approved_a_plan(ledger, store):
     """What was decided last about a plan of the campaign, by whom and when, also before anything was sent."""
     record_approval(store, "spring", "a1b2c3", "stop", "ann")
     record_approval(store, "spring", "d4e5f6", "send", "bob", messages=3, cost=Decimal("4.50"))
-    at = utc(latest_approval(store, "spring").decided_at)
+    at = iso(latest_approval(store, "spring").decided_at)
     assert ledger("status", "spring", "-o", "json").data[0]["approval"] == {
         "plan_id": "d4e5f6",
         "decision": "send",
@@ -157,7 +157,7 @@ def test_somebody_who_was_not_texted_is_not_found(ledger, sent):
     sent(people(1))
     said = ledger("who", "27829999999")
     assert (said.status, said.out) == (1, "")
-    assert ("No message to this number is in the ledger" in said.err, "27829999999" in said.err) == (True, False)
+    assert ("has no message to this number" in said.err, "27829999999" in said.err) == (True, False)
 
 
 @pytest.mark.parametrize(
@@ -242,20 +242,3 @@ def test_names_are_shown_as_they_are(ledger, sent_to_file):
     name = "[red]spring :bomb:"
     sent_to_file(people(1), ACCEPTED, campaign=name)
     assert name in ledger("status", name).out
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        (),
-        ("status",),
-        ("resolve", "1"),
-        ("resolve", "one", "--as", "accepted"),
-        ("resolve", "1", "--as", "lost"),
-        ("purge",),
-        ("status", "c", "-o", "csv"),
-    ],
-)
-def test_wrong_usage_is_status_2(ledger, arguments):
-    """What cannot be understood is told apart from what was not done."""
-    assert ledger(*arguments).status == 2

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SENTENCES = ("approval", "paused", "sent_by")
 """Fields that a table writes as sentences."""
-_STATE_NAMES = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
+_STATE_NAMES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
 
 
 @command

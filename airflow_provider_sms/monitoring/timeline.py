@@ -136,7 +136,7 @@ def requests(
     return sorted(lines, key=lambda line: -line.id)[:limit]
 
 
-_STORED_STATES = {
+_STORED_STATES: dict[str | None, tuple[str, ...]] = {
     None: (ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN),
     ACCEPTED: (ACCEPTED,),
     CLAIMED: (CLAIMED,),

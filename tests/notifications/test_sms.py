@@ -9,7 +9,8 @@ import pytest
 from support.deadlines import execute, trigger_of
 from support.versions import AIRFLOW, EXECUTES_CALLBACKS, HAS_DEADLINES
 
-from airflow_provider_sms.notifications.sms import SmsNotifier, send_sms_notification
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.notifications.sms import SmsNotifier, parse_recipients, send_sms_notification
 
 TOKEN = "sandbox-token-0123"
 FIRST, SECOND = "27821234567", "27831234567"
@@ -162,12 +163,15 @@ def test_it_does_not_hold_up_the_triggerer(sms_default, sandbox, texts):
 
 
 FAILURES = {
-    "no connection": ({"sms_conn_id": "nowhere"}, "Connection 'nowhere' does not exist: make one of type sms"),
-    "no number": ({"to": "on call"}, "to holds no number that can be texted"),
-    "nobody": ({"to": []}, "to holds no number that can be texted"),
+    "no connection": (
+        {"sms_conn_id": "nowhere"},
+        "Connection 'nowhere' does not exist: create a connection of type sms",
+    ),
+    "no number": ({"to": "on call"}, "to has no number that can be texted"),
+    "nobody": ({"to": []}, "to has no number that can be texted"),
     "too many": (
         {"to": [27820000000 + n for n in range(101)]},
-        "to holds 101 numbers, and an alert goes to at most 100: for more people use a BulkSmsOperator",
+        "to has 101 numbers, and an alert goes to at most 100: for more people use BulkSmsOperator",
     ),
     "no text": ({"message": "{{ none_of_it or '' }}"}, "message is empty"),
     "no parts": ({"max_parts": 0}, "max_parts must be a whole number, at least 1, not 0"),
@@ -228,7 +232,7 @@ def test_a_token_that_is_refused_says_what_to_do(sms_default, said):
     """The log says where the right one belongs."""
     sms_default(password="another-token-0123")
     called(SmsNotifier("down", to=FIRST))
-    assert "the bearer token is missing or wrong. Put valid ones into connection 'sms_default'" in said()
+    assert "the bearer token is missing or wrong. Put valid credentials into connection 'sms_default'" in said()
 
 
 def test_what_was_surely_not_sent_is_tried_again(sms_default, sandbox, texts):
@@ -322,3 +326,36 @@ def test_an_error_that_is_not_ours_is_named_by_its_kind(sms_default, said):
 def test_the_name_that_airflows_providers_use():
     """A notifier has an alias that reads like a function."""
     assert send_sms_notification is SmsNotifier
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        ("+27 82 123 4567", [FIRST]),
+        (27821234567, [FIRST]),
+        ("082 123 4567, +27831234567", [FIRST, SECOND]),
+        (["0821234567", 27831234567], [FIRST, SECOND]),
+        (("0831234567,0821234567", "+27821234567"), [SECOND, FIRST]),
+        ("0821234567,\n +27 (0)82 123 4567,, ", [FIRST]),
+        ("", []),
+        ([], []),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(to, expected):
+    """One or several, as text with commas or as a list, each person once, in the order given."""
+    assert (expected, []) == parse_recipients(to, "ZA")
+
+
+@pytest.mark.parametrize(
+    ("to", "rejected"), [("0821234567", "0821234567"), ("on call", "on call"), ([None], "None"), ("12", "12")]
+)
+def test_a_number_that_cannot_be_read_is_returned_with_its_reason(to, rejected):
+    """It does not keep the others from being read."""
+    numbers, ((written, reason),) = parse_recipients([FIRST, to] if isinstance(to, str) else [FIRST, *to], None)
+    assert ([FIRST], rejected, True) == (numbers, written, bool(reason))
+
+
+def test_an_unknown_region_is_an_error():
+    """A region is ISO 3166 alpha-2."""
+    with pytest.raises(InputError, match="default_region must be a country"):
+        parse_recipients(FIRST, "South Africa")

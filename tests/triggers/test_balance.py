@@ -5,6 +5,7 @@ import pkgutil
 import time
 
 import pytest
+from support.metrics import Told
 
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -137,3 +138,14 @@ def test_the_intervals_are_the_sensors(changes, waits):
     """They grow where it asks for that, up to ``max_wait``, and none goes beyond the timeout."""
     trigger = BalanceTrigger(**{**EVERYTHING, **changes})
     assert [trigger._interval(elapsed) for elapsed in (0.0, 500.0, 3590.0)] == waits
+
+
+def test_each_reading_sets_the_gauge_of_the_balance(sms_default, sandbox, metrics):
+    """The gauge is kept up to date while a sensor is deferred."""
+    sandbox.state.set_balance(500)
+
+    async def first():
+        return await anext(BalanceTrigger("sms_default", "100", 0.01, 2).run())
+
+    asyncio.run(first())
+    assert metrics.told == [Told("gauge", "sms.balance", 500.0, {"conn_id": "sms_default"})]

@@ -13,7 +13,7 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_sms.triggers.balance import BalanceTrigger
-from airflow_provider_sms.triggers.balance_polling import backed_off, in_own_thread, shared
+from airflow_provider_sms.triggers.balance_polling import backoff_interval, run_in_thread, share_task
 
 MANY = 50
 """More than the threads of a loop's own executor on any machine: these are at most 32."""
@@ -96,7 +96,7 @@ def test_a_silent_service_holds_up_nobody_else(sms_default, silent):
 
     async def run():
         stuck = [wait_for("sms_silent") for _ in range(MANY)]
-        await in_own_thread(silent.called.wait, name="test")
+        await run_in_thread(silent.called.wait, name="test")
         event = await wait_for("sms_default")
         seen = event.payload["status"], any(task.done() for task in stuck), len(silent.connections)
         threads = [thread.daemon for thread in looking_threads()]
@@ -113,7 +113,7 @@ def test_what_is_cancelled_leaves_nothing_behind(silent):
     async def run():
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
         stuck = [wait_for("sms_silent") for _ in range(3)]
-        await in_own_thread(silent.called.wait, name="test")
+        await run_in_thread(silent.called.wait, name="test")
         await cancel(stuck)
         looks = asyncio.all_tasks() - {asyncio.current_task()}
         threads = looking_threads()
@@ -137,7 +137,7 @@ def test_a_loop_that_is_left_waits_for_no_thread(silent):
 
     async def leave():
         stuck = wait_for("sms_silent")
-        await in_own_thread(silent.called.wait, name="test")
+        await run_in_thread(silent.called.wait, name="test")
         silent.called.clear()
         stuck.cancel()
 
@@ -158,7 +158,7 @@ def test_what_is_under_way_is_shared():
             return begun[-1]
 
         async def one():
-            return await shared(under_way, "account", begin)
+            return await share_task(under_way, "account", begin)
 
         first, second = asyncio.create_task(one()), asyncio.create_task(one())
         await asyncio.sleep(0)
@@ -181,9 +181,9 @@ def test_an_error_is_everybodys():
                 raise outcome
             return outcome
 
-        waiting = (shared(under_way, "account", begin) for _ in range(2))
+        waiting = (share_task(under_way, "account", begin) for _ in range(2))
         failed = await asyncio.gather(*waiting, return_exceptions=True)
-        return [str(error) for error in failed], await shared(under_way, "account", begin)
+        return [str(error) for error in failed], await share_task(under_way, "account", begin)
 
     assert asyncio.run(run()) == (["gone", "gone"], "there")
 
@@ -198,7 +198,7 @@ def test_one_who_leaves_takes_nobody_along():
             await may_end.wait()
             return "there"
 
-        first, second = (asyncio.create_task(shared(under_way, "account", begin)) for _ in range(2))
+        first, second = (asyncio.create_task(share_task(under_way, "account", begin)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
@@ -225,14 +225,14 @@ def test_the_intervals_are_airflows(poke_interval, elapsed):
     except OverflowError:
         # Of an interval of 0, once there were a thousand looks.
         airflows = 1
-    assert backed_off(poke_interval, elapsed=elapsed, seed=f"dag#wait#{STARTED_AT}") == airflows
+    assert backoff_interval(poke_interval, elapsed=elapsed, seed=f"dag#wait#{STARTED_AT}") == airflows
 
 
 def test_each_wait_is_longer_within_its_bounds():
     """The first is between half the interval and all of it, and the bounds double with each look."""
     waits, elapsed = [], 0.0
     for _ in range(12):
-        waits.append(backed_off(60.0, elapsed=elapsed, seed="any"))
+        waits.append(backoff_interval(60.0, elapsed=elapsed, seed="any"))
         elapsed += waits[-1]
     assert [30 * 2**look <= wait < 60 * 2**look for look, wait in enumerate(waits)] == [True] * 12
     assert all(before <= after for before, after in pairwise(waits))
@@ -240,11 +240,11 @@ def test_each_wait_is_longer_within_its_bounds():
 
 def test_a_later_triggerer_goes_on_where_the_other_was():
     """In the middle of an interval, the one after it is the next: the backoff does not begin anew."""
-    first = backed_off(60.0, elapsed=0.0, seed="any")
-    second = backed_off(60.0, elapsed=first, seed="any")
-    assert backed_off(60.0, elapsed=first + second / 2, seed="any") == second
+    first = backoff_interval(60.0, elapsed=0.0, seed="any")
+    second = backoff_interval(60.0, elapsed=first, seed="any")
+    assert backoff_interval(60.0, elapsed=first + second / 2, seed="any") == second
 
 
 def test_sensors_that_begin_together_do_not_look_together():
     """The jitter depends on the seed."""
-    assert len({backed_off(3600.0, elapsed=0.0, seed=f"dag#wait_{n}") for n in range(20)}) > 10
+    assert len({backoff_interval(3600.0, elapsed=0.0, seed=f"dag#wait_{n}") for n in range(20)}) > 10

@@ -46,7 +46,9 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
     if campaign.not_sent and campaign.state == status.ATTENTION:
         sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends them.")
     if campaign.state == status.EARLIER:
-        sentences.append("A version of this package sent it that recorded no progress: only its requests are known.")
+        sentences.append(
+            "It was sent by a version of this package that recorded no progress: only its requests are known."
+        )
     return [each for each in sentences if each]
 
 

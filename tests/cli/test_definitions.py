@@ -11,8 +11,8 @@ from airflow_provider_sms.cli.definitions import get_cli_commands, parse_age, pa
 from airflow_provider_sms.get_provider_info import get_provider_info
 
 
-def test_airflow_is_told_of_the_commands():
-    """The provider's metadata names the function that gives them, and each of them can be imported."""
+def test_the_metadata_names_the_commands():
+    """The provider's metadata names the function that returns them, and each of them can be imported."""
     assert get_provider_info()["cli"] == ["airflow_provider_sms.cli.definitions.get_cli_commands"]
     (sms,) = get_cli_commands()
     (group,) = sms.subcommands
@@ -22,7 +22,7 @@ def test_airflow_is_told_of_the_commands():
 
 
 def test_the_definitions_import_nothing_heavy():
-    """They are imported at each ``airflow`` call: of the package only what stands there, and nothing for data."""
+    """They are imported at each ``airflow`` call, so they import no other module of the package."""
     code = (
         "import sys, airflow.cli.cli_config, airflow_provider_sms; before = set(sys.modules)\n"
         "import airflow_provider_sms.cli.definitions as d; d.get_cli_commands()\n"
@@ -43,13 +43,13 @@ def test_an_age_is_a_number_and_a_unit(written, seconds):
 
 
 @pytest.mark.parametrize("written", ["90", "d", "90m", "-1d", "1.5d", "23h", "0d", "90 d", "9\u0660d"])
-def test_what_is_no_age_is_wrong_usage(ledger, airflow_home, written):
+def test_text_that_is_no_age_is_wrong_usage(ledger, airflow_home, written):
     """An age that is not understood, or less than a day, purges nothing."""
     assert ledger("purge", f"--older-than={written}", "--yes").status == 2
 
 
 def test_times_are_read_as_they_are_written():
-    """Without an offset a time is UTC; a date alone, and what is not a time, is refused."""
+    """Without an offset a time is in UTC; a date alone and other text are refused."""
     noon = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
     for written in ("2026-11-22T12:00", "2026-11-22 12:00:00", "2026-11-22T12:00:00Z", "2026-11-22T14:00+02:00"):
         assert parse_time(written) == noon
@@ -72,5 +72,5 @@ def test_times_are_read_as_they_are_written():
     ],
 )
 def test_wrong_usage_is_status_2(ledger, arguments):
-    """What cannot be understood is told apart from what was not done."""
+    """Wrong usage has another status than a command that was not done."""
     assert ledger(*arguments).status == 2

@@ -12,7 +12,7 @@ from airflow_provider_sms.ledger.model import UNKNOWN
 
 
 def found_in(folder, words):
-    """Say which files of a folder hold these words."""
+    """Return the files of a folder that hold a text."""
     return [path for path in folder.rglob("*") if path.is_file() and words.encode() in path.read_bytes()]
 
 

@@ -31,7 +31,7 @@ def rows(store):
 
 @pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
 def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_terminal, rows, outcome, left):
-    """What it concerns and what follows is said first; then who decided is kept, and what to do next is said."""
+    """The command first explains the change; then it records the person, and says what to do next."""
     one = sent(people(3), UNKNOWN)
     two = sent(people(2, 10), UNKNOWN)
     at_terminal("y\n")
@@ -48,8 +48,8 @@ def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_termin
     assert decided == [(one, word, getpass.getuser()), (two, word, getpass.getuser())]
 
 
-def test_who_releases_messages_is_warned(ledger, sent, at_terminal):
-    """Before messages are freed it is said that these people may get the text twice."""
+def test_a_person_who_frees_messages_is_warned(ledger, sent, at_terminal):
+    """Before messages are freed the command says that people may get the text twice."""
     request = sent(people(3), UNKNOWN)
     at_terminal("n\n")
     said = ledger("resolve", request, "--as", "not-sent")
@@ -69,7 +69,7 @@ def test_nothing_but_yes_is_yes(ledger, sent, holders, at_terminal, rows, answer
 
 @pytest.mark.parametrize("command", ["resolve", "adopt", "purge"])
 def test_without_a_terminal_a_script_must_say_yes(ledger, sent, rows, monkeypatch, command):
-    """Nobody is there to be asked: without ``--yes`` nothing is done, with it everything is."""
+    """Nobody can be asked: without ``--yes`` nothing is done, with it everything is."""
     request = sent(people(3), UNKNOWN)
     sent(people(3), campaign="old", at=LONG_AGO)
     arguments = {
@@ -88,7 +88,7 @@ def test_without_a_terminal_a_script_must_say_yes(ledger, sent, rows, monkeypatc
 
 
 def test_requests_are_closed_all_or_none(ledger, sent, rows):
-    """Where one of them cannot be closed nobody is asked, and no other one is closed."""
+    """If one of them cannot be closed nobody is asked, and no other one is closed."""
     request = sent(people(3), UNKNOWN)
     accepted = sent(people(3, 10))
     under_way = sent(people(3, 20), None)
@@ -110,7 +110,7 @@ def test_a_request_named_twice_is_closed_once(ledger, sent, rows):
 
 
 def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
-    """What may be sent twice is said first; then the ledger knows the task, and who answers for it."""
+    """The command first says what may be sent twice; then the ledger has the task and the person."""
     monkeypatch.setattr(write_commands.socket, "gethostname", lambda: "office")
     at_terminal("yes\n")
     said = ledger("adopt", "campaign", "send", "manual__1", "--map-index", "2")
@@ -122,7 +122,7 @@ def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
 
 
 def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, rows):
-    """The ledger need not have lost all of it; how much it has is said."""
+    """The ledger may have lost only a part; the command says how much it has."""
     sent(people(1))
     said = ledger("adopt", "d", "t", "r", "--yes")
     assert (said.status, "which has 1 request of that task" in said.err) == (0, True)
@@ -130,7 +130,7 @@ def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, row
 
 
 def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
-    """Nobody is asked; what it means, what may be under way and how to take it back is said; who did it is kept."""
+    """Nobody is asked; the command says what it means, what may be under way and how to undo it."""
     sent(people(3), None)
     said = ledger("pause", "spring")
     assert (said.status, said.out) == (0, "")
@@ -152,8 +152,8 @@ def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
     assert rows("SELECT paused_by, resumed_by FROM sms_pause") == [(getpass.getuser(), getpass.getuser())]
 
 
-def test_to_pause_or_resume_twice_says_so(ledger, sent, store):
-    """It is no failure: the campaign stands as was asked for."""
+def test_pausing_or_resuming_twice_is_reported(ledger, sent, store):
+    """It is no failure: the campaign is in the state that was asked for."""
     sent(people(3), campaign="the spring")
     made = pause(store, "the spring", "ann").pause
     said = ledger("pause", "the spring")
@@ -200,7 +200,7 @@ def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, 
 
 
 def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
-    """How much it is and what it means is said first; what is unknown is kept and named, what is young stays."""
+    """The command first says how much it forgets and what that means; unknown requests keep a campaign."""
     sent(people(3), campaign="old", at=LONG_AGO)
     sent(people(2), campaign="older", at=LONG_AGO - 60)
     sent(people(1), UNKNOWN, campaign="old and unknown", at=LONG_AGO)
@@ -241,15 +241,15 @@ def test_many_campaigns_are_counted_not_all_named(ledger, sent, at_terminal, mon
     assert "one and 2 more\n" in ledger("purge", "--older-than", "90d").err
 
 
-def test_where_nothing_is_old_nothing_is_asked(ledger, sent):
+def test_without_old_campaigns_nothing_is_asked(ledger, sent):
     """A ledger without old campaigns is no failure."""
     sent(people(1))
     said = ledger("purge", "--older-than", "1d")
     assert (said.status, "No campaign can be forgotten" in said.err) == (0, True)
 
 
-def test_a_campaign_that_is_used_meanwhile_is_kept(ledger, sent, rows, monkeypatch):
-    """Who sends again while a person thinks is not purged; the others are, and the status says that one was not."""
+def test_a_campaign_that_is_used_during_the_question_is_kept(ledger, sent, rows, monkeypatch):
+    """It is kept, the others are forgotten, and the status says that one was not."""
     sent(people(3), campaign="used", at=LONG_AGO)
     sent(people(3), campaign="old", at=LONG_AGO)
     monkeypatch.setattr(write_commands, "confirm", lambda *_, **__: sent(people(1, 10), campaign="used"))

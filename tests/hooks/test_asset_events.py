@@ -23,7 +23,7 @@ def test_other_outlets_are_passed_over(caplog):
     assert caplog.text == ""
 
 
-def test_what_airflow_refuses_is_no_failure(caplog):
+def test_an_event_that_airflow_refuses_is_no_failure(caplog):
     """All is sent by then."""
     context = {"task": types.SimpleNamespace(outlets=[TEXTED]), "outlet_events": Events()}
     describe_on_assets(context, {"accepted": 1})

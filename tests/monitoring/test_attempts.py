@@ -14,8 +14,8 @@ def listed(ledger, hidden=()):
     return list_campaigns(ledger, hidden=hidden, limit=10, offset=0).campaigns
 
 
-def test_what_a_later_try_or_run_said_stands_for_the_earlier_ones(store, ledger):
-    """Of each task the last run counts, and in it the last try of each mapped copy; another campaign is none."""
+def test_a_later_attempt_or_run_replaces_earlier_ones(store, ledger):
+    """For each task the last run counts, and in it the last attempt of each mapped copy, in this campaign alone."""
     tell(store, state="failed", run_id="r1", map_index=7)
     for index in range(2):
         tell(store, state="failed", run_id="r2", map_index=index)
@@ -30,8 +30,8 @@ def test_what_a_later_try_or_run_said_stands_for_the_earlier_ones(store, ledger)
     assert find_campaign(ledger, campaign.id)[0].attempts == campaign.attempts
 
 
-def test_a_campaign_whose_tries_said_nothing_is_there_all_the_same(store, ledger):
-    """Notes may fail; what was claimed is in the ledger, and so is who claimed it."""
+def test_a_campaign_without_recorded_progress_is_listed(store, ledger):
+    """Recording progress may fail; claims are in the ledger all the same, with their claimants."""
     tell(store, "quiet", dag_id="theirs", claims=[(3, "accepted"), (2, "unknown")])
     with store.write(1) as connection:
         connection.execute(delete(progress))
@@ -42,8 +42,8 @@ def test_a_campaign_whose_tries_said_nothing_is_there_all_the_same(store, ledger
     assert find_campaign(ledger, campaign.id)[1] == {"theirs"}
 
 
-def test_rights_are_asked_for_who_claimed_not_only_for_who_said_so(store, ledger):
-    """A DAG whose try left no note has sent the campaign as well."""
+def test_permissions_are_needed_for_dags_without_recorded_progress_too(store, ledger):
+    """A DAG whose attempt recorded no progress has sent the campaign as well."""
     tell(store, dag_id="mine", claims=[(1, "accepted")])
     tell(store, dag_id="theirs", claims=[(1, "accepted")], first=5)
     with store.write(1) as connection:
@@ -54,8 +54,8 @@ def test_rights_are_asked_for_who_claimed_not_only_for_who_said_so(store, ledger
     assert listed(ledger, {"theirs"}) == []
 
 
-def test_networks_and_errors_are_summed_over_tries_and_exact(store, ledger):
-    """What a try says after a wait covers what it said before; decimals stay what they are."""
+def test_networks_and_errors_are_summed_over_attempts_exactly(store, ledger):
+    """The report of a later leg replaces that of an earlier one; decimals stay exact."""
 
     def said(cost, quantity, faults=0):
         lines = {"MTN": {"cost": cost, "quantity": quantity}}
@@ -69,8 +69,8 @@ def test_networks_and_errors_are_summed_over_tries_and_exact(store, ledger):
     assert found == ([("MTN", 4, Decimal("0.4"))], [("Faults", 2)], 4)
 
 
-def test_tries_are_told_the_last_first(store, ledger):
-    """Each try and each part of one has its line."""
+def test_attempts_are_listed_the_last_first(store, ledger):
+    """Each attempt and each leg has its row."""
     tell(store, try_number=1, state="failed")
     tell(store, try_number=2, map_index=4)
     found = list_attempts(ledger, listed(ledger)[0].id)

@@ -10,7 +10,7 @@ from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.monitoring.audit_log import audit_log
 
 
-def test_everything_people_decided_is_told_with_their_names(store, ledger):
+def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
     """Approvals, decisions about requests, and pauses, the last first."""
     sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
     note_question(store, "spring", "p1", claimant_id=1, messages=7)

@@ -35,12 +35,12 @@ def saw(store, conn_id, *pairs):
     ],
 )
 def test_what_is_spent_a_day_is_what_the_balance_fell_by(balances, spent):
-    """What was bought meanwhile is not set off, less than a day counts as one, and only the last days count."""
+    """Credits bought in between are not set off, less than a day counts as one, and only the last days count."""
     assert spent_per_day(balances, 2 * DAY) == (None if spent is None else Decimal(spent))
 
 
-def test_a_connection_tells_its_balance_and_how_long_it_lasts(store, ledger):
-    """The last balance at the present rate; a post-paid account tells neither."""
+def test_a_balance_is_shown_with_the_days_that_it_lasts(store, ledger):
+    """The last balance at the present rate; a post-paid account has neither."""
     saw(store, "b", (2, "1000.5"), (1, "900.5"), (0.001, "800.5"))
     saw(store, "a", (1, None))
     postpaid, prepaid = account_balances(ledger, hidden=())
@@ -50,8 +50,8 @@ def test_a_connection_tells_its_balance_and_how_long_it_lasts(store, ledger):
     assert prepaid.days_left == pytest.approx(8.005, rel=1e-3)
 
 
-def test_a_connection_that_only_hidden_dags_text_by_is_not_there(store, ledger):
-    """Whoever may not see the DAGs does not see what they spend; nor what nobody knows to be of a DAG they may see."""
+def test_a_connection_that_only_hidden_dags_use_is_left_out(store, ledger):
+    """A reader sees no spending of hidden DAGs, and no connection that no visible DAG is known to use."""
     for conn_id in ("theirs", "shared", "watched"):
         saw(store, conn_id, (1, "5"))
     tell(store, "x", dag_id="hidden", note={"conn_id": "theirs"})
@@ -61,8 +61,8 @@ def test_a_connection_that_only_hidden_dags_text_by_is_not_there(store, ledger):
     assert [each.conn_id for each in account_balances(ledger, hidden=())] == ["shared", "theirs", "watched"]
 
 
-def test_many_balances_are_downsampled_to_the_last_of_each_stretch():
-    """A chart of a month is never of more points than it has room for, and keeps the newest."""
+def test_many_balances_are_downsampled_to_the_last_of_each_interval():
+    """A chart never has more points than it has room for, and keeps the newest."""
     many = readings(*((number / 100, number) for number in range(100)))
     kept = downsample(many, 0.0, DAY, 10)
     assert (len(kept), kept[-1]) == (10, many[-1])

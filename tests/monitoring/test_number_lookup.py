@@ -19,15 +19,15 @@ def test_a_number_is_found_however_it_is_written(store, ledger):
 
 
 def test_what_hidden_dags_sent_is_left_out(store, ledger):
-    """A number tells nothing of DAGs that its asker may not see."""
+    """A look-up shows nothing of DAGs that the user may not see."""
     tell(store, "mine", dag_id="mine", claims=[(1, "accepted")])
     tell(store, "theirs", dag_id="theirs", claims=[(1, "accepted")])
     found = look_up_number(ledger, "+27820000000", None, hidden={"theirs"})
     assert [each.request.campaign for each in found] == ["mine"]
 
 
-def test_what_is_no_number_is_refused_without_quoting_it(ledger):
-    """The words say what is wrong, and not with which number."""
+def test_text_that_is_no_number_is_refused_without_quoting_it(ledger):
+    """The error gives the reason, and not the number."""
     with pytest.raises(InputError, match="no number that can be texted") as error:
         look_up_number(ledger, "08200000012345", "ZA", hidden=())
     assert "0820000" not in str(error.value)

@@ -29,7 +29,7 @@ def finished(store, ids, times):
     ],
 )
 def test_messages_over_time_fall_into_round_buckets(store, ledger, times, width, messages):
-    """Each request counts in the bucket in which it ended, to the moment; empty buckets are there, too."""
+    """Each request counts in the bucket in which it ended, exactly; empty buckets are included."""
     ids = tell(store, claims=[(1, "accepted")] * 3)
     finished(store, ids, times)
     found_width, buckets = timeline.timeline(ledger, number(ledger), max_buckets=60)
@@ -38,21 +38,21 @@ def test_messages_over_time_fall_into_round_buckets(store, ledger, times, width,
     assert sum(each.cost for each in buckets) == pytest.approx(4.5)
 
 
-def test_messages_over_time_are_never_of_too_many_buckets(store, ledger):
+def test_the_timeline_never_has_too_many_buckets(store, ledger):
     """A campaign of years is drawn like one of seconds."""
     ids = tell(store, claims=[(1, "accepted")] * 2)
     finished(store, ids, [0.0, 86_400.0 * 400])
     assert len(timeline.timeline(ledger, number(ledger))[1]) <= 60
 
 
-def test_nothing_over_time_where_nothing_was_accepted(store, ledger):
-    """What is unknown or open is in no bucket."""
+def test_without_accepted_messages_there_is_no_timeline(store, ledger):
+    """Unknown requests and open claims are in no bucket."""
     tell(store, claims=[(1, "unknown"), (1, "claimed")])
     assert timeline.timeline(ledger, number(ledger))[1] == []
 
 
 def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger):
-    """An event id is of 64 bits, and all of them are told."""
+    """An event id has 64 bits, and all of its digits are kept."""
     ids = tell(store, claims=[(2, "accepted"), (3, "unknown"), (4, "accepted")])
     first = timeline.requests(ledger, number(ledger), limit=2)
     rest = timeline.requests(ledger, number(ledger), limit=2, before=first[-1].id)
@@ -74,7 +74,7 @@ def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger)
     ],
 )
 def test_requests_are_found_by_the_state_that_they_are_in(store, ledger, state, found):
-    """One past its deadline is unknown and not claimed, whatever is written down."""
+    """A request past its deadline is unknown and not claimed, whatever state is stored."""
     tell(store, claims=[(1, "claimed")], clock=lambda: 1_000.0)
     claims = [(1, "accepted"), (1, "unknown"), (1, "not_sent"), (1, "claimed")]
     tell(store, try_number=2, claims=claims, first=10)
@@ -82,8 +82,8 @@ def test_requests_are_found_by_the_state_that_they_are_in(store, ledger, state, 
     assert [line.id for line in timeline.requests(ledger, number(ledger), state=state, limit=1)] == found[:1]
 
 
-def test_unknown_requests_tell_how_many_people_they_hold(store, ledger):
-    """Those past their deadline are among them; those that may still be under way are not."""
+def test_unknown_requests_have_their_number_of_people(store, ledger):
+    """Lapsed claims are among them; requests that may still be under way are not."""
     (early,) = tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)
     (lost, _) = tell(store, try_number=2, claims=[(3, "unknown"), (2, "claimed")], first=10)
     found = timeline.unknown_requests(ledger, number(ledger))
@@ -92,8 +92,8 @@ def test_unknown_requests_tell_how_many_people_they_hold(store, ledger):
     assert found[1].reason == "the answer was lost"
 
 
-def test_people_who_were_texted_twice_are_told_of_by_request(store, ledger):
-    """A request that was accepted after a person had freed its messages says who else has them."""
+def test_requests_that_texted_people_twice_are_reported(store, ledger):
+    """A request that was accepted after a person had freed its messages is named."""
     first, _ = tell(store, claims=[(2, "unknown"), (2, "accepted")])
     resolve(store, first, "not_sent", "ann")
     with store.write(1) as connection:

@@ -12,7 +12,7 @@ if not SHOWS_PAGES:
 
 @pytest.fixture
 def store(ledger_path):
-    """The configured ledger, as those who send have it."""
+    """The configured ledger, as tasks that send open it."""
     opened = open_sqlite(ledger_path)
     yield opened
     opened.close()

@@ -5,7 +5,7 @@ from support.told import tell
 
 
 def test_every_response_forbids_what_a_page_does_not_need(vic, store):
-    """No script of a page's own text, nothing from elsewhere, no frame of another site, no copy kept."""
+    """No inline script, nothing from another host, no frame in another site, no cached copy."""
     tell(store)
     for path in ("/", "/campaigns/1", "/static/page.css", "/none"):
         headers = vic.get(path).headers

@@ -44,8 +44,8 @@ def test_a_campaign_is_in_the_list_with_links_into_airflow(vic, store):
     assert 'href="/sms/campaigns/1"' in answer.text
 
 
-def test_the_list_is_asked_by_name_and_state_and_in_pages(vic, store):
-    """What was asked for stays in the form and in the links to other pages."""
+def test_the_list_is_filtered_by_name_and_state_and_has_pages(vic, store):
+    """The filter stays in the form and in the links to other pages."""
     for number in range(60):
         tell(store, f"c{number} & more", state="failed" if number % 2 else "ended")
     assert "page 1 of 3" in text(vic.get("/"))
@@ -59,8 +59,8 @@ def test_the_list_is_asked_by_name_and_state_and_in_pages(vic, store):
     assert vic.get("/?page=0").status_code == 422
 
 
-def test_a_ledger_that_is_not_there_yet_is_told_in_words(vic, ledger_path):
-    """Whoever looks before anything was sent sees that, and no file is made."""
+def test_a_missing_ledger_is_reported_in_words(vic, ledger_path):
+    """A reader learns that nothing was sent yet, and no file is created."""
     answer = vic.get("/")
     assert answer.status_code == 409
     assert "There is no ledger at" in answer.text
@@ -134,7 +134,7 @@ def test_an_address_of_nothing_is_404(vic, store, path):
 
 
 def test_requests_are_listed_in_pages(vic, store):
-    """Each request stands on one page, the newest first."""
+    """Each request is on one page, the newest first."""
     ids = tell(store, claims=[(1, "accepted")] * 60)
     first = vic.get("/campaigns/1/requests")
     (older,) = re.findall(r"before=(\d+)", first.text)
@@ -158,7 +158,7 @@ def test_the_tab_of_a_task_opens_its_campaign(vic, store):
 
 
 def test_hostile_words_are_shown_and_not_executed(vic, store):
-    """Names of campaigns, tasks, networks, people and reasons stand on the page as they are."""
+    """Names of campaigns, tasks, networks, people and reasons are shown as they are."""
     figures = {"cost_breakdown": {HOSTILE: {"cost": 1, "quantity": 1}}, "error_report": {HOSTILE: 2}}
     tell(store, HOSTILE, claims=[(1, "accepted")], note={"figures": figures}, run_id=HOSTILE, task_id=HOSTILE)
     pause(store, HOSTILE, HOSTILE)

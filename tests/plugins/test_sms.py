@@ -25,7 +25,7 @@ print(json.dumps([[plugin.name for plugin in plugins], ours]))
 
 
 def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
-    """Schedulers and workers load plugins, too: of ours they get what says that there are pages."""
+    """Schedulers and workers load plugins as well: they import only the module that declares the pages."""
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     plugins, modules = json.loads(done.stdout.strip().splitlines()[-1])
     assert plugins.count("sms") == 1
@@ -36,7 +36,7 @@ def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
 
 
 def test_the_plugin_imports_nothing_heavy(airflow_home):
-    """What serves pages is imported when the web server asks for it."""
+    """Modules of the pages are imported when the web server asks for them."""
     heavy = "{'fastapi', 'jinja2', 'itsdangerous', 'pandas', 'pyarrow', 'sqlalchemy'}"
     code = (
         "import sys\nfrom airflow import plugins_manager\n"
@@ -59,7 +59,7 @@ def test_the_plugin_imports_nothing_heavy(airflow_home):
     ],
 )
 def test_pages_are_below_the_address_of_airflow(monkeypatch, base_url, below):
-    """Where Airflow has a path of its own, each address of a page begins with it."""
+    """If Airflow is served below a path, each address of a page begins with it."""
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
     views = SmsPlugin().external_views
     assert [view["destination"] for view in views] == ["nav", "task_instance"]

@@ -20,7 +20,7 @@ MANY = 50
 
 
 class CountingExecutor(ThreadPoolExecutor):
-    """A loop's own executor that says how often it was used."""
+    """A loop's own executor that counts its use."""
 
     used = 0
 
@@ -106,8 +106,8 @@ def test_a_silent_service_holds_up_nobody_else(sms_default, silent):
     assert asyncio.run(run()) == (("success", False, 1), [True])
 
 
-def test_what_is_cancelled_leaves_nothing_behind(silent):
-    """When the sensors are gone, their look ends with its answer, and with it the thread and the connection."""
+def test_cancelled_triggers_leave_nothing_behind(silent):
+    """The request of cancelled sensors ends with its response, and with it the thread and the connection."""
     complaints = []
 
     async def run():
@@ -132,8 +132,8 @@ def test_what_is_cancelled_leaves_nothing_behind(silent):
         pass
 
 
-def test_a_loop_that_is_left_waits_for_no_thread(silent):
-    """A triggerer that stops does not wait for a service that is silent, and another loop looks anew."""
+def test_an_abandoned_loop_waits_for_no_thread(silent):
+    """A stopping triggerer does not wait for a silent service, and another loop makes its own request."""
 
     async def leave():
         stuck = wait_for("sms_silent")
@@ -146,8 +146,8 @@ def test_a_loop_that_is_left_waits_for_no_thread(silent):
     assert len(silent.connections) == 2
 
 
-def test_what_is_under_way_is_shared():
-    """Who comes later waits for the same; what has ended is begun anew."""
+def test_a_running_task_is_shared():
+    """A later caller waits for the same task; after its end a new one is started."""
 
     async def run():
         under_way, begun, may_end = {}, [], asyncio.Event()
@@ -168,8 +168,8 @@ def test_what_is_under_way_is_shared():
     assert asyncio.run(run()) == (0, 0, 1, {})
 
 
-def test_an_error_is_everybodys():
-    """All who waited get the error, and the next one is not hindered by it."""
+def test_an_error_reaches_all_that_wait():
+    """All waiting callers get the error, and the next call starts a new task."""
 
     async def run():
         under_way, outcomes = {}, [OSError("gone"), "there"]
@@ -188,8 +188,8 @@ def test_an_error_is_everybodys():
     assert asyncio.run(run()) == (["gone", "gone"], "there")
 
 
-def test_one_who_leaves_takes_nobody_along():
-    """A waiter that is cancelled does not end what the others wait for."""
+def test_a_cancelled_waiter_cancels_no_other():
+    """A cancelled waiter does not end the task that others wait for."""
 
     async def run():
         under_way, may_end = {}, asyncio.Event()
@@ -215,7 +215,7 @@ WEEK = 7 * 24 * 3600.0
 @pytest.mark.parametrize("poke_interval", [0.0, 0.5, 1.0, 60.0, 90.5, 3600.0])
 @pytest.mark.parametrize("elapsed", [0.0, 1.0, 59.9, 600.0, 7_777.0, 86_400.0])
 def test_the_intervals_are_airflows(poke_interval, elapsed):
-    """A deferred sensor waits to the second as Airflow's own does where it remembers nothing either."""
+    """A deferred sensor waits, to the second, as long as Airflow's own sensors do."""
     with DAG("dag", schedule=None):
         sensor = BaseSensorOperator(
             task_id="wait", mode="reschedule", poke_interval=poke_interval, exponential_backoff=True, timeout=WEEK * 99
@@ -229,7 +229,7 @@ def test_the_intervals_are_airflows(poke_interval, elapsed):
 
 
 def test_each_wait_is_longer_within_its_bounds():
-    """The first is between half the interval and all of it, and the bounds double with each look."""
+    """The first is between half the interval and all of it, and the bounds double with each reading."""
     waits, elapsed = [], 0.0
     for _ in range(12):
         waits.append(backoff_interval(60.0, elapsed=elapsed, seed="any"))
@@ -239,12 +239,12 @@ def test_each_wait_is_longer_within_its_bounds():
 
 
 def test_a_later_triggerer_goes_on_where_the_other_was():
-    """In the middle of an interval, the one after it is the next: the backoff does not begin anew."""
+    """In the middle of an interval, the one after it is the next: the backoff does not start again."""
     first = backoff_interval(60.0, elapsed=0.0, seed="any")
     second = backoff_interval(60.0, elapsed=first, seed="any")
     assert backoff_interval(60.0, elapsed=first + second / 2, seed="any") == second
 
 
-def test_sensors_that_begin_together_do_not_look_together():
+def test_sensors_that_begin_together_read_at_different_times():
     """The jitter depends on the seed."""
     assert len({backoff_interval(3600.0, elapsed=0.0, seed=f"dag#wait_{n}") for n in range(20)}) > 10

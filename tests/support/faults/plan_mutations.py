@@ -81,7 +81,7 @@ PLAN_MUTATIONS = (
         "                with suppress(InputError):  # it has an outcome since\n                    closed",
         "                if request_id:\n                    closed",
         (RESOLVE_ALL,),
-        first="test_an_outcome_that_comes_while_the_person_thinks_stays",
+        first="test_an_outcome_that_arrives_during_the_question_stays",
     ),
     Mutation(
         "an outage is closed in one transaction",

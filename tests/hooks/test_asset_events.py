@@ -23,11 +23,11 @@ def test_other_outlets_are_passed_over(caplog):
     assert caplog.text == ""
 
 
-def test_what_airflow_refuses_is_no_failure(caplog):
+def test_an_event_that_airflow_refuses_is_no_failure(caplog):
     """All is sent by then."""
     context = {"task": types.SimpleNamespace(outlets=[TEXTED]), "outlet_events": Events()}
     describe_on_assets(context, {"accepted": 1})
-    assert "goes without its facts: KeyError" in caplog.text
+    assert "emitted without facts: KeyError" in caplog.text
 
 
 def test_facts_are_added_to_what_is_there():

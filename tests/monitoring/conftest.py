@@ -9,13 +9,13 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def place(request, tmp_path):
-    """Where this test's ledger is; in each kind of database."""
+    """The place of this test's ledger, in each kind of database."""
     return request.getfixturevalue("postgres_url") if request.param == "postgresql" else tmp_path / "ledger.db"
 
 
 @pytest.fixture
 def store(place):
-    """The ledger, as those who send have it."""
+    """The ledger, as tasks that send open it."""
     opened = open_sqlite(place) if hasattr(place, "exists") else open_postgres(place)
     yield opened
     opened.close()

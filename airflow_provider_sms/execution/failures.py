@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from airflow_provider_sms.sending.counts import SendCounts
+
+log = logging.getLogger(__name__)
 
 MAX_NAMED_REQUESTS = 20
 
@@ -48,6 +52,12 @@ def is_permanent(error: BaseException) -> bool:
 def describe(error: BaseException) -> str:
     """Give the words of an error of ours; of another one only its kind, since its words may quote anything."""
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
+
+
+def log_unforeseen(error: Exception | None) -> None:
+    """Log the place of an error that is not of this package, without its words: they may quote a row."""
+    if error is not None and not isinstance(error, SmsError):
+        log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
 
 
 def failure(

@@ -15,6 +15,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.execution.deferral import gives_up_slot
 from airflow_provider_sms.execution.failures import describe
+from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import has_trace, register
 from airflow_provider_sms.ledger.campaign import CampaignLedger
@@ -99,8 +100,6 @@ def claimant_of(context: Context) -> Claimant:
 
 log = logging.getLogger(__name__)
 
-MARKER = "sms_ledger"
-"""Key in Airflow's task state store, and of the XCom that a leg before a wait leaves, of the ledger that was used."""
 NOT_KNOWN = "one that is not known"
 MARK_SECONDS = 2.0
 """Between two notes of how far the ledger is. Each takes Airflow some milliseconds."""
@@ -151,7 +150,7 @@ def refuse_without_trace(
     :param resumed: whether the attempt goes on after a wait.
     :raises InputError: says what may have happened, and how to go on.
     """
-    markers = _markers(context, who, resumed=resumed)
+    markers = _markers(context, resumed=resumed)
     used = _earlier_ledger(context, who, markers, resumed=resumed)
     if used is None:
         return
@@ -234,10 +233,10 @@ class HighWaterMark:
         """Leave the mark for the leg after a wait as an XCom, too, where the task pushes any. It never raises."""
         task: Any = self._context["task"]
         if not task.do_xcom_push:
-            return
+            return  # and nothing is raised here, so that the last beat notes it in the state store
         try:
             self._raise()
-            self._context["ti"].xcom_push(key=MARKER, value=self._marker().as_json())
+            push(self._context, MARKER, self._marker().as_json())
         except Exception as error:  # noqa: BLE001  # the task waits in any case
             log.warning("How far the ledger is could not be noted in an XCom: %s", describe(error))
 
@@ -256,14 +255,12 @@ class HighWaterMark:
         self._state.set(MARKER, self._marker().as_json(), retention=NEVER_EXPIRE)
 
 
-def _markers(context: Context, who: Claimant, *, resumed: bool) -> list[Marker]:
+def _markers(context: Context, *, resumed: bool) -> list[Marker]:
     """Return what earlier attempts noted, and the leg before a wait."""
     state: Any = context.get("task_state_store")
     stored = [None if state is None else state.get(MARKER)]
     if resumed:
-        ti: Any = context["ti"]
-        # Airflow clears the XComs of a task before each try, and not between two legs of one.
-        stored.append(ti.xcom_pull(task_ids=who.task_id, key=MARKER, map_indexes=ti.map_index))
+        stored.append(pull_own(context, MARKER))
     return [marker for marker in map(Marker.read, stored) if marker is not None]
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.execution.assets import with_assets
 from airflow_provider_sms.execution.redaction import shielded_source
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.bulk_options import (
-    MAX_CHUNK,
-    check_bulk_arguments,
-    limits_of,
-    threshold_of,
-)
+from airflow_provider_sms.operators.bulk_options import MAX_CHUNK, read_bulk_options
 from airflow_provider_sms.operators.links import SmsReportLink
 
 if TYPE_CHECKING:
@@ -21,8 +17,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-    from airflow_provider_sms.planning.limits import Limits, Threshold
+    from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.send_window.window import SendWindow
 
 
@@ -192,52 +187,31 @@ class BulkSmsOperator(SmsOperatorBase):
         self._suppress = shielded_source(value)
         self.inlets = with_assets(self.inlets, value)
 
-    @property
-    def limits(self) -> Limits:
-        """What the plan must not go beyond."""
-        return limits_of(self)
-
-    @property
-    def approval_threshold(self) -> Threshold | None:
-        """What needs no approval; None: nothing needs it because of its size."""
-        return threshold_of(self.approve_above)
-
-    @property
-    def frequency_cap(self) -> FrequencyCap | None:
-        """How often the group may text a person; None: as often as it likes."""
-        from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-
-        if self.min_interval is None or self.campaign_group is None:
-            return None
-        return FrequencyCap(self.campaign_group, self.min_interval.total_seconds())
-
     def get_source(self, context: Context) -> Any:  # noqa: ARG002 - a task that computes its source needs it
-        """Give the recipients of a try, as :attr:`source` holds them."""
+        """Return the recipients of an attempt, as :attr:`source` holds them."""
         return self.source
 
-    def check_arguments(self) -> None:
-        """Refuse arguments that cannot be obeyed.
+    def read_options(self) -> BulkOptions:
+        """Check the rendered arguments, and return them.
 
         :raises InputError: names the argument.
         """
-        super().check_arguments()
-        check_bulk_arguments(self)
+        self.check_arguments()
+        return read_bulk_options(self)
 
-    def send(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Check every row, send, and give the summary.
-
-        :param event: what a person answered, where this try asked one; None where not.
-        """
+    def send(self, task: SendingTask) -> dict[str, Any]:
+        """Check every row, send, and return the summary."""
         from airflow_provider_sms.execution.attempt import BulkAttempt
 
-        return BulkAttempt(self, context, event).run()
+        read_source = partial(self.get_source, task.context)
+        return BulkAttempt(task, self.read_options, read_source, dry_run=self.dry_run_only).run()
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Give what the task reads and writes; asked for by OpenLineage's provider, where that is installed."""
+        """Return the datasets that the task reads and writes; OpenLineage's provider asks, where it is installed."""
         from airflow_provider_sms.operators.openlineage import lineage_of
 
-        return lineage_of(self)
+        return lineage_of(self.source, self.report, inlets=self.inlets, outlets=self.outlets)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  # OpenLineage's signature
-        """Give what the task read and wrote."""
+        """Return the datasets that the task read and wrote."""
         return self.get_openlineage_facets_on_start()

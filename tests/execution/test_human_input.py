@@ -10,7 +10,7 @@ from support.people import somebody_answers
 from support.versions import CAN_ASK, PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.human_input import read_answer
+from airflow_provider_sms.execution.human_input import read_request_decision
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -165,4 +165,4 @@ def test_groups_are_asked_about_too(sms_default, ledger_path, sandbox, witnessed
 def test_an_answer_that_is_none_of_the_options_is_refused(event):
     """Nothing is decided by an answer that cannot be read."""
     with pytest.raises(InputError, match="Resend, Treat as sent, Fail"):
-        read_answer(event)
+        read_request_decision(event)

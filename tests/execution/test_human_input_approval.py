@@ -10,8 +10,8 @@ from support.people import somebody_answers
 from support.versions import CAN_ASK, PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.human_input import Verdict, read_verdict
-from airflow_provider_sms.operators.bulk_options import check_bulk_arguments
+from airflow_provider_sms.execution.human_input import PlanDecision, read_plan_decision
+from airflow_provider_sms.operators.bulk_options import read_bulk_options
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -162,13 +162,13 @@ def test_one_task_asks_one_kind_of_question():
     """Airflow would show the first question for the second one."""
     task = BulkSmsOperator(task_id="t", source="s", message="m", approve=True, on_unknown="ask")
     with pytest.raises(InputError, match="approve=True and on_unknown='ask' cannot be in one task"):
-        check_bulk_arguments(task)
+        read_bulk_options(task)
 
 
 def test_a_verdict_names_its_plan():
     """An answer without the form's field names none."""
     event = {"chosen_options": ["Send"], "responded_by_user": {"name": "ann"}, "params_input": {"plan": " ab "}}
-    assert read_verdict(event) == Verdict(send=True, by="ann", plan_id="ab")
-    assert read_verdict({**event, "params_input": {}}).plan_id is None
+    assert read_plan_decision(event) == PlanDecision(send=True, by="ann", plan_id="ab")
+    assert read_plan_decision({**event, "params_input": {}}).plan_id is None
     with pytest.raises(InputError, match="must be one of Send, Stop"):
-        read_verdict({**event, "chosen_options": []})
+        read_plan_decision({**event, "chosen_options": []})

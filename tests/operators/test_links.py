@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 from support.airflow import run_task
 
+from airflow_provider_sms.execution.xcom import report_url, sandbox_url
 from airflow_provider_sms.get_provider_info import get_provider_info
-from airflow_provider_sms.operators.links import SmsReportLink, SmsSandboxLink, report_url, sandbox_url
+from airflow_provider_sms.operators.links import SmsReportLink, SmsSandboxLink
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 
 REPORT, SANDBOX = "_link_sms_report", "_link_sms_sandbox"

@@ -180,7 +180,10 @@ BRAKE_MUTATIONS = (
         (CLEARANCE,),
         also=(
             "        delivery.conclude(end)\n",
-            "        delivery.conclude(end)\n        self._record(options, delivery.ledger, self._counts.seen, end.error)\n",
+            (
+                "        delivery.conclude(end)\n"
+                "        self._record(options, delivery.ledger, self._counts.seen, end.error)\n"
+            ),
         ),
         first="test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent",
     ),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar, o
 from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, plain, shielded
+from airflow_provider_sms.execution.redaction import Rows, plain, redacted
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.recipients.paths import is_path
 
@@ -65,7 +65,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
 
     @op_args.setter
     def op_args(self, values: Collection[Any]) -> None:
-        self._op_args = [shielded(value, rendered=self._is_made) for value in values]
+        self._op_args = [redacted(value, rendered=self._is_made) for value in values]
 
     @property
     def op_kwargs(self) -> Any:
@@ -74,7 +74,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
 
     @op_kwargs.setter
     def op_kwargs(self, values: Mapping[str, Any]) -> None:
-        self._op_kwargs = {name: shielded(value, rendered=self._is_made) for name, value in values.items()}
+        self._op_kwargs = {name: redacted(value, rendered=self._is_made) for name, value in values.items()}
 
     def execute(self, context: Context) -> Any:
         """Text the people that the function returns; assets among its arguments become inlets.

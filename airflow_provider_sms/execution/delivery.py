@@ -129,7 +129,7 @@ class Delivery:
                 brakes=brakes,
             )
             try:
-                shielded = run_uninterrupted(
+                waited = run_uninterrupted(
                     lambda: sender.run(blocks(), guard=guard),
                     on_interrupt=stop.set,
                     heartbeat=heartbeat,
@@ -144,7 +144,7 @@ class Delivery:
                 )
                 figures.update({"error": type(sender.error).__name__} if sender.error else {})
         log_unforeseen(sender.error)
-        return DeliveryEnd(sender.error, shielded.interruption, sender.brakes.halt)
+        return DeliveryEnd(sender.error, waited.interruption, sender.brakes.halt)
 
     def conclude(self, end: DeliveryEnd) -> None:
         """Return where every message was accepted now or before; else wait or fail, once the end is on record.

@@ -44,7 +44,7 @@ class State:
 class TaskInstance:
     """A task instance whose XComs are those that a leg before a wait left."""
 
-    map_index = -1
+    task_id, map_index = "t", -1
 
     def __init__(self, **xcoms):
         self.xcoms = xcoms
@@ -265,7 +265,7 @@ def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_b
     )
     thread.join()
     if loses:
-        assert "This is try 1 after a wait" in ran.log
+        assert "This is attempt 1 after a wait" in ran.log
         assert "has gone back" in ran.log
     assert (ran.state, len(witnessed()), set(witnessed().values())) == (
         ("failed", 100, {1}) if loses else ("success", 200, {1})
@@ -319,7 +319,7 @@ def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
     """On every version and in a first try: what another try left is no trace of it; an adoption is."""
     context = {**context, "ti": TaskInstance()}
     register(store, who(2))
-    with pytest.raises(InputError, match=r"^This is try 3 after a wait, and .* has no trace"):
+    with pytest.raises(InputError, match=r"^This is attempt 3 after a wait, and .* has no trace"):
         refuse(context, store, who(3), resumed=True)
     adopt(store, who(0))
     refuse(context, store, who(3), resumed=True)
@@ -392,9 +392,9 @@ def test_an_attempt_that_waits_leaves_an_xcom(store):
     claims(store, who(1), 2)
     ti = TaskInstance()
     context = {"ti": ti, "task": Pushes()}
-    HighWaterMark(context, store, 1, HighWater()).park()
+    HighWaterMark(context, store, 1, HighWater()).leave_for_next_leg()
     assert (ti.xcoms["sms_ledger"]["highest_request"], ti.xcoms["sms_ledger"]["requests"]) == (2, 2)
     context["task"].do_xcom_push = False
     ti.xcoms.clear()
-    HighWaterMark(context, store, 1, HighWater()).park()
+    HighWaterMark(context, store, 1, HighWater()).leave_for_next_leg()
     assert ti.xcoms == {}

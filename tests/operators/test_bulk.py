@@ -371,7 +371,7 @@ def test_send_options_are_passed_through(send, people, sandbox):
 def test_above_the_limit_xcoms_hold_how_many_answers_there_are(send, people):
     """XComs do not grow with the table."""
     ran = send(people(30), chunk_size=10, max_xcom_responses=2)
-    assert "The 3 answers are too many for an XCom" in ran.log
+    assert "The 3 responses are too many for an XCom" in ran.log
     assert ran.xcoms["responses"] == {"truncated": True, "requests": 3}
     assert (ran.summary["event_ids"], ran.summary["requests"]) == ([], 3)
 

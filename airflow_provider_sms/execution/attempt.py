@@ -13,7 +13,7 @@ from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.planning import check_source, plan_send, summary_of_plan
-from airflow_provider_sms.execution.preflight import Account, Preflight
+from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source, report_path, write_report
 from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import (
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.client import SmsClient
-    from airflow_provider_sms.service.responses import SendResponse
+    from airflow_provider_sms.service.responses import Balance, SendResponse
 
 log = logging.getLogger(__name__)
 
@@ -116,17 +116,15 @@ class BulkAttempt:
             if store is not None:
                 self._campaign = self._task.name_campaign(store)
             checked = self._check(options, stack, store, None, lambda _: options.on_unknown == "resend")
-            plan = self._plan(options, checked, store, self._account_for_plan())
+            try:
+                balance = SmsHook(self._task.sms_conn_id).get_balance()
+            except SmsError as error:
+                log.info("The plan is without the balance, which cannot be read: %s", error)
+                balance = None
+            plan = self._plan(options, checked, store, balance)
         self._counts.suppressed = plan.suppressed
         self._write_report(self._counts.seen, None, "a dry run sends nothing", nothing_sent=True)
         log.info("Nothing is sent in a dry run: %d messages are ready", plan.to_send)
-
-    def _account_for_plan(self) -> Account:
-        try:
-            return Account(SmsHook(self._task.sms_conn_id).get_balance())
-        except SmsError as error:
-            log.info("The plan is without the balance, which cannot be read: %s", error)
-            return Account(None)
 
     def _enter_and_send(self, stack: ExitStack) -> None:
         """Enter the ledger, and send as far as the plan and its conditions allow.
@@ -159,19 +157,12 @@ class BulkAttempt:
             resend_requests=to_resend(session.store, self._campaign, session.who),
         )
         checked = self._check(options, stack, session.store, ledger, sending.resends)
-        preflight = Preflight(
-            task,
-            options,
-            campaign=self._campaign,
-            session=session,
-            settings=settings,
-            telemetry=self._telemetry,
-        )
+        preflight = Preflight(task, options, self._campaign, session, settings, self._telemetry)
         every_row = SeenRows()
         every_row.until = self._table.rows
         try:
             account = preflight.read_account()
-            plan = self._plan(options, checked, session.store, account)
+            plan = self._plan(options, checked, session.store, account.balance)
             self._unsent = plan
             with self._summary_before_wait():
                 preflight.require(plan, account, checked.scan.samples, decision)
@@ -252,13 +243,13 @@ class BulkAttempt:
         return checked
 
     def _plan(
-        self, options: BulkOptions, checked: CheckedSource, store: LedgerBackend | None, account: Account
+        self, options: BulkOptions, checked: CheckedSource, store: LedgerBackend | None, balance: Balance | None
     ) -> Plan:
         """Make the plan, log it, and push it as an XCom.
 
         :raises LimitError: the plan is beyond a limit.
         """
-        plan = plan_send(checked, options, campaign=self._campaign, store=store, balance=account.balance)
+        plan = plan_send(checked, options, campaign=self._campaign, store=store, balance=balance)
         log.info("%s", plan.table())
         push(self._context, PLAN, plan.as_json())
         self._telemetry.planned(plan)

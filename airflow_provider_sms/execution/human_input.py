@@ -39,17 +39,6 @@ FIELD = "plan"
 """The field of the form with the id of the plan that the decision is about."""
 
 
-class RequestDecision(NamedTuple):
-    """A person's decision about unknown requests.
-
-    :param decision: ``resend``, ``accepted`` or ``fail``.
-    :param by: the person, as Airflow knows them.
-    """
-
-    decision: str
-    by: str
-
-
 class PlanDecision(NamedTuple):
     """A person's decision about a plan.
 
@@ -120,12 +109,12 @@ def record_request_decision(session: LedgerSession, event: Mapping[str, Any]) ->
         raise AirflowFailException(f"{by} decided that the task fails; {count} requests stay unknown")
 
 
-def read_request_decision(event: Mapping[str, Any]) -> RequestDecision:
-    """Return the decision about unknown requests that Airflow brings back.
+def read_request_decision(event: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the decision about unknown requests that Airflow brings back, as the ledger stores it, and the person.
 
     :raises InputError: it is none of the options.
     """
-    return RequestDecision(OPTIONS[_chosen(event, OPTIONS)], _person(event))
+    return OPTIONS[_chosen(event, OPTIONS)], _person(event)
 
 
 def is_plan_decision(event: Mapping[str, Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from http import HTTPStatus
@@ -52,29 +53,16 @@ class Account(NamedTuple):
     refusal: ServiceError | None = None
 
 
+@dataclass(frozen=True)
 class Preflight:
-    """Checks the conditions of a send, and gives up the slot until they hold.
+    """Checks the conditions of a send, and gives up the slot until they hold."""
 
-    :param campaign: its name.
-    """
-
-    def __init__(
-        self,
-        task: SendingTask,
-        options: BulkOptions,
-        *,
-        campaign: str,
-        session: LedgerSession,
-        settings: ClientSettings,
-        telemetry: Telemetry,
-    ) -> None:
-        self._task = task
-        self._context = task.context
-        self._options = options
-        self._campaign = campaign
-        self._session = session
-        self._settings = settings
-        self._telemetry = telemetry
+    task: SendingTask
+    options: BulkOptions
+    campaign: str
+    session: LedgerSession
+    settings: ClientSettings
+    telemetry: Telemetry
 
     def read_account(self) -> Account:
         """Read the balance.
@@ -86,7 +74,7 @@ class Preflight:
         try:
             return Account(self._read_balance())
         except ServiceError as error:
-            if self._options.check_balance or self._options.wait_for_credit:
+            if self.options.check_balance or self.options.wait_for_credit:
                 raise
             if _refuses_account(error):
                 return Account(None, error)
@@ -106,19 +94,19 @@ class Preflight:
         """
         if decision is not None and not decision.send:
             self._record(plan, STOP, decision.by)
-            raise AirflowFailException(f"{decision.by} decided that campaign {self._campaign} is not sent")
+            raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
         if not plan.to_send:
             return
         if account.refusal is not None:
             raise account.refusal
         if self._needs_approval(plan):
             self._require_approval(plan, samples, decision)
-        window = self._options.send_window
+        window = self.options.send_window
         if window is not None and not window.recipient_time_zone:
             opening = window.closed_until(datetime.now(timezone.utc))
             if opening is not None:
                 self._wait_until(opening)
-        if self._options.check_balance or self._options.wait_for_credit:
+        if self.options.check_balance or self.options.wait_for_credit:
             self._require_credit(plan)
 
     def wait(self, halt: StopReason) -> NoReturn:
@@ -139,17 +127,17 @@ class Preflight:
         self._wait_for_credit(needed)
 
     def _read_balance(self) -> Balance:
-        with self._settings.client() as client:
+        with self.settings.client() as client:
             balance = client.get_balance()
-        self._telemetry.saw(balance)
+        self.telemetry.saw(balance)
         return balance
 
     def _needs_approval(self, plan: Plan) -> bool:
-        above = self._options.approval_threshold
-        return self._options.approve or (above is not None and above.is_below(plan))
+        above = self.options.approval_threshold
+        return self.options.approve or (above is not None and above.is_below(plan))
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
-        session = self._session
+        session = self.session
         questions = asked(session.store, session.who)
         first = questions[0].plan_id if questions else None
         if decision is not None:
@@ -165,10 +153,10 @@ class Preflight:
                 else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
             log.warning("%s approved plan %s, but %s. Nothing was sent", decision.by, meant, changed)
-        latest = latest_approval(session.store, self._campaign)
+        latest = latest_approval(session.store, self.campaign)
         if latest is not None and latest.allows(plan.id, plan.to_send):
             log.info("%s has approved plan %s", latest.decided_by, plan.id)
-            push_approval(self._context, latest.plan_id, SEND, latest.decided_by, latest.decided_at)
+            push_approval(self.task.context, latest.plan_id, SEND, latest.decided_by, latest.decided_at)
             return
         if first not in (None, plan.id):
             log.warning(
@@ -179,15 +167,15 @@ class Preflight:
                 plan.id,
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
-        note_question(session.store, self._campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
-        self._telemetry.note("waiting for approval", {"to_send": plan.to_send})
-        ask_about_plan(self._context, plan, samples)
+        note_question(session.store, self.campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
+        self.telemetry.note("waiting for approval", {"to_send": plan.to_send})
+        ask_about_plan(self.task.context, plan, samples)
 
     def _record(self, plan: Plan, decision: str, by: str) -> None:
-        session = self._session
+        session = self.session
         at = record_approval(
             session.store,
-            self._campaign,
+            self.campaign,
             plan.id,
             decision,
             by,
@@ -196,13 +184,13 @@ class Preflight:
             cost=plan.cost,
         )
         log.info("%s decided about plan %s: %s", by, plan.id, decision)
-        push_approval(self._context, plan.id, decision, by, at)
+        push_approval(self.task.context, plan.id, decision, by, at)
 
     def _require_credit(self, plan: Plan) -> None:
         balance = plan.balance
         if balance is None or balance.post_paid or balance.amount >= plan.cost:
             return
-        if not self._options.wait_for_credit:
+        if not self.options.wait_for_credit:
             raise CreditError(
                 f"The balance is {balance.amount:f}, and the {plan.to_send} messages cost about {plan.cost:f} credits, "
                 "so nothing was sent. Top up, or set wait_for_credit=True to wait for credit without a slot"
@@ -211,13 +199,13 @@ class Preflight:
 
     def _wait_until(self, opening: datetime) -> NoReturn:
         log.info("Outside of the sending hours: waiting until %s", opening.isoformat())
-        self._telemetry.note("waiting for hours", {"until": opening.isoformat()})
+        self.telemetry.note("waiting for hours", {"until": opening.isoformat()})
         wait_until(opening)
 
     def _wait_for_credit(self, needed: Decimal) -> NoReturn:
         log.info("Waiting for credit: the balance has to be at least %s", needed)
-        self._telemetry.note("waiting for credit", {"balance_needed": float(needed)})
-        wait_for_balance(self._task.sms_conn_id, needed, self._options.credit_interval)
+        self.telemetry.note("waiting for credit", {"balance_needed": float(needed)})
+        wait_for_balance(self.task.sms_conn_id, needed, self.options.credit_interval)
 
 
 def push_approval(context: Context, plan_id: str, decision: str, by: str, at: float) -> None:

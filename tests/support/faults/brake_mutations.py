@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutation
 
 ALIVE = "tests/execution/test_liveness.py"
-APPROVAL = "tests/execution/test_human_input_approval.py"
+APPROVAL = "tests/execution/test_human_input.py"
 APPROVALS = "tests/ledger/test_approvals.py"
 PARKED = "tests/ledger/test_attempts_parked.py"
 PLAN = "tests/execution/test_planning.py"

@@ -23,7 +23,7 @@ RESUME_METHOD = "execute_complete"
 
 
 def wait_until(moment: datetime) -> NoReturn:
-    """Give up the slot until a moment; Airflow goes on with the task within seconds of it.
+    """Release the worker slot until a moment; Airflow goes on with the task within seconds of it.
 
     :param moment: with a time zone. A moment that has passed ends the wait at once.
     """
@@ -36,7 +36,7 @@ def wait_until(moment: datetime) -> NoReturn:
 
 
 def wait_for_balance(sms_conn_id: str, min_balance: Decimal, poke_interval: float) -> NoReturn:
-    """Give up the slot until there is credit, however long that takes.
+    """Release the worker slot until there is credit, however long that takes.
 
     Transient errors (no connection, no usable response, 429) are ridden out, any number of them. The balance is read
     at once, then after each interval.

@@ -45,7 +45,7 @@ class DeliveryEnd(NamedTuple):
     """How a sending ended.
 
     :param error: what ended it early; None where nothing failed.
-    :param interruption: what Airflow raised in this thread meanwhile, to be raised again; None where it raised nothing.
+    :param interruption: an exception of Airflow's in this thread, to be raised again; None where there is none.
     :param halt: the condition that the rest waits for; None where it waits for none.
     """
 

@@ -89,7 +89,7 @@ def failure(
 
 
 def some_of(requests: Collection[int]) -> str:
-    """Return the ids of requests for an error, with the number of those that are left out."""
+    """Return the ids of requests for an error, with the number of requests left out."""
     more = len(requests) - MAX_NAMED_REQUESTS
     named = ", ".join(map(str, sorted(requests)[:MAX_NAMED_REQUESTS]))
     return f"{named} and {more} more" if more > 0 else named

@@ -188,7 +188,7 @@ def _count(messages: int) -> str:
 def _requests_body(campaign: str, unknown: int, asked: Sequence[Question]) -> str:
     lines = [
         f"The service's response was lost, so {_count(unknown)} of campaign `{campaign}` were texted, or were not.",
-        "Everything else is done. The service's own list of what it sent can tell.",
+        "Everything else is done. The service's own list of sent messages tells which.",
         "",
         "| Request | Messages | Sent at (UTC) | Why it is unknown |",
         "|---|---|---|---|",

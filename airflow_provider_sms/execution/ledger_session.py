@@ -145,7 +145,7 @@ def refuse_without_trace(
     """Refuse a ledger that does not know the earlier attempts of this task, or has lost a part of their claims.
 
     Where Airflow has a task state store (3.3 and newer), each attempt leaves a note of its ledger there; elsewhere the
-    try number says that there was an earlier one. The leg after a wait knows that there was one before it.
+    try number says that there was an earlier one. A leg after a deferral knows that there was one before it.
 
     :param held: the ledger's high-water mark.
     :param resumed: whether this leg follows a deferral.

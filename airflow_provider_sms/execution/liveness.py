@@ -81,6 +81,6 @@ class Liveness:
             dag_id=self._dag_id, task_id=self._task_id, run_id=self._run_id, map_index=self._map_index
         )
         if found.try_number != self._try_number:
-            return f"in try {found.try_number}"
+            return f"in attempt {found.try_number}"
         # A clear through Airflow 2's API tells the job alone, which looks at its next heartbeat.
         return RESTARTING if found.job_state == RESTARTING else found.state or "none"

@@ -110,7 +110,7 @@ class Preflight:
             self._require_credit(plan)
 
     def wait(self, halt: StopReason) -> NoReturn:
-        """Give up the slot until the condition holds that stopped a send.
+        """Release the worker slot until the condition holds that stopped a send.
 
         :raises CreditError: the service says that the credit is out, of an account that is post-paid.
         """

@@ -14,7 +14,7 @@ def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any
     """Return the datasets of a task, as OpenLineage's provider for Airflow asks for them.
 
     Inputs are the files of the source, and no rows in memory; the output is the report. Assets that the task declares
-    are added, since the provider looks at those only where it is given nothing.
+    are added, since the provider looks at them only where this returns nothing.
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset
     from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset

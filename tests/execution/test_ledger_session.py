@@ -160,7 +160,7 @@ def test_a_later_try_with_a_trace_goes_on(store):
 def test_a_later_try_without_a_trace_is_refused(store, context):
     """By the note where there is one, else by the try number; another task's trace is none."""
     register(store, who(1, task_id="other"))
-    with pytest.raises(InputError, match=r"try 2.*Nothing was sent.*ledger adopt d t r$") as raised:
+    with pytest.raises(InputError, match=r"attempt 2.*Nothing was sent.*ledger adopt d t r$") as raised:
         refuse(context, store, who(2))
     assert ("PostgreSQL at db" in str(raised.value)) == bool(context)
 
@@ -181,7 +181,7 @@ def test_notes_that_airflow_clears_on_success_prove_nothing(store, monkeypatch):
 @needs_task_state
 def test_a_try_that_was_superseded_does_not_send(store):
     """Airflow takes no note from a try that another one has replaced."""
-    with pytest.raises(StoppedError, match="nothing was sent by this try"):
+    with pytest.raises(StoppedError, match="This attempt sent nothing"):
         HighWaterMark({"task_state_store": Superseded()}, store, 1, HighWater()).leave()
 
 

@@ -14,6 +14,7 @@ from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferr
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
+from airflow_provider_sms.execution.xcom import PLAN
 from airflow_provider_sms.ledger.decisions import FAIL, RESEND, answer
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.masking import mask_number
@@ -221,7 +222,7 @@ def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> str:
         "",
         (
             "If the recipients change before they are texted, this question comes back. Airflow shows it as it stands "
-            f"here; the plan that is meant is then in the XCom `{FIELD}` and in the task's log, and its id belongs in "
+            f"here; the plan that is meant is then in the XCom `{PLAN}` and in the task's log, and its id belongs in "
             "the field."
         ),
     ]

@@ -13,8 +13,8 @@ from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_sms.exceptions import AuthenticationError, CreditError, ServiceError
 from airflow_provider_sms.execution.deferral import wait_for_balance, wait_until
-from airflow_provider_sms.execution.human_input import FIELD, ask_about_plan
-from airflow_provider_sms.execution.xcom import APPROVAL, push
+from airflow_provider_sms.execution.human_input import ask_about_plan
+from airflow_provider_sms.execution.xcom import APPROVAL, PLAN, push
 from airflow_provider_sms.ledger.approvals import (
     SEND,
     STOP,
@@ -163,7 +163,7 @@ class Preflight:
                 "A person is asked again. Airflow shows the question with the first plan, %s: look at the plan above "
                 "or in the XCom %r, and put its id, %s, into the field of the form",
                 first,
-                FIELD,
+                PLAN,
                 plan.id,
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)

@@ -439,7 +439,7 @@ def test_rows_that_a_template_wrote_out_are_not_shown(send, sandbox):
     """A pulled XCom that was rendered into text is refused with what to do, and its numbers stay hidden."""
     ran = send("[{'destination': '27820000001'}]", retries=1)
     assert (ran.state, ran.tries, "27820000001" in f"{ran.log}{ran.rendered}") == ("failed", 1, False)
-    assert "give the upstream task's output" in ran.log
+    assert "Pass the upstream task's output" in ran.log
 
 
 def test_without_xcoms_nothing_is_pushed(send, people):

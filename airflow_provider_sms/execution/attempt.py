@@ -75,7 +75,9 @@ class BulkAttempt:
         self._read_source = read_source
         self._dry_run_only = dry_run
         self._campaign = task.name_campaign(None)
-        self._before = _summary_so_far(task)
+        before = pull_own(task.context, SUMMARY) if task.resumed else None
+        self._before: dict[str, Any] | None = before if isinstance(before, dict) else None
+        """The summary that the leg before a deferral pushed; None where there was none, or it pushes no XComs."""
         self._counts = SendCounts()
         self._table = CheckedTable()
         self._checked: CheckedSource | None = None
@@ -332,9 +334,3 @@ class BulkAttempt:
         else:
             summary = summary_of_plan(self._unsent, self._counts, None if before is None else before["already_sent"])
         return {**summary, "report": self._report.written or (before or summary)["report"]}
-
-
-def _summary_so_far(task: SendingTask) -> dict[str, Any] | None:
-    """Return the summary that the leg before a deferral pushed; None where there was none, or it pushes no XComs."""
-    found = pull_own(task.context, SUMMARY) if task.resumed else None
-    return found if isinstance(found, dict) else None

@@ -52,9 +52,9 @@ class GroupSmsOperator(SmsOperatorBase):
 
     def send(self, task: SendingTask) -> dict[str, Any] | None:
         """Send, and return the raw response."""
-        from airflow_provider_sms.execution.group_attempt import GroupAttempt
+        from airflow_provider_sms.execution.group_attempt import text_groups
 
-        return GroupAttempt(task, self.read_options).run()
+        return text_groups(task, self.read_options)
 
     def read_options(self) -> GroupOptions:
         """Check the rendered arguments, and return them.

@@ -26,7 +26,7 @@ CLOCKS = "tests/ledger/test_clocks.py"
 DECISIONS = "tests/ledger/test_decisions.py"
 READER = "tests/ledger/test_reader.py"
 TRANSPORT = "tests/service/test_transport.py"
-LAPSE = "tests/execution/test_lapse.py"
+LAPSE = "tests/execution/test_delivery.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,7 +151,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "a try does not write down the claims that lapsed before it",
         "execution/delivery.py",
-        "        ledger.lapse()\n",
+        "        self.ledger.lapse()\n",
         "",
         (LAPSE,),
     ),

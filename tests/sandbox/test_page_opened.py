@@ -10,8 +10,8 @@ import requests
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.faults import KINDS
+from airflow_provider_sms.sandbox.request_bodies import SendRequest
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sandbox.submissions import Submission
 
 ANNA, BEN, LONDON = "27820000001", "27600000002", "447700900123"
 HOSTILE = {
@@ -51,7 +51,7 @@ def fill(state, requests_, *, per_request=100):
     for request in range(requests_):
         first = request * per_request
         messages = tuple((f"2782{first + place:07}", f"Text {first + place}") for place in range(per_request))
-        state.accept(Submission("bulk", messages), state.next_number())
+        state.accept(SendRequest("bulk", messages), state.next_request_number())
 
 
 def sideways(page):
@@ -353,12 +353,12 @@ def test_a_stream_that_breaks_is_opened_again(start, browser, see):
     with contextlib.ExitStack() as stack:
         with running_sandbox() as sandbox:
             root = sandbox.base_url.removesuffix("v1")
-            sandbox.state.accept(Submission("bulk", ((ANNA, "Before"),)), 1)
+            sandbox.state.accept(SendRequest("bulk", ((ANNA, "Before"),)), 1)
             page = stack.enter_context(browser.page(f"{root}#/numbers/{ANNA}", expected=lost))
             see(page.locator(".bubble .content")).to_have_text("Before")
         see(page.locator("#live")).to_have_text("Not connected, trying again")
         with running_sandbox(SandboxConfig(port=urlsplit(root).port)) as sandbox:
-            sandbox.state.accept(Submission("bulk", ((ANNA, "After"),)), 1)
+            sandbox.state.accept(SendRequest("bulk", ((ANNA, "After"),)), 1)
             see(page.locator("#live")).to_have_text("Live")
             see(page.locator(".bubble .content")).to_have_text("After")
             see(page.locator(".person .preview")).to_have_text("After")

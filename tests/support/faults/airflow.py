@@ -100,7 +100,7 @@ def a_ledger(store, folder):
 
 
 def play(store, scenarios, people, announce=lambda _: None):
-    """Play scenarios in a fresh Airflow, one after the other; give what became of each, and what its logs leak.
+    """Play scenarios in a fresh Airflow, one after the other; return what became of each, and what its logs leak.
 
     :param store: ``sqlite`` or ``postgresql``.
     :param people: of each scenario.
@@ -177,7 +177,7 @@ def _places(log, start):
 
 
 def run(store, quick=False):  # noqa: FBT002 - as the table of parts calls it
-    """Play the scenarios on one store, and give the sum of their figures.
+    """Play the scenarios on one store, and return the sum of their figures.
 
     :param quick: a part of them, with fewer people.
     """

@@ -69,7 +69,7 @@ class Arena:
                 self.judge_all()
 
     def campaign(self, count: int = 40, chunk_size: int = 4) -> Campaign:
-        """Give a new campaign of people whom no other case has."""
+        """Return a new campaign of people whom no other case has."""
         start, self._people = self._people, self._people + count
         self._start = self._witness.stat().st_size
         return Campaign(self._ledgers, self.sandbox.base_url, f"{self._id}-{start}", start, count, chunk_size)

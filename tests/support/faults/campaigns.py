@@ -65,17 +65,17 @@ class Campaign:
         return {destination for destination, _ in self.expected.values()}
 
     def taken(self):
-        """Give what the service has taken so far: how often each person was sent each text."""
+        """Return what the service has taken so far: how often each person was sent each text."""
         numbers = self.numbers
         return Counter({sent: n for sent, n in read_witness(self._witness).items() if sent[0] in numbers})
 
     def pids(self):
-        """Give the processes that have entered the ledger for it, the latest first."""
+        """Return the processes that have entered the ledger for it, the latest first."""
         with self._ledger.connect() as connection:
             return connection.execute(_PIDS, {"dag_id": self.name}).scalars().all()
 
     def states(self):
-        """Give the state of each message that is held; past its deadline a claim is unknown, whoever made it."""
+        """Return the state of each message that is held; past its deadline a claim is unknown, whoever made it."""
         now = time.time()
         with self._ledger.connect() as connection:
             rows = connection.execute(_STATES, {"name": self.name}).all()

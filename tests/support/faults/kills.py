@@ -58,7 +58,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def cases(*, quick: bool) -> Iterator[tuple[str, str, int]]:
-    """Give the ways, points and requests."""
+    """Yield the ways, points and requests."""
     if quick:
         yield from ((way, point, 5) for way, points in QUICK.items() for point in points)
         yield from ((way, "in a note", 2) for way in QUICK)

@@ -28,7 +28,7 @@ MAPPED_EVERY = 5
 
 
 def orders(stage: Stage, campaign: str, chance: random.Random, *, mapped: bool) -> tuple[list[str], list[Order]]:
-    """Give a table, and who sends which part of it in which order."""
+    """Return a table, and who sends which part of it in which order."""
     rows = people(chance.randint(8, 80))
     if mapped:
         quarter = len(rows) // 4

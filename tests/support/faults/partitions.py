@@ -80,7 +80,7 @@ class Ran:
 
 
 def most_at_once(spans):
-    """Give how many of the spans of time, each with its begin and its end, there were at once at the most."""
+    """Return how many of the spans of time, each with its begin and its end, there were at once at the most."""
     edges = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
     running = most = 0
     for _, step in edges:
@@ -90,7 +90,7 @@ def most_at_once(spans):
 
 
 def peak(times, seconds):
-    """Give how many of the times are within the busiest stretch of that many seconds."""
+    """Return how many of the times are within the busiest stretch of that many seconds."""
     times = sorted(times)
     begin = most = 0
     for end, time in enumerate(times):
@@ -162,7 +162,7 @@ class Play:
             return connection.execute(_CLAIMS, {"name": self._campaign.name}).all()
 
     def _kill_one(self):
-        """Kill a process that has requests in flight, once a third of the people were texted; give its claimant."""
+        """Kill a process that has requests in flight, once a third of the people were texted; return its claimant."""
         enough = self._campaign.people // 3
         until(lambda: self._campaign.taken().total() >= enough, seconds=RUN_SECONDS, what="the send is under way")
 
@@ -196,7 +196,7 @@ class Play:
 
 
 def play(people=PEOPLE, announce=lambda _: None):
-    """Run the example in a fresh Airflow, undisturbed and with one process killed; give both, and what logs leak.
+    """Run the example in a fresh Airflow, undisturbed and with one process killed; return both, and what logs leak.
 
     :param people: of each run.
     :param announce: called with each run's result.

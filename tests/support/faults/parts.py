@@ -62,7 +62,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def cases() -> Iterator[tuple[str, str, int]]:
-    """Give the ways, points and requests."""
+    """Yield the ways, points and requests."""
     yield from itertools.product(("killed", "killed, started twice", "hung"), POINTS, REQUESTS)
     yield from itertools.product(("killed in its wait", "killed in its wait, started twice"), WAIT_POINTS, (1,))
     yield from itertools.product(("error", "interrupt"), WAIT_POINTS, (1, 2, 3))

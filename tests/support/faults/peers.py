@@ -212,7 +212,7 @@ def _judge(way, campaign):
 
 
 def table_of(results):
-    """Give the results as a table.
+    """Return the results as a table.
 
     :param results: what became of people, by trouble and way.
     """
@@ -226,7 +226,7 @@ def table_of(results):
 
 
 def compare(troubles, people=PEOPLE, announce=lambda *_: None):
-    """Send under each fault in each way; give what became of people, by trouble and way."""
+    """Send under each fault in each way; return what became of people, by trouble and way."""
     results = {}
     for trouble in troubles:
         results[trouble.name] = {}

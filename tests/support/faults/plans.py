@@ -102,7 +102,7 @@ class Plan:
 
 
 def people(count: int) -> list[str]:
-    """Give the numbers of people who take every message."""
+    """Return the numbers of people who take every message."""
     return [str(FIRST_NUMBER + NUMBERS + n) for n in range(count)]
 
 
@@ -184,7 +184,7 @@ def _halts(chance: random.Random, rows: int, requests: int) -> Halts:
 
 
 def _faults(chance: random.Random, requests: int) -> tuple[dict[str, Any], ...]:
-    """Give what the service does to each request: most often nothing."""
+    """Return what the service does to each request: most often nothing."""
     share = chance.choice((0.0, 0.1, 0.3, 0.6))
     faults = [_fault(chance) if chance.random() < share else {"kind": "none"} for _ in range(requests)]
     late = [fault for fault in faults if fault.get("seconds", 0) > SHORT_TIMEOUT]

@@ -79,7 +79,7 @@ class Started:
         self._say(GO)
 
     def result(self) -> dict[str, Any]:
-        """Wait for its end, and give what it says of it."""
+        """Wait for its end, and return what it says of it."""
         result: dict[str, Any] = json.loads(self._hear())
         self._process.wait()
         return result

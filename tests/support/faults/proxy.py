@@ -27,7 +27,7 @@ PATIENCE = 30.0
 
 
 def length_to(place: str, whole: bytes) -> int:
-    """Give how many bytes stand before a place."""
+    """Return how many bytes stand before a place."""
     line, head = whole.index(b"\r\n"), whole.index(_END_OF_HEAD) + len(_END_OF_HEAD)
     lengths = (0, line // 2, (line + head) // 2, head, (head + len(whole)) // 2, len(whole) - 1, len(whole))
     return lengths[PLACES.index(place)]
@@ -50,7 +50,7 @@ class Exchange:
         self.client.sendall(read_whole(self.service))
 
     def answer(self) -> bytes:
-        """Pass the request on, and give its whole answer."""
+        """Pass the request on, and return its whole answer."""
         self.service.sendall(read_whole(self.client))
         return read_whole(self.service)
 

@@ -112,7 +112,7 @@ class Stage:
         return self.airflow.health()["scheduler"]["latest_scheduler_heartbeat"]
 
     def senders(self):
-        """Give the processes that have entered the campaign's ledger and live."""
+        """Return the processes that have entered the campaign's ledger and live."""
         alive = {process.pid for process in self.airflow.processes()}
         return [pid for pid in self.campaign.pids() if pid in alive]
 

@@ -58,12 +58,12 @@ def open_by_url(written: str) -> LedgerBackend:
 
 
 def text_of(campaign: str) -> str:
-    """Give a campaign's text: what stands in the witness is that campaign's by it."""
+    """Return a campaign's text: what stands in the witness is that campaign's by it."""
     return f"Hi from {campaign}"
 
 
 def outgoing(campaign: str, rows: Sequence[str]) -> list[Outgoing]:
-    """Give the messages of a table, keyed as the operator keys them."""
+    """Return the messages of a table, keyed as the operator keys them."""
     texts = [text_of(campaign)] * len(rows)
     return [Outgoing(*message) for message in zip(message_keys(rows, texts), rows, texts, strict=True)]
 

@@ -53,7 +53,7 @@ class Witness:
         return self.texts[text]
 
     def all(self) -> list[tuple[str, str]]:
-        """Give everybody who was sent a text, and the text, as often as it was."""
+        """Return everybody who was sent a text, and the text, as often as it was."""
         self._read_on()
         return [sent for texts in self.texts.values() for sent in texts.elements()]
 
@@ -104,7 +104,7 @@ class Stage:
         return Counter(number for number, _ in self._witness.all() if number in people)
 
     def states_of(self, campaign: str) -> dict[bytes, str]:
-        """Give the state of each message of a campaign that is held."""
+        """Return the state of each message of a campaign that is held."""
         return read_ledger(self.reader._engine, campaign)
 
     def judge(self, campaign: str, rows: Sequence[str], last: Sending | None = None) -> Figures:
@@ -140,7 +140,7 @@ class Stage:
         return figures + Figures(lost=miscounted + last.miscounted + (last.sender.error is not None))
 
     def _of_try(self, campaign: str, number: int) -> dict[bytes, str]:
-        """Give the state of each message that a try holds, of all its parts."""
+        """Return the state of each message that a try holds, of all its parts."""
         with self.reader._engine.connect() as connection:
             rows = connection.execute(_OF_TRY, {"name": campaign, "number": number})
             return {bytes(key): state for key, state in rows}

@@ -115,7 +115,7 @@ class Standalone(RestApi):
     # Processes
 
     def processes(self):
-        """Give every living process of this Airflow, whoever its parent is by now."""
+        """Return every living process of this Airflow, whoever its parent is by now."""
         return [process for process in psutil.process_iter() if self.owns(process)]
 
     def owns(self, process):
@@ -156,7 +156,7 @@ class Standalone(RestApi):
         self._run("scheduler")
 
     def triggerer(self):
-        """Give the triggerer's processes: the one that watches, then the one in which triggers run."""
+        """Return the triggerer's processes: the one that watches, then the one in which triggers run."""
         first = self._first("triggerer")
         return [first, *first.children(recursive=True)]
 
@@ -213,7 +213,7 @@ def running_airflow(home, settings):
 
 
 def _web_server(url, port):
-    """Give the settings of Airflow's web server, on this machine alone."""
+    """Return the settings of Airflow's web server, on this machine alone."""
     if AIRFLOW < (3, 0):
         return {
             "AIRFLOW__API__AUTH_BACKENDS": "airflow.api.auth.backend.basic_auth",

@@ -84,7 +84,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def cases(*, quick: bool) -> Iterator[Case]:
-    """Give all cases that are no lies."""
+    """Return all cases that are no lies."""
     every = itertools.product(
         NAMED if quick else STATUSES,
         list(BODIES)[: 2 if quick else None],

@@ -46,7 +46,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 @contextmanager
 def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
-    """Give Airflow its connections, a home where it has none, and waits that take no time."""
+    """Return Airflow its connections, a home where it has none, and waits that take no time."""
     service = {"conn_type": "sms", "host": base_url, "password": TOKEN, "extra": {"timeout": 5}}
     url = ledgers.url
     if ledgers.name == "sqlite":

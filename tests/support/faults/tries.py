@@ -47,12 +47,12 @@ class Ledgers:
 
     @classmethod
     def in_file(cls, path: Path) -> Ledgers:
-        """Give a ledger in a SQLite file."""
+        """Return a ledger in a SQLite file."""
         return cls(URL.create("sqlite", database=str(path)))
 
     @classmethod
     def on_server(cls, url: URL | str) -> Ledgers:
-        """Give a ledger in a PostgreSQL database."""
+        """Return a ledger in a PostgreSQL database."""
         return cls(make_url(url))
 
     @property

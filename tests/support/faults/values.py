@@ -103,7 +103,7 @@ CASES = (
 
 
 def rows_of(values: Sequence[Any], first: int) -> list[dict[str, Any]]:
-    """Give a row for each of the values, each of another person.
+    """Return a row for each of the values, each of another person.
 
     :param first: the first one's number.
     """
@@ -111,7 +111,7 @@ def rows_of(values: Sequence[Any], first: int) -> list[dict[str, Any]]:
 
 
 def in_form(rows: list[dict[str, Any]], form: str, folder: Path, chance: random.Random) -> Any:
-    """Give rows in a form: a table in memory, or a folder with one or more files."""
+    """Return rows in a form: a table in memory, or a folder with one or more files."""
     numbers, values = [row["destination"] for row in rows], [row["x"] for row in rows]
     if form == "dicts":
         return rows

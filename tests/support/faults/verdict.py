@@ -61,7 +61,7 @@ class Figures:
 
 
 def worst(looks: Iterable[Figures]) -> Figures:
-    """Give the figures of one case that was judged several times: of each figure the highest."""
+    """Return the figures of one case that was judged several times: of each figure the highest."""
     return Figures(*map(max, zip(*map(astuple, looks), strict=True)))
 
 
@@ -77,7 +77,7 @@ def read_witness(path: Path, start: int = 0) -> Counter[Sent]:
 
 
 def read_ledger(engine: Engine, campaign: str) -> dict[bytes, str]:
-    """Give the state of the request that holds each of a campaign's messages; one that is free is missing.
+    """Return the state of the request that holds each of a campaign's messages; one that is free is missing.
 
     :param engine: of the ledger's database; only read, and not by the product's own code.
     """

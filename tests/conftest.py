@@ -36,6 +36,12 @@ os.environ.update(
 )
 
 
+def pytest_configure(config):
+    from support.durations import Durations
+
+    config.pluginmanager.register(Durations())
+
+
 def pytest_sessionfinish():
     shutil.rmtree(HOME, ignore_errors=True)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+pytest_plugins = ("support.durations", "support.shuffle")
 TOKEN = "sandbox-token-0123"
 
 # How long an example takes says how busy the machine is: of the package's speed `make bench` tells.
@@ -34,12 +35,6 @@ os.environ.update(
         "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
     }
 )
-
-
-def pytest_configure(config):
-    from support.durations import Durations
-
-    config.pluginmanager.register(Durations())
 
 
 def pytest_sessionfinish():

@@ -13,6 +13,10 @@ SLOWEST = 12
 """Lines of each list."""
 
 
+def pytest_configure(config):
+    config.pluginmanager.register(Durations())
+
+
 class Durations:
     """Collects, in each process of a run, and prints in the one that reports."""
 

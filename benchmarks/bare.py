@@ -15,7 +15,7 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.recipients.sources import open_source
 from benchmarks.data import MESSAGE
 from benchmarks.service import Service
 from benchmarks.sizes import CHUNK

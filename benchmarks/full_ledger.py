@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, insert, text
 
-from airflow_provider_sms.sending import schema
-from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN
-from airflow_provider_sms.sending.postgres import open_postgres
-from airflow_provider_sms.sending.sqlite import open_sqlite
+from airflow_provider_sms.ledger import schema
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 from benchmarks.data import FIRST_NUMBER
 from benchmarks.sizes import CHUNK
 from benchmarks.standin import ANSWER, FIRST_EVENT

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.02
 
 
-class Measure:
+class Estimate:
     """Measures one task from before to after its ``execute``."""
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
 
     from benchmarks.ways import WAYS
 
-    measure = Measure()
+    measure = Estimate()
     with DAG(f"bench_{number}", schedule=None) as dag:
         seen = WAYS[task.way](measure.hooks, **task.arguments)
     _register(dag)

@@ -17,8 +17,7 @@ from pathlib import Path
 
 from airflow.providers.common.compat.sdk import DAG, Param
 
-from airflow_provider_sms.operators.sms import BulkSmsOperator
-from airflow_provider_sms.sending.window import SOUTH_AFRICAN_DIRECT_MARKETING
+from airflow_provider_sms.operators.sms import SOUTH_AFRICAN_DIRECT_MARKETING, BulkSmsOperator
 
 DATA = Path(__file__).parent / "data"
 RECIPIENTS, OPTED_OUT = DATA / "recipients.parquet", DATA / "opted_out.csv"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-pytest_plugins = ("support.durations", "support.shuffle")
+pytest_plugins = ["support.durations", "support.ledger_fixtures", "support.shuffle", "support.task_fixtures"]
 TOKEN = "sandbox-token-0123"
 
 # How long an example takes says how busy the machine is: of the package's speed `make bench` tells.

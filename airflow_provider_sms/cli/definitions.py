@@ -84,19 +84,19 @@ def _reading() -> list[ActionCommand]:
         ActionCommand(
             name="status",
             help="Show how a campaign stands",
-            func=lazy_load_command("airflow_provider_sms.cli.reading.show_status"),
+            func=lazy_load_command("airflow_provider_sms.cli.read_commands.show_status"),
             args=(_CAMPAIGN, ARG_OUTPUT, _LEDGER),
         ),
         ActionCommand(
             name="unknown",
             help="List the requests whose answer was lost",
-            func=lazy_load_command("airflow_provider_sms.cli.reading.list_unknown"),
+            func=lazy_load_command("airflow_provider_sms.cli.read_commands.list_unknown"),
             args=(_arg("--campaign", help="Only those of this campaign"), ARG_OUTPUT, _LEDGER),
         ),
         ActionCommand(
             name="who",
             help="Show when a number was texted, and by what",
-            func=lazy_load_command("airflow_provider_sms.cli.reading.who_texted"),
+            func=lazy_load_command("airflow_provider_sms.cli.read_commands.who_texted"),
             args=(
                 _arg("destination", help="The number, with its country code or with --default-region"),
                 _arg("--default-region", metavar="REGION", help="Country of a number without code, such as ZA"),
@@ -107,7 +107,7 @@ def _reading() -> list[ActionCommand]:
         ActionCommand(
             name="export",
             help="Write a campaign's messages to a Parquet file",
-            func=lazy_load_command("airflow_provider_sms.cli.reading.export"),
+            func=lazy_load_command("airflow_provider_sms.cli.read_commands.export"),
             args=(
                 _CAMPAIGN,
                 _arg("file", metavar="FILE", help="The file to write"),
@@ -123,7 +123,7 @@ def _writing() -> list[ActionCommand]:
         ActionCommand(
             name="resolve",
             help="Say what became of unknown requests",
-            func=lazy_load_command("airflow_provider_sms.cli.deciding.resolve_requests"),
+            func=lazy_load_command("airflow_provider_sms.cli.write_commands.resolve_requests"),
             args=(
                 _REQUESTS,
                 _arg("--campaign", help="With --all: the campaign"),
@@ -145,7 +145,7 @@ def _writing() -> list[ActionCommand]:
         ActionCommand(
             name="adopt",
             help="Let a task go on with a ledger that does not know all of its earlier tries",
-            func=lazy_load_command("airflow_provider_sms.cli.deciding.adopt_task"),
+            func=lazy_load_command("airflow_provider_sms.cli.write_commands.adopt_task"),
             args=(
                 _arg("dag_id", help="The DAG's id"),
                 _arg("task_id", help="The task's id"),
@@ -158,19 +158,19 @@ def _writing() -> list[ActionCommand]:
         ActionCommand(
             name="pause",
             help="Have nothing more of a campaign sent",
-            func=lazy_load_command("airflow_provider_sms.cli.deciding.pause_campaign"),
+            func=lazy_load_command("airflow_provider_sms.cli.write_commands.pause_campaign"),
             args=(_CAMPAIGN, _LEDGER),
         ),
         ActionCommand(
             name="resume",
             help="Let a campaign that is paused go on",
-            func=lazy_load_command("airflow_provider_sms.cli.deciding.resume_campaign"),
+            func=lazy_load_command("airflow_provider_sms.cli.write_commands.resume_campaign"),
             args=(_CAMPAIGN, _LEDGER),
         ),
         ActionCommand(
             name="purge",
             help="Forget campaigns in which nothing has happened for long",
-            func=lazy_load_command("airflow_provider_sms.cli.deciding.purge"),
+            func=lazy_load_command("airflow_provider_sms.cli.write_commands.purge"),
             args=(
                 _arg(
                     "--older-than",

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import DAG, Context, TaskGroup
 
-    from airflow_provider_sms.sending.window import SendWindow
+    from airflow_provider_sms.send_window.window import SendWindow
 
     Callbacks = Callable[[Context], Any] | Collection[Callable[[Context], Any]] | None
 

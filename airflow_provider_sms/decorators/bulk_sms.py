@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, overload
 
 from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
 
-from airflow_provider_sms.decorators.received import plain, shielded
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.paths import is_path
+from airflow_provider_sms.execution.redaction import Rows, plain, shielded
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
-from airflow_provider_sms.operators.rows import Rows
+from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from airflow.models.connection import Connection as AirflowConnection
     from sqlalchemy.engine import URL
 
-    from airflow_provider_sms.overview.reader import LedgerReader
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.reader import LedgerReader
 
 log = logging.getLogger(__name__)
 
@@ -59,7 +59,7 @@ class ConnectionLike(Protocol):
     port: int | None
 
 
-def open_ledger(ledger_conn_id: str | None) -> Store:
+def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
     """Open the ledger for a task, and make it where there is none.
 
     It is the connection given, else ``[sms] ledger_conn_id``, else a file of this machine.
@@ -69,12 +69,12 @@ def open_ledger(ledger_conn_id: str | None) -> Store:
     :raises LedgerError: it cannot be opened.
     """
     if conn_id := _configured(ledger_conn_id):
-        from airflow_provider_sms.sending.postgres import open_postgres
+        from airflow_provider_sms.ledger.postgres import open_postgres
 
         connection = BaseHook.get_connection(conn_id)
         url = postgres_url(connection, connection.extra_dejson)
         return open_postgres(url, require_standby=_requires_standby())
-    from airflow_provider_sms.sending.sqlite import open_sqlite
+    from airflow_provider_sms.ledger.sqlite import open_sqlite
 
     if not conf.getboolean("sms", "allow_local_ledger", fallback=False):
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
@@ -82,13 +82,13 @@ def open_ledger(ledger_conn_id: str | None) -> Store:
 
 
 @contextmanager
-def look_into_ledger(ledger_conn_id: str | None) -> Iterator[Store | None]:
+def look_into_ledger(ledger_conn_id: str | None) -> Iterator[LedgerBackend | None]:
     """Open the ledger for a task that sends nothing, where there is one.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
     :return: None where there is none, or it cannot be opened.
     """
-    store: Store | None = None
+    store: LedgerBackend | None = None
     try:
         if _configured(ledger_conn_id) or _path().is_file():
             store = open_ledger(ledger_conn_id)
@@ -101,7 +101,9 @@ def look_into_ledger(ledger_conn_id: str | None) -> Iterator[Store | None]:
             store.close()
 
 
-def open_existing_ledger(ledger_conn_id: str | None, *, connection: Callable[[str], Any] | None = None) -> Store:
+def open_existing_ledger(
+    ledger_conn_id: str | None, *, connection: Callable[[str], Any] | None = None
+) -> LedgerBackend:
     """Open the ledger that tasks made, wherever they run, for a person at a terminal or to add to it.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
@@ -109,18 +111,18 @@ def open_existing_ledger(ledger_conn_id: str | None, *, connection: Callable[[st
     :raises InputError: there is none, or the connection cannot be one; says where it was looked for.
     :raises LedgerError: it cannot be opened.
     """
-    from airflow_provider_sms.sending.existing import require_ledger
+    from airflow_provider_sms.ledger.open import require_ledger
 
     if conn_id := _configured(ledger_conn_id):
-        from airflow_provider_sms.sending.postgres import open_postgres
-        from airflow_provider_sms.sending.postgres_engine import LOOK_SECONDS
+        from airflow_provider_sms.ledger.postgres import open_postgres
+        from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS
 
         stored = (connection or _stored_connection)(conn_id)
         url = postgres_url(stored, stored.extra_dejson)
         require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
         # At a terminal nobody waits for a send, and one statement may close or forget much.
         return open_postgres(url, wait_seconds=LOOK_SECONDS, require_standby=_requires_standby())
-    from airflow_provider_sms.sending.sqlite import open_sqlite
+    from airflow_provider_sms.ledger.sqlite import open_sqlite
 
     path = _path()
     if not path.is_file():
@@ -145,14 +147,14 @@ def ledger_to_read() -> LedgerReader:
     path = _path()
     if not path.is_file():
         raise InputError(f"There is no ledger at {path} yet. The first task that sends makes one")
-    from airflow_provider_sms.overview.reader import read_sqlite
+    from airflow_provider_sms.ledger.reader import read_sqlite
 
     return read_sqlite(path)
 
 
 @lru_cache(maxsize=4)
 def _postgres_to_read(url: URL) -> LedgerReader:
-    from airflow_provider_sms.overview.reader import read_postgres
+    from airflow_provider_sms.ledger.reader import read_postgres
 
     return read_postgres(url)
 

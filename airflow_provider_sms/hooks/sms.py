@@ -10,7 +10,7 @@ from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
-from airflow_provider_sms.hooks.form import form_behaviour, form_fields
+from airflow_provider_sms.hooks.connection_form import form_behaviour, form_fields
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

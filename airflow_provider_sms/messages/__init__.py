@@ -1,1 +1,1 @@
-"""Sources, numbers and texts: pure functions from a table to messages, without Airflow, HTTP or a database."""
+"""Text and number to message: template, SMS parts, keys. Pure functions."""

@@ -11,22 +11,37 @@ NaN, is a value of its own. Column names take no part, their order does.
 
 from __future__ import annotations
 
+import json
 from decimal import Decimal
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask, replaced, strings, text, utf8
-from airflow_provider_sms.messages.columns import is_float, is_text, plain, value_type
-from airflow_provider_sms.messages.texts import tidy
-from airflow_provider_sms.messages.values import key_text
-from airflow_provider_sms.messages.written import whole_floats
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.texts import plain_text, tidy
+from airflow_provider_sms.recipients.columns import (
+    constant,
+    is_float,
+    is_text,
+    mask,
+    plain,
+    replaced,
+    strings,
+    text,
+    utf8,
+    value_type,
+)
+from airflow_provider_sms.recipients.numbers.parsing import whole_floats
+from airflow_provider_sms.recipients.values import key_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
+
+    from airflow_provider_sms.messages.prepared import PreparedBatch
+
 
 _BY_TEXT = blake2b(digest_size=16, person=b"sms: text")
 _BY_COLUMNS = blake2b(digest_size=16, person=b"sms: key columns")
@@ -171,3 +186,85 @@ def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
     distinct = pc.dictionary_encode(column)
     texts = strings([write(value) for value in distinct.dictionary.to_pylist()])
     return texts.take(distinct.indices)
+
+
+def check_groups(groups: Sequence[str]) -> None:
+    """Refuse names that could miss the group that is meant, or reach one group twice.
+
+    :raises InputError: there is none, or one is empty, has blanks around it, or is another's but for its capitals.
+    """
+    if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
+        raise InputError("groups must be at least one group's name, and no name may be empty")
+    known: dict[str, str] = {}
+    for name in groups:
+        spelt = plain_text(name)
+        if spelt != spelt.strip():
+            raise InputError(f"groups: there are blanks around the name {name!r}; write {spelt.strip()!r}")
+        other = known.setdefault(spelt.casefold(), spelt)
+        if other != spelt:
+            raise InputError(
+                f"groups: {other!r} and {spelt!r} differ in capitals alone. If they are one group at the service, its "
+                "people would get the text twice. Name the group once, as the service does"
+            )
+
+
+def group_key(message: str, groups: Iterable[str]) -> bytes:
+    """Digest a text and the groups that it goes to; their order and repeats do not matter.
+
+    :returns: a BLAKE2b digest of 16 bytes.
+    """
+    identity = json.dumps([sorted({plain_text(name) for name in groups}), message])
+    return blake2b(identity.encode(), digest_size=16, person=b"sms: groups").digest()
+
+
+BATCH_DIGEST_BYTES = 16
+_KEY_BYTES = 16
+_DIGEST_BYTES = 6
+_MODULUS = 1 << 8 * _KEY_BYTES
+
+
+class Fingerprint:
+    """A digest of keys that depends on which they are and how many times each, but not on their order.
+
+    The keys are added up as 128-bit numbers. They are digests themselves (BLAKE2b), so each is as good as random, and
+    so is the difference that any change makes to the sum: two tables have one sum by accident as rarely as two
+    messages have one key. What is shown is a digest of the sum and the count, cut to 48 bits: a table that has changed
+    by accident passes for the same once in 280 million million times. It is no defence against somebody who may choose
+    the texts and looks for two tables that agree.
+    """
+
+    def __init__(self) -> None:
+        self._sum = 0
+        self._count = 0
+
+    def add(self, keys: Sequence[bytes]) -> None:
+        """Take in the keys of some messages, 16 bytes each."""
+        # Quarters, so that no column's sum overflows in fewer than 2**32 keys.
+        quarters = np.frombuffer(b"".join(keys), "<u4").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tolist()
+        self._sum = (self._sum + sum(quarter << 32 * place for place, quarter in enumerate(quarters))) % _MODULUS
+        self._count += len(keys)
+
+    def hexdigest(self) -> str:
+        """Give the digest of all keys so far: 12 hexadecimal digits."""
+        whole = self._sum.to_bytes(_KEY_BYTES, "little") + self._count.to_bytes(8, "little")
+        return blake2b(whole, digest_size=_DIGEST_BYTES, person=b"sms: keys").hexdigest()
+
+
+def batch_digest(prepared: PreparedBatch) -> bytes:
+    """Return a digest of the messages of a batch: their keys, numbers, texts and rows, in their order.
+
+    The text is part of it, since with ``key_columns`` a key says nothing of the text. The rows are part of it, so that
+    the rows that cannot be texted must be the same ones, too.
+
+    :returns: 16 bytes.
+    """
+    # Processors have instructions for SHA-256: texts are long, and all of them are digested twice.
+    whole = sha256()
+    for column in (prepared.destination_column, prepared.content_column):
+        ends, values = utf8(column)
+        whole.update(ends.tobytes())
+        whole.update(values.data)
+    whole.update(prepared.num_rows.to_bytes(8, "little"))
+    whole.update(prepared.row_column.tobytes())
+    whole.update(b"".join(prepared.keys))
+    return whole.digest()[:BATCH_DIGEST_BYTES]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from airflow_provider_sms.messages.masking import mask_number
+from airflow_provider_sms.masking import mask_number
 
 
 @dataclass(frozen=True, slots=True, repr=False)

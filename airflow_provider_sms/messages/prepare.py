@@ -9,15 +9,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.arrow import constant, text, valid_rows
-from airflow_provider_sms.messages.columns import column_of, field_of, is_text, lost_digits
-from airflow_provider_sms.messages.destinations import CleanDestinations, clean_destinations
+from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.keys import can_be_key, message_keys
-from airflow_provider_sms.messages.masking import mask_number
 from airflow_provider_sms.messages.prepared import Checked, PreparedBatch, RejectedRow
 from airflow_provider_sms.messages.template import LOST_DIGITS, Fault, Template, TextColumn
 from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text, without_empty
-from airflow_provider_sms.messages.written import can_hold_numbers, first_reason
+from airflow_provider_sms.recipients.columns import (
+    column_of,
+    constant,
+    field_of,
+    is_text,
+    lost_digits,
+    text,
+    valid_rows,
+)
+from airflow_provider_sms.recipients.numbers.normalize import CleanDestinations, clean_destinations
+from airflow_provider_sms.recipients.numbers.parsing import can_hold_numbers, first_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -66,7 +73,7 @@ class Preparation:
         if isinstance(key_columns, str):
             raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
         if default_region is not None:
-            from airflow_provider_sms.messages.national import find_region
+            from airflow_provider_sms.recipients.numbers.national import find_region
 
             find_region(default_region)
         self._destination_column = destination_column

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.messages.arrow import mask
+from airflow_provider_sms.recipients.columns import mask
 
 if TYPE_CHECKING:
     import numpy as np

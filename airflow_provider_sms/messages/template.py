@@ -9,19 +9,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
-from airflow_provider_sms.messages.arrow import constant, strings, text
-from airflow_provider_sms.messages.columns import (
+from airflow_provider_sms.messages.number_formats import never_fails, write_numbers
+from airflow_provider_sms.messages.texts import BLANKS, missing_words, plain_text, tidy, without_missing
+from airflow_provider_sms.recipients.columns import (
     column_of,
+    constant,
     field_of,
     holds_decimals,
     is_float,
     is_text,
     lost_digits,
+    strings,
+    text,
     value_type,
 )
-from airflow_provider_sms.messages.formats import never_fails, write_numbers
-from airflow_provider_sms.messages.texts import BLANKS, missing_words, plain_text, tidy, without_missing
-from airflow_provider_sms.messages.values import (
+from airflow_provider_sms.recipients.values import (
     LOST_FROM,
     fits_text,
     fits_value_in_text,

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.arrow import constant, mask, replaced, strings, utf8, whole
+from airflow_provider_sms.recipients.columns import constant, mask, replaced, strings, utf8, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt

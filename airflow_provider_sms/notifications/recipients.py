@@ -15,7 +15,7 @@ def recipients(to: Any, default_region: str | None) -> tuple[list[str], list[tup
     """
     import pyarrow as pa
 
-    from airflow_provider_sms.messages.destinations import clean_destinations
+    from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
 
     entries = to if isinstance(to, (list, tuple, set)) else [to]
     written = [number for entry in entries for part in str(entry).split(",") if (number := part.strip())]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.common.compat.sdk import Variable
 
 from airflow_provider_sms.exceptions import TemplateError
-from airflow_provider_sms.messages.masking import mask_numbers_in
+from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseNotifier, Context

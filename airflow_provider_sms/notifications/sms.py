@@ -22,13 +22,13 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
 )
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.messages.masking import mask_number
+from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.shortening import shortened
+from airflow_provider_sms.messages.truncate import shortened
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.notifications.recipients import recipients
 from airflow_provider_sms.notifications.rendering import rendered
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.retry import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_sms.operators.assets import with_assets
-from airflow_provider_sms.operators.bulk_arguments import (
+from airflow_provider_sms.execution.assets import with_assets
+from airflow_provider_sms.execution.redaction import shielded_source
+from airflow_provider_sms.operators.base import SmsOperatorBase
+from airflow_provider_sms.operators.bulk_options import (
     MAX_CHUNK,
     check_bulk_arguments,
     limits_of,
     threshold_of,
 )
-from airflow_provider_sms.operators.campaign import CampaignOperator
 from airflow_provider_sms.operators.links import SmsReportLink
-from airflow_provider_sms.operators.rows import shielded_source
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.sending.contacts import FrequencyCap
-    from airflow_provider_sms.sending.plan import Limits, Threshold
-    from airflow_provider_sms.sending.window import SendWindow
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+    from airflow_provider_sms.planning.limits import Limits, Threshold
+    from airflow_provider_sms.send_window.window import SendWindow
 
 
-class BulkSmsOperator(CampaignOperator):
+class BulkSmsOperator(SmsOperatorBase):
     """Text a table of people, each exactly as often as intended.
 
     Every row is checked before the first request, and a plan of all that is about to be sent is logged and pushed as
@@ -88,8 +88,8 @@ class BulkSmsOperator(CampaignOperator):
     :param approve_above: the same above so many messages, or above
         ``{"rows": 10000, "cost": 500}``, whichever is passed. None: never.
     :param send_window: the hours in which messages may go out, a
-        :class:`~airflow_provider_sms.sending.window.SendWindow`; outside of them the task gives up its slot until they
-        begin. None: any hours.
+        :class:`~airflow_provider_sms.send_window.window.SendWindow`; outside of them the task gives up its slot until
+        they begin. None: any hours.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
         else a file of this machine. (templated)
     """
@@ -106,7 +106,7 @@ class BulkSmsOperator(CampaignOperator):
         "ledger_conn_id",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
-    operator_extra_links = (*CampaignOperator.operator_extra_links, SmsReportLink())
+    operator_extra_links = (*SmsOperatorBase.operator_extra_links, SmsReportLink())
     ui_color = "#e3f2ee"
 
     def __init__(
@@ -205,7 +205,7 @@ class BulkSmsOperator(CampaignOperator):
     @property
     def frequency_cap(self) -> FrequencyCap | None:
         """How often the group may text a person; None: as often as it likes."""
-        from airflow_provider_sms.sending.contacts import FrequencyCap
+        from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
         if self.min_interval is None or self.campaign_group is None:
             return None
@@ -228,13 +228,13 @@ class BulkSmsOperator(CampaignOperator):
 
         :param event: what a person answered, where this try asked one; None where not.
         """
-        from airflow_provider_sms.operators.bulk_try import BulkTry
+        from airflow_provider_sms.execution.attempt import BulkAttempt
 
-        return BulkTry(self, context, event).run()
+        return BulkAttempt(self, context, event).run()
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Give what the task reads and writes; asked for by OpenLineage's provider, where that is installed."""
-        from airflow_provider_sms.operators.lineage import lineage_of
+        from airflow_provider_sms.operators.openlineage import lineage_of
 
         return lineage_of(self)
 

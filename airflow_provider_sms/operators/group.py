@@ -6,21 +6,21 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.answers import for_xcom
-from airflow_provider_sms.operators.campaign import CampaignOperator
+from airflow_provider_sms.execution.xcom import for_xcom
+from airflow_provider_sms.operators.base import SmsOperatorBase
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.sending.blocks import Outgoing
-    from airflow_provider_sms.sending.ledger import CampaignLedger
+    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
 
 
-class GroupSmsOperator(CampaignOperator):
+class GroupSmsOperator(SmsOperatorBase):
     """Text groups that the service knows, once.
 
     A retry never texts a group twice: the send is claimed in the ledger first, as one of
@@ -61,21 +61,21 @@ class GroupSmsOperator(CampaignOperator):
 
         :param event: what a person answered, where this try asked one; None where not.
         """
-        from airflow_provider_sms.hooks.outlets import describe_on_assets
-        from airflow_provider_sms.messages.groups import check_groups, group_key
-        from airflow_provider_sms.operators.delivery import Delivery
-        from airflow_provider_sms.operators.entry import entered
-        from airflow_provider_sms.operators.watch import Watch
-        from airflow_provider_sms.sending.blocks import Block, Outgoing
-        from airflow_provider_sms.sending.decisions import to_resend
-        from airflow_provider_sms.sending.options import SendingOptions
-        from airflow_provider_sms.sending.report import facts, summarise
-        from airflow_provider_sms.sending.tally import Tally
+        from airflow_provider_sms.execution.delivery import Delivery
+        from airflow_provider_sms.execution.ledger_session import entered
+        from airflow_provider_sms.execution.telemetry import Telemetry
+        from airflow_provider_sms.hooks.asset_events import describe_on_assets
+        from airflow_provider_sms.ledger.decisions import to_resend
+        from airflow_provider_sms.messages.keys import check_groups, group_key
+        from airflow_provider_sms.messages.outgoing import Block, Outgoing
+        from airflow_provider_sms.reporting.summary import facts, summarise
+        from airflow_provider_sms.sending.counts import SendCounts
+        from airflow_provider_sms.sending.sender import SendingOptions
 
         answers: list[dict[str, Any]] = []
-        tally = Tally()
+        tally = SendCounts()
         campaign = self.campaign_name(context)
-        watch = Watch(context, self.sms_conn_id, campaign, resumed=event is not None)
+        watch = Telemetry(context, self.sms_conn_id, campaign, resumed=event is not None)
 
         def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
             return client.send_group(message, groups, send_options=self.send_options)

@@ -2,6 +2,6 @@
 
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.operators.group import GroupSmsOperator
-from airflow_provider_sms.sending.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
+from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
 
 __all__ = ["SOUTH_AFRICAN_DIRECT_MARKETING", "BulkSmsOperator", "GroupSmsOperator", "SendWindow"]

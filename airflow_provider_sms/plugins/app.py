@@ -9,8 +9,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.plugins import acts, pages, rendering, static_files
-from airflow_provider_sms.plugins.access import airflow_user
+from airflow_provider_sms.plugins import actions, pages, static_files, templating
+from airflow_provider_sms.plugins.authorization import airflow_user
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -29,7 +29,7 @@ def create_app() -> FastAPI:
     # No generated documentation: its pages load scripts from another host.
     app = FastAPI(title="SMS", openapi_url=None, dependencies=[Depends(airflow_user)])
     app.include_router(pages.router)
-    app.include_router(acts.router)
+    app.include_router(actions.router)
     app.include_router(static_files.router)
 
     @app.middleware("http")
@@ -43,16 +43,16 @@ def create_app() -> FastAPI:
     @app.exception_handler(SmsError)
     async def failed(request: Request, error: SmsError) -> Response:
         code = status.HTTP_409_CONFLICT if isinstance(error, InputError) else status.HTTP_503_SERVICE_UNAVAILABLE
-        return rendering.refusal(request, str(error), code)
+        return templating.refusal(request, str(error), code)
 
     @app.exception_handler(RequestValidationError)
     async def misread(request: Request, error: RequestValidationError) -> Response:
         # By their names alone: what was sent may be somebody's number.
         fields = ", ".join(sorted({str(each["loc"][-1]) for each in error.errors()}))
-        return rendering.refusal(request, f"This cannot be read as it was sent: {fields}", 422)
+        return templating.refusal(request, f"This cannot be read as it was sent: {fields}", 422)
 
     @app.exception_handler(HTTPException)
     async def refused(request: Request, error: HTTPException) -> Response:
-        return rendering.refusal(request, str(error.detail), error.status_code)
+        return templating.refusal(request, str(error.detail), error.status_code)
 
     return app

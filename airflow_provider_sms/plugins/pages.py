@@ -9,14 +9,16 @@ from fastapi import APIRouter, HTTPException, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_to_read
-from airflow_provider_sms.overview import balances, campaigns, details, states
-from airflow_provider_sms.overview.campaign import Campaign
-from airflow_provider_sms.overview.deeds import deeds
-from airflow_provider_sms.overview.reader import LedgerReader
-from airflow_provider_sms.overview.runs import run_of
-from airflow_provider_sms.plugins import rendering, telling
-from airflow_provider_sms.plugins.access import Viewer
-from airflow_provider_sms.plugins.forgery import make_token
+from airflow_provider_sms.ledger.reader import LedgerReader
+from airflow_provider_sms.monitoring import balances, campaigns
+from airflow_provider_sms.monitoring import status as states
+from airflow_provider_sms.monitoring import timeline as details
+from airflow_provider_sms.monitoring.audit_log import deeds
+from airflow_provider_sms.monitoring.models import Campaign
+from airflow_provider_sms.monitoring.plan_comparison import run_of
+from airflow_provider_sms.plugins import presenter, templating
+from airflow_provider_sms.plugins.authorization import Viewer
+from airflow_provider_sms.plugins.csrf import make_token
 
 router = APIRouter()
 
@@ -59,7 +61,7 @@ def list_page(
         offset=(page - 1) * CAMPAIGNS_A_PAGE,
     )
     pages = max(1, -(-shown.found // CAMPAIGNS_A_PAGE))
-    return rendering.page(
+    return templating.page(
         request,
         "campaigns.html",
         token=None,
@@ -80,7 +82,7 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
     campaign, dags = visible_campaign(ledger, campaign_id, access)
     width, stretches = details.timeline(ledger, campaign_id)
     run = run_of(ledger, campaign)
-    return rendering.page(
+    return templating.page(
         request,
         "campaign.html",
         token=make_token(access.user_id),
@@ -90,13 +92,13 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
         # Of what needs attention a retry may be on its way.
         is_over=campaign.state in (states.COMPLETE, states.EARLIER),
         is_paused=campaign.state == states.PAUSED,
-        reasons=[*details.texted_twice(ledger, campaign_id), *telling.reasons(campaign, ledger.clock())],
-        outcomes=telling.outcomes(campaign),
+        reasons=[*details.texted_twice(ledger, campaign_id), *presenter.reasons(campaign, ledger.clock())],
+        outcomes=presenter.outcomes(campaign),
         width=width,
         stretches=stretches,
         networks=details.networks(ledger, campaign_id),
-        encodings=telling.encodings(run.plans),
-        compared=telling.compared(campaign, run),
+        encodings=presenter.encodings(run.plans),
+        compared=presenter.compared(campaign, run),
         unknown=details.unknown_requests(ledger, campaign_id),
         deeds=deeds(ledger, campaign_id),
         tries=details.tries(ledger, campaign_id),
@@ -112,7 +114,7 @@ def requests_page(request: Request, access: Viewer, campaign_id: int, state: str
     state = state if state in REQUEST_STATES else ""
     newest = int(before) if re.fullmatch(r"[0-9]{1,18}", before) else None
     lines = details.requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_A_PAGE + 1)
-    return rendering.page(
+    return templating.page(
         request,
         "requests.html",
         token=None,
@@ -142,8 +144,8 @@ def task_page(
             break
     if len(found) == 1:
         # Without the host, which a proxy before this server may know better.
-        return RedirectResponse(f"{rendering.root_of(request)}/campaigns/{found[0][0]}")
-    return rendering.page(request, "task.html", token=None, found=found, task_id=task_id, ledger=ledger.description)
+        return RedirectResponse(f"{templating.root_of(request)}/campaigns/{found[0][0]}")
+    return templating.page(request, "task.html", token=None, found=found, task_id=task_id, ledger=ledger.description)
 
 
 @router.get("/balance")
@@ -151,10 +153,10 @@ def balance_page(request: Request, access: Viewer) -> Response:
     """Show the balance of each connection over time."""
     ledger = ledger_to_read()
     found = balances.accounts(ledger, hidden=access.hidden(campaigns.dag_ids(ledger)))
-    return rendering.page(request, "balance.html", token=None, accounts=found)
+    return templating.page(request, "balance.html", token=None, accounts=found)
 
 
 @router.get("/look-up")
 def look_up_page(request: Request, access: Viewer) -> Response:
     """Show the form in which a number is looked up."""
-    return rendering.page(request, "look_up.html", token=make_token(access.user_id))
+    return templating.page(request, "look_up.html", token=make_token(access.user_id))

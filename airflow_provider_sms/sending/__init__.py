@@ -1,1 +1,1 @@
-"""The promise: the ledger of claims and the sender that obeys it, without Airflow."""
+"""The engine: it claims messages, posts requests and records outcomes. No SQL, no Airflow."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import queue
 import time
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
@@ -21,27 +22,26 @@ from airflow_provider_sms.exceptions import (
     ServiceError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.sending.backlog import Backlog
-from airflow_provider_sms.sending.brakes import Brakes
-from airflow_provider_sms.sending.claims import NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.departures import HOLD_SECONDS, Departures
-from airflow_provider_sms.sending.flights import Batch, Flight
-from airflow_provider_sms.sending.flush import flush
-from airflow_provider_sms.sending.landings import Landings
-from airflow_provider_sms.sending.outcomes import failed
-from airflow_provider_sms.sending.posters import Posters
-from airflow_provider_sms.sending.read_ahead import ReadAhead
-from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.pending import PendingMessages
+from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
+from airflow_provider_sms.sending.results import ResultHandler, failed
+from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.scheduler import HOLD_SECONDS, RequestScheduler
+from airflow_provider_sms.sending.stop_conditions import Brakes
+from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
 from airflow_provider_sms.service.elapsed import elapsed, ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from airflow_provider_sms.sending.blocks import Block, Outgoing
-    from airflow_provider_sms.sending.ledger import CampaignLedger
-    from airflow_provider_sms.sending.options import SendingOptions
-    from airflow_provider_sms.sending.stop import StopSignal
+    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.model import Outcome
+    from airflow_provider_sms.messages.outgoing import Block, Outgoing
+    from airflow_provider_sms.stop_flag import StopFlag
+
 
 log = logging.getLogger(__name__)
 
@@ -77,14 +77,14 @@ class Sender:
         post_seconds: float,
         ask: Callable[[], object] | None = None,
         options: SendingOptions,
-        stop: StopSignal,
-        tally: Tally | None = None,
+        stop: StopFlag,
+        tally: SendCounts | None = None,
         brakes: Brakes | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         elapsed: Callable[[], float] = elapsed,
     ) -> None:
-        self.tally = Tally() if tally is None else tally
+        self.tally = SendCounts() if tally is None else tally
         self.error: Exception | None = None
         self.brakes = Brakes() if brakes is None else brakes
         self._ledger = ledger
@@ -96,8 +96,8 @@ class Sender:
         self._monotonic = monotonic
         self._sleep = sleep
         self._elapsed = elapsed
-        self._departures = Departures(options, self.brakes)
-        self._landings = Landings(
+        self._departures = RequestScheduler(options, self.brakes)
+        self._landings = ResultHandler(
             options,
             self.tally,
             self.brakes,
@@ -106,7 +106,7 @@ class Sender:
             monotonic=monotonic,
         )
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
-        self._landed: queue.Queue[tuple[Flight, SendResponse | BaseException]] = queue.Queue()
+        self._landed: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
         self._flying = 0
         self._posted: dict[int, int] = {}
         self._unposted: set[int] = set()
@@ -121,15 +121,15 @@ class Sender:
         :param blocks: the messages; read only as fast as they go out.
         :param guard: called before anything is claimed; when it raises, nothing is.
         """
-        posters: Posters[Flight] | None = None
+        posters: WorkerPool[InFlightRequest] | None = None
         try:
             if guard is not None:
                 guard()
-            posters = Posters(self._options.concurrency, self._post_one)
+            posters = WorkerPool(self._options.concurrency, self._post_one)
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
-        with ReadAhead(blocks) as ahead:
-            backlog = Backlog(ahead, self._ledger, self.tally, resend=self._options.resends)
+        with Prefetcher(blocks) as ahead:
+            backlog = PendingMessages(ahead, self._ledger, self.tally, resend=self._options.resends)
             if posters is not None:
                 with posters:
                     while self._flying or (self._claiming and (self._departures.waiting or not backlog.empty)):
@@ -139,7 +139,7 @@ class Sender:
             self._flush()
             self._count_the_rest(backlog)
 
-    def _step(self, backlog: Backlog, posters: Posters[Flight]) -> None:
+    def _step(self, backlog: PendingMessages, posters: WorkerPool[InFlightRequest]) -> None:
         try:
             self._collect(backlog)
             self._commit(backlog, self._next_batches(backlog), posters)
@@ -160,7 +160,7 @@ class Sender:
             self.error = error
         self._ledger_failed = self._ledger_failed or isinstance(error, LedgerError)
 
-    def _collect(self, backlog: Backlog) -> None:
+    def _collect(self, backlog: PendingMessages) -> None:
         """Wait until there is something to do, and take in every post that has ended."""
         try:
             landed = self._landed.get(timeout=self._patience(backlog))
@@ -170,13 +170,13 @@ class Sender:
         except queue.Empty:
             pass
 
-    def _patience(self, backlog: Backlog) -> float:
+    def _patience(self, backlog: PendingMessages) -> float:
         if not self._claiming:
             return POLL_SECONDS
         wait = self._departures.patience(self._monotonic(), self._flying, more=backlog.ready)
         return min(POLL_SECONDS, wait)
 
-    def _land(self, flight: Flight, result: SendResponse | BaseException, backlog: Backlog) -> None:
+    def _land(self, flight: InFlightRequest, result: SendResponse | BaseException, backlog: PendingMessages) -> None:
         self._flying -= 1
         if isinstance(result, SendResponse) and self._is_known(result.event_id):
             result = UnknownOutcomeError(
@@ -196,15 +196,17 @@ class Sender:
             self._fail(error)
             return False
 
-    def _next_batches(self, backlog: Backlog) -> list[Batch]:
-        batches: list[Batch] = []
+    def _next_batches(self, backlog: PendingMessages) -> list[RequestBatch]:
+        batches: list[RequestBatch] = []
         try:
             batches.extend(self._departures.next(backlog, self._monotonic(), self._flying, lambda: self._claiming))
         except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
             self._fail(error)
         return batches
 
-    def _commit(self, backlog: Backlog, batches: list[Batch], posters: Posters[Flight]) -> None:
+    def _commit(
+        self, backlog: PendingMessages, batches: list[RequestBatch], posters: WorkerPool[InFlightRequest]
+    ) -> None:
         """Record and claim in one commit, and post what was claimed."""
         if self._ledger_failed or not (self._landings.outcomes or batches):
             self._put_off(batches)
@@ -236,9 +238,9 @@ class Sender:
                 self._flying += 1
                 self._posted[claim.request_id] = len(batch.messages)
                 self._unposted.remove(claim.request_id)
-                posters.give(Flight(claim.request_id, batch, claim.deadline, alone, asks))
+                posters.give(InFlightRequest(claim.request_id, batch, claim.deadline, alone, asks))
 
-    def _count_capped(self, batch: Batch, capped: list[Outgoing]) -> None:
+    def _count_capped(self, batch: RequestBatch, capped: list[Outgoing]) -> None:
         """Count messages to people who must not be texted yet; what an unknown request holds stays unknown."""
         for outgoing in capped:
             if outgoing.key in batch.take_over:
@@ -246,12 +248,12 @@ class Sender:
             else:
                 self.tally.add_capped(outgoing.row)
 
-    def _put_off(self, batches: Iterable[Batch]) -> None:
+    def _put_off(self, batches: Iterable[RequestBatch]) -> None:
         """Keep what was not claimed; soon enough it is tried again, if anything is."""
         for batch in batches:
             self._departures.hold(batch, self._monotonic() + HOLD_SECONDS)
 
-    def _sort_lost(self, backlog: Backlog, lost: list[Outgoing], *, turned_away: bool) -> None:
+    def _sort_lost(self, backlog: PendingMessages, lost: list[Outgoing], *, turned_away: bool) -> None:
         """Find out what became of messages that somebody else claimed first."""
         try:
             backlog.sort(lost, turned_away=turned_away)
@@ -259,7 +261,7 @@ class Sender:
             self._fail(error)
             backlog.put_back(lost)
 
-    def _post_one(self, flight: Flight) -> None:
+    def _post_one(self, flight: InFlightRequest) -> None:
         """Post, in one of the other threads, and hand back whatever came of it."""
         result: SendResponse | BaseException
         try:
@@ -317,7 +319,7 @@ class Sender:
             self.tally.texted_twice.append(twice)
             log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)
 
-    def _count_the_rest(self, backlog: Backlog) -> None:
+    def _count_the_rest(self, backlog: PendingMessages) -> None:
         """After an error of the service, look up what was not reached, so that the counts say what became of it."""
         for batch in self._departures.waiting:
             backlog.count_unsent(batch.messages, batch.take_over)
@@ -331,3 +333,72 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # the counts are then of what was read
             self._fail(error)
         backlog.drop()
+
+
+FLUSH_WAITS = (0.2, 1.0, 3.0, 5.0, 10.0, 10.0, 10.0)
+"""Seconds between attempts to record outcomes when the ledger fails."""
+FLUSH_SECONDS = 40.0
+"""After this no attempt begins: one of them takes seconds where the ledger is silent."""
+
+
+def flush(
+    ledger: CampaignLedger,
+    outcomes: Sequence[Outcome],
+    sleep: Callable[[float], None],
+    monotonic: Callable[[], float] = time.monotonic,
+) -> LedgerError | None:
+    """Record outcomes, and give back claims whose commit raised.
+
+    Only for when no post is under way.
+
+    :param sleep: waits for that many seconds.
+    :param monotonic: seconds from any start.
+    :returns: the last error; None when all is recorded.
+    """
+    failed: LedgerError | None = None
+    give_up = monotonic() + FLUSH_SECONDS
+    for wait in (*FLUSH_WAITS, None):
+        try:
+            ledger.finish(outcomes)
+        except LedgerLostError as error:
+            failed = error
+            break
+        except LedgerError as error:
+            failed = error
+            if wait is None or monotonic() + wait > give_up:
+                break
+            sleep(wait)
+        else:
+            return None
+    for outcome in outcomes:
+        log.error(
+            "Not recorded in the ledger: request %d is %s, event id %s",
+            outcome.request_id,
+            outcome.state,
+            outcome.event_id,
+        )
+    return failed
+
+
+@dataclass(frozen=True, slots=True)
+class SendingOptions:
+    """How to send.
+
+    :param chunk_size: messages a request, 1 to 100.
+    :param concurrency: requests in flight at once, at least 1.
+    :param max_requests_per_second: None for no limit.
+    :param resend_unknown: post messages again whose outcome is unknown: at least once instead of at most once.
+    :param resend_requests: the unknown requests whose messages a person wants to be posted again.
+    :param backoff: waits between attempts of a request that was surely not processed.
+    """
+
+    chunk_size: int = 100
+    concurrency: int = 4
+    max_requests_per_second: float | None = None
+    resend_unknown: bool = False
+    resend_requests: frozenset[int] = frozenset()
+    backoff: Backoff = field(default_factory=Backoff)
+
+    def resends(self, request_id: int) -> bool:
+        """Say whether what an unknown request holds is to be posted again."""
+        return self.resend_unknown or request_id in self.resend_requests

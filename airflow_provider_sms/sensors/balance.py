@@ -18,10 +18,10 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.execution.redaction import located, shielded_source
+from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
-from airflow_provider_sms.hooks.outlets import describe_on_assets
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.rows import located, shielded_source
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.hooks.balance_notes import BalanceNotes
+    from airflow_provider_sms.execution.ledger_progress import BalanceNotes
     from airflow_provider_sms.service.responses import Balance
 
 
@@ -160,16 +160,15 @@ class BalanceSensor(BaseSensorOperator):
 
     def _cost_of_source(self) -> Decimal:
         from airflow_provider_sms.messages.prepare import Preparation
-        from airflow_provider_sms.messages.prices import Prices
-        from airflow_provider_sms.messages.sources import open_source
-        from airflow_provider_sms.sending.stop import StopSignal
-        from airflow_provider_sms.sending.survey import Survey
-        from airflow_provider_sms.sending.table import CheckedTable, check_table
+        from airflow_provider_sms.planning.prices import Prices
+        from airflow_provider_sms.planning.scan import CheckedTable, Scan, check_table
+        from airflow_provider_sms.recipients.sources import open_source
+        from airflow_provider_sms.stop_flag import StopFlag
 
         preparation = Preparation(self.message, self.content_column, self.destination_column, self.default_region)
-        survey, table = Survey(Prices(self.cost_per_part)), CheckedTable()
+        survey, table = Scan(Prices(self.cost_per_part)), CheckedTable()
         try:
-            check_table(open_source(located(self.source)), preparation, table, StopSignal(), survey=survey)
+            check_table(open_source(located(self.source)), preparation, table, StopFlag(), survey=survey)
         finally:
             survey.close()
         cost = survey.measure.cost
@@ -216,7 +215,7 @@ class BalanceSensor(BaseSensorOperator):
         :param amount: credits; None: the account is post-paid.
         """
         if self._notes is None:
-            from airflow_provider_sms.hooks.balance_notes import BalanceNotes
+            from airflow_provider_sms.execution.ledger_progress import BalanceNotes
 
             self._notes = BalanceNotes(self.sms_conn_id)
         self._notes.record(amount)

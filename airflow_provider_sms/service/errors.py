@@ -42,7 +42,7 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.messages.masking import mask_numbers_in
+from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

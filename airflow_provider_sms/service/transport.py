@@ -13,10 +13,10 @@ from requests.structures import CaseInsensitiveDict
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
-from airflow_provider_sms.messages.masking import mask_numbers_in
-from airflow_provider_sms.service.connections import Exchange, UnaskedBytesError, watch, watching
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.elapsed import latest_end
-from airflow_provider_sms.service.routes import Route, prepared_route
+from airflow_provider_sms.service.prepared_requests import Route, prepared_route
+from airflow_provider_sms.service.tracked_connections import Exchange, UnaskedBytesError, watch, watching
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,8 +11,7 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.hooks.metrics import gauge_balance
-from airflow_provider_sms.triggers.intervals import backed_off
-from airflow_provider_sms.triggers.looks import balance_of
+from airflow_provider_sms.triggers.balance_polling import backed_off, balance_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,7 +37,7 @@ class BalanceTrigger(BaseTrigger):
         with a look of its own.
     :param timeout: seconds after ``started_at`` at which the last look is taken. None: never.
     :param exponential_backoff: whether the intervals grow, see
-        :func:`~airflow_provider_sms.triggers.intervals.backed_off`.
+        :func:`~airflow_provider_sms.triggers.balance_polling.backed_off`.
     :param max_wait: seconds that such an interval is at most. None: no bound.
     :param seed: what the jitter of such intervals is drawn from.
     """

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy.engine import URL, make_url
 
-from airflow_provider_sms.sending.blocks import KEY_BYTES
-from airflow_provider_sms.sending.claims import ACCEPTED, Chunk, Claimant, Outcome
-from airflow_provider_sms.sending.ledger import CampaignLedger
-from airflow_provider_sms.sending.postgres import open_postgres
-from airflow_provider_sms.sending.sqlite import open_sqlite
-from airflow_provider_sms.sending.table import BLOCK_ROWS, rows_of_block
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Claimant, Outcome
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.messages.outgoing import KEY_BYTES
+from airflow_provider_sms.planning.scan import BLOCK_ROWS, rows_of_block
 from benchmarks.bench import ledger_bytes
 from benchmarks.data import FIRST_NUMBER, SEED
 from benchmarks.figures import Figure, Goal, at_most
@@ -29,7 +29,7 @@ from benchmarks.usage import cpu_seconds
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from benchmarks.bench import Bench
 
 CLAIMS_OF_GOAL = 10_000_000
@@ -118,7 +118,7 @@ def fill(url: str, rows: int, *, by_key: bool) -> dict[str, list[float]]:
     return spent
 
 
-def _opened(url: URL) -> Store:
+def _opened(url: URL) -> LedgerBackend:
     if url.get_backend_name() == "sqlite":
         return open_sqlite(Path(str(url.database)))
     return open_postgres(url)

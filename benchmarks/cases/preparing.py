@@ -53,7 +53,7 @@ def measure(source: str, rows: int, runs: int) -> dict[str, list[float]]:
     import orjson
 
     from airflow_provider_sms.messages.prepare import Preparation
-    from airflow_provider_sms.messages.sources import open_source
+    from airflow_provider_sms.recipients.sources import open_source
 
     stages: dict[str, list[float]] = {"check": [], "prepare": [], "encode": []}
     for _ in range(runs + 1):

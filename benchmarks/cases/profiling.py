@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import Chunk, Claimant
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.messages.outgoing import BlockBuilder
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.sources import open_source
-from airflow_provider_sms.sending.backlog import Backlog
-from airflow_provider_sms.sending.blocks import Gathering
-from airflow_provider_sms.sending.claims import Chunk, Claimant
-from airflow_provider_sms.sending.ledger import CampaignLedger
-from airflow_provider_sms.sending.options import SendingOptions
-from airflow_provider_sms.sending.outcomes import answered
-from airflow_provider_sms.sending.posters import Posters
-from airflow_provider_sms.sending.read_ahead import ReadAhead
-from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.sqlite import open_sqlite
-from airflow_provider_sms.sending.stop import StopSignal
-from airflow_provider_sms.sending.table import BLOCK_ROWS, CheckedTable, check_table, outgoing_blocks
-from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.planning.scan import BLOCK_ROWS, CheckedTable, check_table, outgoing_blocks
+from airflow_provider_sms.recipients.sources import open_source
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.pending import PendingMessages
+from airflow_provider_sms.sending.results import answered
+from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import SendResponse, parse_send_response
+from airflow_provider_sms.stop_flag import StopFlag
 from benchmarks.bench import CONCURRENCY, LATENCY
 from benchmarks.data import MESSAGE
 from benchmarks.figures import Figure
@@ -40,7 +38,7 @@ from benchmarks.standin import ANSWER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sms.sending.blocks import Outgoing
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from benchmarks.bench import Bench
 
 REQUESTS_A_COMMIT = 8
@@ -126,11 +124,11 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
         with clock.stage("prepare: numbers, texts, keys", rows):
             prepared = preparation.prepare(batch, batches)
         with clock.stage("gather a block by key", rows):
-            gathering = Gathering()
+            gathering = BlockBuilder()
             gathering.add(prepared)
             block = gathering.block(batches, by_key=True)
         with clock.stage("look up what is held, take", rows):
-            backlog = Backlog([block], campaign, Tally(), resend=lambda _: False)
+            backlog = PendingMessages([block], campaign, SendCounts(), resend=lambda _: False)
             taken = [backlog.take(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
         requests_made: list[tuple[int, Chunk]] = []
         for at in range(0, len(taken), REQUESTS_A_COMMIT):
@@ -161,14 +159,14 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
     """
     clock = Clock()
     for owner, method, name in (
-        (ReadAhead, "_read", "the thread that reads"),
-        (Posters, "_run", f"the {CONCURRENCY} threads that post, together"),
+        (Prefetcher, "_read", "the thread that reads"),
+        (WorkerPool, "_run", f"the {CONCURRENCY} threads that post, together"),
         (Sender, "run", "the thread that claims and records"),
         (CampaignLedger, "commit", "  of it: commits"),
         (CampaignLedger, "holders", "  of it: look-ups"),
     ):
         clock.around(owner, method, name, rows)
-    preparation, table, stop = Preparation(MESSAGE, None), CheckedTable(), StopSignal()
+    preparation, table, stop = Preparation(MESSAGE, None), CheckedTable(), StopFlag()
     opened = open_source(source)
     check_table(opened, preparation, table, stop)
     campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())

@@ -10,7 +10,7 @@ from support.faults.airflow import TOKEN
 from support.faults.scenarios import WAITS
 from support.versions import CAN_ASK, PRINTS_MESSAGES
 
-from airflow_provider_sms.sending.report import COUNTS
+from airflow_provider_sms.reporting.summary import COUNTS
 
 asks = pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody")
 

@@ -10,7 +10,7 @@ from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
 from support.versions import AIRFLOW
 
-from airflow_provider_sms.sending.report import COUNTS
+from airflow_provider_sms.reporting.summary import COUNTS
 
 TOKEN = "sandbox-token-0123"
 PEOPLE = 1500

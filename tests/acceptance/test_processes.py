@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from airflow_provider_sms.sending.report import COUNTS
+from airflow_provider_sms.reporting.summary import COUNTS
 
 
 def wait_until(condition, process):

@@ -4,10 +4,10 @@ import pytest
 from sqlalchemy import URL
 from support.told import tell
 
-from airflow_provider_sms.overview import campaigns, details
-from airflow_provider_sms.overview.reader import read_postgres, read_sqlite
-from airflow_provider_sms.sending.postgres import open_postgres
-from airflow_provider_sms.sending.sqlite import open_sqlite
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.monitoring import campaigns, timeline
 from benchmarks.full_ledger import REQUESTS, UNKNOWN_AT_ONCE, fill, large_campaign
 from benchmarks.sizes import CHUNK
 
@@ -28,7 +28,7 @@ def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
     number = large_campaign(CAMPAIGNS)
     page = campaigns.list_campaigns(reader, hidden=(), limit=CAMPAIGNS + 1, offset=0)
     small, large = page.campaigns[1], next(each for each in page.campaigns if each.id == number)
-    lines = details.requests(reader, number, limit=MESSAGES)
+    lines = timeline.requests(reader, number, limit=MESSAGES)
     reader.close()
 
     # Two have failed, two have an unknown request, and the large one has several.

@@ -16,8 +16,8 @@ from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 
 ROOT = Path(__file__).parents[2]
 EVENT = 9_007_199_254_740_993

@@ -11,7 +11,7 @@ from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 from airflow_provider_sms.cli.definitions import get_cli_commands
 from airflow_provider_sms.get_provider_info import get_provider_info
-from airflow_provider_sms.sending.claims import UNKNOWN
+from airflow_provider_sms.ledger.model import UNKNOWN
 
 
 def found_in(folder, words):

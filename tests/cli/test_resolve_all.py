@@ -11,9 +11,9 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.cli.console import utc
 from airflow_provider_sms.cli.definitions import moment
-from airflow_provider_sms.sending import decisions
-from airflow_provider_sms.sending.claims import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.ledger import decisions
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 
 OUTAGE = 677
 BAD_GATEWAY, TIMEOUT = "bulkmessages: HTTP 502", "bulkmessages: no answer within 30 s"

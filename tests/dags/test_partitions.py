@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from airflow_provider_sms.sending.report import COUNTS
+from airflow_provider_sms.reporting.summary import COUNTS
 
 DAG_ID, TASK_ID = "example_sms_partitions", "text_partition"
 

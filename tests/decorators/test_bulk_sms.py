@@ -12,7 +12,7 @@ from support.people import somebody_answers
 from support.versions import PARKS_WHO_ASKS
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
-from airflow_provider_sms.sending.report import COUNTS
+from airflow_provider_sms.reporting.summary import COUNTS
 
 ANN, BEN = {"destination": "27820000001", "first_name": "Annabel"}, {"destination": "27820000002", "first_name": "Ben"}
 

@@ -39,7 +39,7 @@ def test_the_settings_of_backends_are_json():
 
 def test_the_files_beside_the_ledger_are_its_owners_alone(tmp_path):
     """What SQLite keeps beside the ledger holds numbers, too."""
-    from airflow_provider_sms.sending.sqlite import open_sqlite
+    from airflow_provider_sms.ledger.sqlite import open_sqlite
 
     store = open_sqlite(tmp_path / "sms_ledger.db")
     try:

@@ -3,8 +3,8 @@ from __future__ import annotations
 from support.faults import groups
 from support.faults.plans import FIRST_NUMBER
 
-from airflow_provider_sms.sending import ledger
-from airflow_provider_sms.sending.contacts import Capping
+from airflow_provider_sms.ledger import campaign as ledger
+from airflow_provider_sms.ledger.frequency_cap import Capping
 
 
 def test_campaigns_of_a_group_text_each_person_once_whatever_goes_wrong(ledgers, capfd):

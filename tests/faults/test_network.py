@@ -5,8 +5,8 @@ from support.faults.arena import Arena
 from support.faults.network import idle, one, run
 from support.faults.verdict import Figures
 
-from airflow_provider_sms.sending import landings
-from airflow_provider_sms.service import connections
+from airflow_provider_sms.sending import results
+from airflow_provider_sms.service import tracked_connections
 
 
 def test_wherever_the_network_fails_the_promise_holds(ledgers):
@@ -49,7 +49,7 @@ def test_only_what_has_no_whole_answer_is_unknown(ledgers, name, unknown):
 
 def test_a_client_that_keeps_every_connection_is_caught(ledgers, monkeypatch):
     """Whoever asks on a connection that gave an error takes a late answer for the next one's, and is found out."""
-    monkeypatch.setattr(connections.Exchange, "leaves_connection_clean", True)
+    monkeypatch.setattr(tracked_connections.Exchange, "leaves_connection_clean", True)
     with Arena(ledgers) as arena:
         one(arena, "answer behind a 503", 2)
     assert arena.figures.wrongly_accepted == 4
@@ -57,7 +57,7 @@ def test_a_client_that_keeps_every_connection_is_caught(ledgers, monkeypatch):
 
 def test_a_sender_that_guesses_is_caught(ledgers, monkeypatch):
     """Whoever takes a lost answer for a request that was not sent texts people twice, and is found out."""
-    monkeypatch.setattr(landings, "surely_not_sent", lambda error: True)
+    monkeypatch.setattr(results, "surely_not_sent", lambda error: True)
     with Arena(ledgers) as arena:
         one(arena, "answer cut at nothing by RST", 2)
         one(arena, "request cut at nothing by RST", 2)

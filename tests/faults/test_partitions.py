@@ -63,7 +63,7 @@ def test_processes_of_overlapping_partitions_text_each_person_once(service, post
 
 def test_mapped_tasks_that_are_killed_leave_few_unknown_and_nobody_twice(service, postgres_url):
     """SIGKILL of all four, and their next tries: unknown is what was in flight, all others are texted once."""
-    from airflow_provider_sms.sending.postgres import open_postgres
+    from airflow_provider_sms.ledger.postgres import open_postgres
 
     service.state.set_faults([{"kind": "delay", "seconds": 0.1, "persistent": True}])
     everybody, parts = partitions()

@@ -7,7 +7,7 @@ from support.faults import parts
 from support.faults.arena import Arena
 from support.faults.verdict import Figures
 
-from airflow_provider_sms.sending import backlog
+from airflow_provider_sms.sending import pending
 
 
 # Of a connection that is gone psycopg's server cursors cannot be closed, by anybody.
@@ -44,7 +44,7 @@ def test_each_part_goes_on_where_the_one_before_it_stopped(ledgers, place, accep
 
 def test_a_part_that_forgets_the_one_before_it_is_caught(ledgers, monkeypatch):
     """Whoever calls what the same try sent another's tells less than it sent, and is found out."""
-    monkeypatch.setattr(backlog.Backlog, "_count", _forgetting(backlog.Backlog._count))
+    monkeypatch.setattr(pending.PendingMessages, "_count", _forgetting(pending.PendingMessages._count))
     with Arena(ledgers) as arena:
         campaign = arena.campaign()
         arena.look(campaign, parts.Whole(arena)(campaign))

@@ -9,8 +9,8 @@ from support.faults.tries import attempt
 from support.faults.verdict import Figures
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.sending.claims import Claim
-from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import Claim
 
 
 def test_whatever_step_fails_the_promise_holds(ledgers):

@@ -9,8 +9,8 @@ from sqlalchemy import create_engine
 from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
 from support.sending import claimant, people
 
-from airflow_provider_sms.sending.claims import Chunk, Outcome
-from airflow_provider_sms.sending.ledger import CampaignLedger
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import Chunk, Outcome
 
 EXPECTED = {bytes([n]) * 16: (f"2782000000{n}", "Hi") for n in range(4)}
 KEYS = list(EXPECTED)

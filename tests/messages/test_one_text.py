@@ -11,7 +11,7 @@ import pytest
 
 from airflow_provider_sms.exceptions import SourceError, TemplateError
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.recipients.sources import open_source
 
 NUMBER = 27820000000
 

@@ -297,7 +297,7 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.sources import open_source
+from airflow_provider_sms.recipients.sources import open_source
 
 source = open_source(sys.argv[1])
 for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message": "Hi", "key_columns": ["amount"]}):

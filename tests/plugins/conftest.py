@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from support.versions import SHOWS_PAGES
 
-from airflow_provider_sms.sending.sqlite import open_sqlite
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 if not SHOWS_PAGES:
     # They are of an application that this Airflow cannot have.

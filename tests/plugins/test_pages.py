@@ -8,9 +8,9 @@ from sqlalchemy import update
 from support.plugins import Person
 from support.told import tell
 
-from airflow_provider_sms.sending import schema
-from airflow_provider_sms.sending.approvals import record_approval
-from airflow_provider_sms.sending.pauses import pause
+from airflow_provider_sms.ledger import schema
+from airflow_provider_sms.ledger.approvals import record_approval
+from airflow_provider_sms.ledger.pauses import pause
 
 HOSTILE = '"><script>document.title="pwned"</script><img src=x onerror=alert(1)>{{ 7 * 7 }}'
 PLAN = {

@@ -28,7 +28,7 @@ def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     plugins, modules = json.loads(done.stdout.strip().splitlines()[-1])
     assert plugins.count("sms") == 1
-    assert {name for name in modules if "plugins" in name or "overview" in name} == {
+    assert {name for name in modules if "plugins" in name or "monitoring" in name} == {
         "airflow_provider_sms.plugins",
         "airflow_provider_sms.plugins.sms",
         "airflow_provider_sms.plugins.versions",

@@ -24,14 +24,15 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending.contacts import FrequencyCap
-from airflow_provider_sms.sending.decisions import resolve
-from airflow_provider_sms.sending.ledger import CampaignLedger
-from airflow_provider_sms.sending.schema import message, request
-from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.schema import message, request
+from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.sender import FLUSH_SECONDS, flush
 from airflow_provider_sms.service.elapsed import latest_end
+from airflow_provider_sms.stop_flag import StopFlag
 
 LOST = UnknownOutcomeError("the answer was lost")
 DOWN = NotSentError("connection refused")
@@ -291,7 +292,7 @@ def test_a_source_that_fails_midway_ends_the_send(sender, service, enter):
 
 def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, service, enter):
     """Told to stop, a sender waits for its posts, records them, and leaves the rest to the next try."""
-    stop = StopSignal()
+    stop = StopFlag()
     service.before_each = lambda messages: stop.set()
     send = sender(stop=stop, concurrency=1)
     send.run([people(30), people(30, 30)])
@@ -301,7 +302,7 @@ def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, serv
 
 def test_stopping_gives_back_what_waits_to_be_posted_again(sender, service, enter):
     """A request that was surely not processed is released when there is no more time to post it again."""
-    stop = StopSignal()
+    stop = StopFlag()
     service.script = [failing(ThrottledError("429", retry_after=200.0))]
     send = sender(stop=stop, concurrency=1)
     service.before_each = lambda messages: threading.Timer(0.05, stop.set).start()
@@ -394,8 +395,7 @@ def test_two_senders_at_once_send_each_message_once(sender, service, enter, open
 
 def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter):
     """A process that slept between claim and POST gives the claim back unposted, and claims again."""
-    from airflow_provider_sms.sending.options import SendingOptions
-    from airflow_provider_sms.sending.sender import Sender
+    from airflow_provider_sms.sending.sender import Sender, SendingOptions
 
     class Sleeper:
         """A clock that is far ahead once, when the POST looks at it."""
@@ -412,7 +412,7 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter
         service,
         post_seconds=5.0,
         options=SendingOptions(backoff=Backoff(base=0.001)),
-        stop=StopSignal(),
+        stop=StopFlag(),
     )
     send.run([people(5)])
     assert (counts(send.tally), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
@@ -421,8 +421,7 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter
 
 def test_a_post_is_told_when_its_claim_ends(service, enter, clock):
     """What the claim has left is counted by the client's clock, before anything is asked of the ledger's."""
-    from airflow_provider_sms.sending.options import SendingOptions
-    from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender
+    from airflow_provider_sms.sending.sender import MARGIN_SECONDS, Sender, SendingOptions
 
     told = []
 
@@ -431,7 +430,7 @@ def test_a_post_is_told_when_its_claim_ends(service, enter, clock):
         return service(messages)
 
     send = Sender(
-        enter(clock=clock), post, post_seconds=5.0, options=SendingOptions(), stop=StopSignal(), elapsed=lambda: 700.0
+        enter(clock=clock), post, post_seconds=5.0, options=SendingOptions(), stop=StopFlag(), elapsed=lambda: 700.0
     )
     send.run([people(5)])
     assert told == [700.0 + 5.0 + MARGIN_SECONDS]
@@ -692,7 +691,7 @@ def test_whoever_is_capped_is_counted_once_and_left_alone(sender, service, store
     sender(CampaignLedger(store, "other", claimant(), clock=clock, cap=cap)).run([people(5, start=3)])
     taken, looks = set(service.taken), []
     ledger = CampaignLedger(store, "c", claimant(), clock=clock, cap=cap)
-    stop = StopSignal()
+    stop = StopFlag()
 
     def commit(**arguments):
         looks.append(arguments)
@@ -963,3 +962,32 @@ def test_what_is_sent_again_and_not_taken_is_unknown_still(sender, enter, servic
     send = sender(concurrency=1, resend_unknown=True)
     send.run([people(10)])
     assert (counts(send.tally), states(enter(2), people(10))) == ({"unknown": 10}, {UNKNOWN: 10})
+
+
+class Silent:
+    """A ledger of which each attempt takes a while, and a clock that goes on with it."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+        self.now = 0.0
+        self.begun = []
+
+    def finish(self, outcomes):
+        self.begun.append(self.now)
+        self.now += self.seconds
+        raise LedgerError("did not answer")
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def clock(self):
+        return self.now
+
+
+@pytest.mark.parametrize("seconds", [0.0, 10.0, 15.0, 60.0])
+def test_no_attempt_begins_too_late(seconds):
+    """Attempts that last are fewer, so that a task ends in time; those that fail at once go on."""
+    ledger = Silent(seconds)
+    assert str(flush(ledger, [], ledger.sleep, ledger.clock)) == "did not answer"
+    assert ledger.begun[-1] <= FLUSH_SECONDS
+    assert len(ledger.begun) == {0.0: 8, 10.0: 4, 15.0: 3, 60.0: 1}[seconds]

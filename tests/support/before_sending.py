@@ -41,7 +41,7 @@ from pathlib import Path
 
 from airflow.providers.common.compat.sdk import DAG
 from airflow_provider_sms.operators.sms import BulkSmsOperator
-from airflow_provider_sms.sending.window import SendWindow
+from airflow_provider_sms.send_window.window import SendWindow
 
 
 class HoursOfFile:

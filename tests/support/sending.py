@@ -7,8 +7,8 @@ import threading
 from collections import Counter
 from decimal import Decimal
 
-from airflow_provider_sms.sending.blocks import Outgoing
-from airflow_provider_sms.sending.claims import Claimant
+from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.service.responses import ErrorReport, SendResponse
 
 

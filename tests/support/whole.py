@@ -167,7 +167,7 @@ def _open_all_day(dag):
     hours, always = "send_window=SOUTH_AFRICAN_DIRECT_MARKETING", 'send_window=SendWindow("00:00", "24:00", "UTC")'
     text = dag.read_text()
     assert hours in text
-    imported = "from airflow_provider_sms.sending.window import SOUTH_AFRICAN_DIRECT_MARKETING"
+    imported = "from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING"
     dag.write_text(
         text.replace(hours, always).replace(imported, imported.replace("SOUTH_AFRICAN_DIRECT_MARKETING", "SendWindow"))
     )

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import create_engine
 
+from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending.claims import ACCEPTED
 from support.faults.tries import TOKEN, Campaign, Ended, Ledgers, attempt
 from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
 

@@ -4,56 +4,56 @@ from __future__ import annotations
 
 from support.faults.mutation import BACKLOG, LEDGER, SENDER, Mutation
 
-BLOCKS = "tests/sending/test_blocks.py"
+BLOCKS = "tests/messages/test_outgoing.py"
 
 BLOCK_MUTATIONS = (
     Mutation(
         "texts stay where they were while numbers are ordered",
-        "sending/blocks.py",
+        "messages/outgoing.py",
         "contents.take(places)",
         "contents",
         (BLOCKS,),
     ),
     Mutation(
         "keys are ordered and numbers are not",
-        "sending/blocks.py",
+        "messages/outgoing.py",
         "destinations.take(places)",
         "destinations",
         (BLOCKS,),
     ),
     Mutation(
         "of a message's rows the last one counts",
-        "sending/blocks.py",
+        "messages/outgoing.py",
         "        repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
         "        repeats[:-1] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
         (BLOCKS,),
     ),
     Mutation(
         "a message that comes twice in a request is posted twice",
-        "sending/ledger.py",
+        "ledger/campaign.py",
         "position in places.items() if",
         "position in ((key, position) for position, key in enumerate(chunk.keys)) if",
         (LEDGER,),
     ),
     Mutation(
         "what is left of a block when sending ends is not counted",
-        "sending/backlog.py",
+        "sending/pending.py",
         "        self._tally.not_sent += sum(map(len, self._spans))\n",
         "",
         (BACKLOG, SENDER),
     ),
     Mutation(
         "what lies between held messages is passed over",
-        "sending/backlog.py",
+        "sending/pending.py",
         "                if position > start:\n",
         "                if position < start:\n",
         (BACKLOG, SENDER),
     ),
     Mutation(
         "an error of the source reads like its end",
-        "sending/read_ahead.py",
+        "sending/threads.py",
         "            end = error\n",
         "            end = None\n",
-        ("tests/sending/test_read_ahead.py", SENDER),
+        ("tests/sending/test_threads.py", SENDER),
     ),
 )

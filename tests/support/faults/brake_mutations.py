@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutation
 
-ALIVE = "tests/operators/test_alive.py"
-APPROVAL = "tests/operators/test_approval.py"
-APPROVALS = "tests/sending/test_approvals.py"
-PARKED = "tests/sending/test_parked.py"
-PLAN = "tests/operators/test_plan.py"
+ALIVE = "tests/execution/test_liveness.py"
+APPROVAL = "tests/execution/test_human_input_approval.py"
+APPROVALS = "tests/ledger/test_approvals.py"
+PARKED = "tests/ledger/test_attempts_parked.py"
+PLAN = "tests/execution/test_planning.py"
 
 BRAKE_MUTATIONS = (
     Mutation(
         "a claim does not look at the hours",
-        "sending/departures.py",
+        "sending/scheduler.py",
         "        late = self._brakes.too_late(batch.messages)\n",
         "        late = []\n",
         (BRAKES, CLEARANCE),
@@ -21,7 +21,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "whom it is too late to text is counted, and texted",
-        "sending/departures.py",
+        "sending/scheduler.py",
         "if outgoing.key not in kept_back]",
         "if kept_back]",
         (BRAKES, CLEARANCE),
@@ -29,7 +29,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "what is under way costs nothing",
-        "sending/brakes.py",
+        "sending/stop_conditions.py",
         "        if self.balance - sum(self._under_way.values()) < cost:\n",
         "        if self.balance < cost:\n",
         (BRAKES, CLEARANCE),
@@ -53,7 +53,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "bad answers are counted and never too many",
-        "sending/brakes.py",
+        "sending/stop_conditions.py",
         "        if seen >= FIRST_JUDGED and errors > limit * seen:\n",
         "        if seen < FIRST_JUDGED and errors > seen:\n",
         (BRAKES, PLAN),
@@ -61,7 +61,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "suppressed numbers are texted",
-        "sending/table.py",
+        "planning/scan.py",
         "        sendable = prepared if suppressed is None else ",
         "        sendable = prepared if True else ",
         (PLAN,),
@@ -69,7 +69,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "suppressed rows are in no count",
-        "sending/backlog.py",
+        "sending/pending.py",
         "        self._tally.suppressed += self._block.suppressed\n",
         "",
         (PLAN,),
@@ -77,7 +77,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "what a try sent before it waited counts as sent by another",
-        "sending/backlog.py",
+        "sending/pending.py",
         "        elif holder.state == ACCEPTED and holder.request_id in self._tally.replayed_requests:\n"
         "            self._tally.met += 1\n",
         "",
@@ -86,7 +86,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "what an earlier part sends beside its successor counts as repeated",
-        "sending/backlog.py",
+        "sending/pending.py",
         "        elif holder.state == ACCEPTED and holder.request_id in self._tally.replayed_requests:\n",
         "        elif holder.state == ACCEPTED and holder.parked:\n",
         (PARKED, SCHEDULES),
@@ -94,7 +94,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "what an earlier part loses beside its successor is not said",
-        "sending/backlog.py",
+        "sending/pending.py",
         "            self._tally.met_lost += holder.request_id in self._tally.lost_requests\n",
         "            self._tally.met_lost += holder.parked\n",
         (PARKED, SCHEDULES),
@@ -102,7 +102,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "what a try sent before it waited is not counted again",
-        "operators/bulk_try.py",
+        "execution/attempt.py",
         "            replay(ledger, self._tally)\n",
         "            pass\n",
         (CLEARANCE,),
@@ -110,7 +110,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "who approved one plan has approved any",
-        "operators/clearance.py",
+        "execution/preflight.py",
         "            if meant == plan.id and plan.to_send <= shown:\n",
         "            if verdict.send:\n",
         (APPROVAL,),
@@ -118,7 +118,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "who approved some messages has approved more",
-        "operators/clearance.py",
+        "execution/preflight.py",
         "            if meant == plan.id and plan.to_send <= shown:\n",
         "            if meant == plan.id:\n",
         (APPROVAL,),
@@ -126,7 +126,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an approval holds for more messages, too",
-        "sending/approvals.py",
+        "ledger/approvals.py",
         " and messages <= (self.messages or 0)\n",
         "\n",
         (APPROVALS,),
@@ -134,7 +134,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an approval holds for any plan",
-        "sending/approvals.py",
+        "ledger/approvals.py",
         " and self.plan_id == plan_id",
         "",
         (APPROVALS,),
@@ -150,7 +150,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "whoever is capped is claimed again and again",
-        "sending/flights.py",
+        "sending/request_batch.py",
         " | {every[position].key for position in capped}\n",
         "\n",
         (SENDER,),
@@ -166,7 +166,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a task does not look whether it is still to run",
-        "operators/delivery.py",
+        "execution/delivery.py",
         "            alive.beat()\n",
         "",
         (ALIVE,),
@@ -174,7 +174,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a task waits before it has told what it sent",
-        "operators/delivery.py",
+        "execution/delivery.py",
         "        self.finish(ledger, sender.error)\n",
         "",
         (CLEARANCE,),
@@ -186,7 +186,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an outage does not slow a send down",
-        "sending/brakes.py",
+        "sending/stop_conditions.py",
         "        self.on = self.asks = True\n",
         "        self.asks = True\n",
         (BRAKES,),
@@ -194,7 +194,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "requests go on alone for as long as an outage lasts",
-        "sending/brakes.py",
+        "sending/stop_conditions.py",
         "        if self.lost_alone < MAX_LOST_ALONE:\n",
         "        if True:\n",
         (BRAKES,),
@@ -210,7 +210,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an answer does not end the caution",
-        "sending/landings.py",
+        "sending/results.py",
         "        self._brakes.caution.answered(alone=flight.alone)\n",
         "",
         (BRAKES,),
@@ -218,7 +218,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "any answer ends the caution",
-        "sending/brakes.py",
+        "sending/stop_conditions.py",
         "        if alone:\n            self.on",
         "        if True:\n            self.on",
         (BRAKES,),
@@ -226,7 +226,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a 503 is posted again as often as a 429",
-        "sending/landings.py",
+        "sending/results.py",
         "            and batch.unavailable < MAX_UNAVAILABLE\n",
         "",
         (SENDER,),
@@ -234,7 +234,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a request of which nobody was taken counts as accepted",
-        "sending/outcomes.py",
+        "sending/results.py",
         "        state=NOT_SENT if none_taken else ACCEPTED,\n",
         "        state=ACCEPTED,\n",
         (SENDER,),
@@ -242,7 +242,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an answer that took nobody and charged is believed",
-        "sending/landings.py",
+        "sending/results.py",
         "            if result.messages or took_none(result):\n",
         "            if True:\n",
         (SENDER,),
@@ -250,7 +250,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "requests are posted with a token that was refused for the plan",
-        "operators/clearance.py",
+        "execution/preflight.py",
         "            raise self._refused\n",
         "            pass\n",
         (CLEARANCE,),

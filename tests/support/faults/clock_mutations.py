@@ -9,7 +9,7 @@ E2E = "test_a_clock_that_is_set_while_requests_are_under_way_texts_nobody_twice"
 CLOCK_MUTATIONS = (
     Mutation(
         "SQLite: deadlines go by the machine's clock",
-        "sending/clocks.py",
+        "ledger/clocks.py",
         "        return self._wall() if self._ahead is None else self._elapsed() + self._ahead\n",
         "        return time.time()\n",
         (CLOCKS,),
@@ -17,7 +17,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: between transactions the machine's clock goes on",
-        "sending/clocks.py",
+        "ledger/clocks.py",
         "        self._elapsed = elapsed\n        self._ahead = 0.0\n",
         "        self._elapsed = lambda: time.time()\n        self._ahead = 0.0\n",
         (CLOCKS,),
@@ -25,7 +25,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: the time is that of the wait for the lock",
-        "sending/postgres.py",
+        "ledger/postgres.py",
         "SELECT extract(epoch FROM clock_timestamp()) FROM bounded",
         "SELECT extract(epoch FROM statement_timestamp()) FROM bounded",
         (CLOCKS,),
@@ -33,7 +33,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: the server is asked once",
-        "sending/postgres.py",
+        "ledger/postgres.py",
         "                self._server_clock.read(connection, _LOCK, values)\n",
         "                connection.execute(_LOCK, values)\n",
         (CLOCKS,),
@@ -41,7 +41,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: an old answer is taken for the time of now",
-        "sending/clocks.py",
+        "ledger/clocks.py",
         "        if self._elapsed() - asked > PROMPT_SECONDS:\n",
         "        if self._elapsed() - asked > 1e9:\n",
         (CLOCKS,),
@@ -49,7 +49,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a later process goes by the clock as it was set",
-        "sending/clocks.py",
+        "ledger/clocks.py",
         "            if connection.execute(select(exists().where(request.c.state == CLAIMED))).scalar():\n"
         "                return\n",
         "",
@@ -58,7 +58,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "SQLite: the time stays wrong for ever",
-        "sending/clocks.py",
+        "ledger/clocks.py",
         "        elif abs(ahead - self._ahead) > SLACK_SECONDS:\n",
         "        elif abs(ahead - self._ahead) > 1e9:\n",
         (CLOCKS,),
@@ -66,7 +66,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a process does not learn that the time was set anew where it reads",
-        "sending/sqlite.py",
+        "ledger/sqlite.py",
         "            self._boot_clock.read(connection)\n            yield connection\n",
         "            yield connection\n",
         (CLOCKS,),
@@ -74,7 +74,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a process does not learn that the time was set anew where it writes",
-        "sending/sqlite.py",
+        "ledger/sqlite.py",
         "        if self._opened:\n            self._boot_clock.read(connection)\n",
         "",
         (CLOCKS,),
@@ -82,7 +82,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "SQLite: what has lapsed is claimed again when the time is set back",
-        "sending/clocks.py",
+        "ledger/clocks.py",
         "            lapse(connection, true(), self())\n",
         "",
         (CLOCKS,),
@@ -90,7 +90,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "SQLite: one start of the machine is taken for another",
-        "sending/clocks.py",
+        "ledger/clocks.py",
         '"SELECT ahead FROM sms_boot_clock WHERE boot_id = ?"\n',
         '"SELECT ahead FROM sms_boot_clock WHERE boot_id <> ? || 1"\n',
         (CLOCKS,),
@@ -98,7 +98,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "a claim of a time to come is waited for as long as its clock was ahead",
-        "sending/transitions.py",
+        "ledger/transitions.py",
         "    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length))\n",
         "",
         (CLOCKS,),
@@ -106,7 +106,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "a claim of a time to come is unknown at once",
-        "sending/transitions.py",
+        "ledger/transitions.py",
         ".values(claimed_at=now, deadline=now + length))\n",
         ".values(state=UNKNOWN))\n",
         (CLOCKS,),
@@ -114,7 +114,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "whoever waits for a claim of a time to come does not set it right",
-        "sending/ledger.py",
+        "ledger/campaign.py",
         "        if any(holder.ahead for holder in holders.values()):\n",
         "        if False:\n",
         (CLOCKS,),
@@ -122,7 +122,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "a request of a time to come cannot be resolved",
-        "sending/decisions.py",
+        "ledger/decisions.py",
         "        ahead = state == CLAIMED and claimed_at > store.clock()\n",
         "        ahead = False\n",
         (DECISIONS,),
@@ -130,7 +130,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "a page goes by the machine's clock",
-        "overview/reader.py",
+        "ledger/reader.py",
         "            self._clock.read(connection)\n",
         "            self.clock = __import__('time').time\n",
         (READER,),

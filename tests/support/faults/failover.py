@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import LedgerLostError
-from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, UNKNOWN
-from airflow_provider_sms.sending.postgres import open_postgres
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
+from airflow_provider_sms.ledger.postgres import open_postgres
 from support.cluster import has_pooler, running_pair, running_pooler
 from support.faults.plans import people
 from support.faults.sendings import Clock, Sending, outgoing, text_of
@@ -32,7 +32,7 @@ from support.postgres import DRIVER
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.service.responses import SendResponse
     from support.cluster import Pair
     from support.faults.stage import Stage
@@ -130,7 +130,7 @@ def play(case: Case, seed: int) -> Figures:
             server = {"query": {"host": str(running.enter_context(running_pooler(address)))}}
         url = URL.create(DRIVER, username="postgres", database="postgres", **server)
 
-        def open_store() -> Store:
+        def open_store() -> LedgerBackend:
             return open_postgres(url, wait_seconds=WAIT_SECONDS)
 
         def send(stage: Stage, _: int) -> Figures:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import text
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.sending.contacts import FrequencyCap
-from airflow_provider_sms.sending.pauses import pause, resume
+from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+from airflow_provider_sms.ledger.pauses import pause, resume
 from support.faults.lives import FREE_POINTS, PATIENCE, Wire
 from support.faults.plans import FIRST_NUMBER, OPTED_OUT, STEPS_A_REQUEST, Mishap, plan_of
 from support.faults.schedules import MOST_TRIES, Game
@@ -29,7 +29,7 @@ from support.faults.verdict import Figures, judge
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from support.faults.plans import Plan
     from support.faults.sendings import Sending
     from support.faults.stage import Stage
@@ -50,7 +50,7 @@ _CLAIMS = text(
 class Pauser:
     """Pauses campaigns, ends each pause soon after, and counts what was claimed in between."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LedgerBackend) -> None:
         self.claimed = 0
         self.pauses = 0
         self._store = store
@@ -107,7 +107,7 @@ def _pauses(chance: random.Random, longest: int) -> tuple[Mishap, ...]:
     return (Mishap("pause", chance.choice(FREE_POINTS), chance.randint(1, longest)),)
 
 
-def play(stage: Stage, stores: list[Store], wires: list[list[Wire]], seed: int) -> Figures:
+def play(stage: Stage, stores: list[LedgerBackend], wires: list[list[Wire]], seed: int) -> Figures:
     """Let both campaigns send at once, then each what it still may, and judge."""
     plans, clock, pauser = plans_of(seed), Clock(), Pauser(stores[0])
     cap = FrequencyCap(f"group {stage.new_campaign('of')}", WEEK)
@@ -162,7 +162,7 @@ def _judged(stage: Stage, games: list[Game], ended: list[Sending]) -> Figures:
 
 
 def run(
-    open_store: Callable[[], Store],
+    open_store: Callable[[], LedgerBackend],
     quick: bool,  # noqa: FBT001  # every part is called so
     *,
     first: int = 0,
@@ -174,7 +174,7 @@ def run(
     :param first: the first seed.
     :param count: how many trials; None: 20 where it is to be quick, else 1,000.
     """
-    stores: list[Store] = []
+    stores: list[LedgerBackend] = []
     wires: list[list[Wire]] = []
 
     def play_with_stores(stage: Stage, seed: int) -> Figures:

@@ -4,43 +4,43 @@ from __future__ import annotations
 
 from support.faults.mutation import Mutation
 
-EARLIER = "tests/sending/test_earlier.py"
-DECISIONS = "tests/sending/test_decisions.py"
-TRACE = "tests/operators/test_trace.py"
-QUESTION = "tests/operators/test_question.py"
+EARLIER = "tests/ledger/test_attempts.py"
+DECISIONS = "tests/ledger/test_decisions.py"
+TRACE = "tests/execution/test_ledger_session.py"
+QUESTION = "tests/execution/test_human_input.py"
 
 GUARD_MUTATIONS = (
     Mutation(
         "a later try takes any ledger",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "    if used is None:\n        return\n",
         "    return\n",
         (TRACE,),
     ),
     Mutation(
         "a trace of any task will do",
-        "sending/earlier.py",
+        "ledger/attempts.py",
         "        claimant.c.task_id == who.task_id,\n",
         "",
         (EARLIER,),
     ),
     Mutation(
         "a superseded try goes on",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "        except Exception as error:\n            raise StoppedError(",
         "        except ValueError as error:\n            raise StoppedError(",
         (TRACE,),
     ),
     Mutation(
         "a changed text is no reason to stop",
-        "sending/earlier.py",
+        "planning/changed_texts.py",
         "    if changed:\n",
         "    if False:\n",
         (EARLIER,),
     ),
     Mutation(
         "a second text to a recipient counts as a changed one",
-        "sending/earlier.py",
+        "planning/changed_texts.py",
         "        for held in _until_stopped(own, stop):\n"
         "            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])\n",
         "        for held in _until_stopped(own, stop):\n            gone.add(held.destinations)\n",
@@ -48,28 +48,28 @@ GUARD_MUTATIONS = (
     ),
     Mutation(
         "what a person calls accepted is released",
-        "sending/decisions.py",
+        "ledger/decisions.py",
         "    if state == NOT_SENT:\n        release",
         "    if state == ACCEPTED:\n        release",
         (DECISIONS,),
     ),
     Mutation(
         "a claim that may be under way is resolved",
-        "sending/decisions.py",
+        "ledger/decisions.py",
         ".where(request.c.id == request_id, request.c.state == UNKNOWN)\n        .values(state=state",
         ".where(request.c.id == request_id)\n        .values(state=state",
         (DECISIONS,),
     ),
     Mutation(
         "to have one request sent again has all sent again",
-        "sending/options.py",
+        "sending/sender.py",
         "        return self.resend_unknown or request_id in self.resend_requests\n",
         "        return self.resend_unknown or bool(self.resend_requests)\n",
         first="test_only_the_requests_that_a_person_named_are_posted_again",
     ),
     Mutation(
         "nobody is asked, and what is unknown is sent again",
-        "operators/bulk_try.py",
+        "execution/attempt.py",
         'resend_unknown=task.on_unknown == "resend"',
         'resend_unknown=task.on_unknown != "fail"',
         (QUESTION,),

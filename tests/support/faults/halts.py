@@ -7,9 +7,9 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.messages.prices import Prices
-from airflow_provider_sms.sending.brakes import Brakes, Credit
-from airflow_provider_sms.sending.window import SendWindow
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.send_window.window import SendWindow
+from airflow_provider_sms.sending.stop_conditions import Brakes, Credit
 
 if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.state import SandboxState

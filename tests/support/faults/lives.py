@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from support.faults.plans import Mishap
 
 LEDGER_POINTS = ("statement", "commit", "committed")
@@ -105,7 +105,7 @@ def _fits(mishap: Mishap, point: str) -> bool:
 class Wire:
     """A store whose database calls are points of the life that uses it."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: LedgerBackend) -> None:
         self.store = store
         self.engine = store._engine
         self.life: Life | None = None

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from support.faults.mutation import SQLITE, Mutation
 
-LEDGER_NOTES = "tests/operators/test_ledger_notes.py"
-PROGRESS_NOTES = "tests/sending/test_progress_notes.py"
-PURGE = "tests/sending/test_purge.py"
+LEDGER_NOTES = "tests/execution/test_ledger_progress.py"
+PROGRESS_NOTES = "tests/ledger/test_progress.py"
+PURGE = "tests/ledger/test_purge.py"
 SENSOR = "tests/sensors/test_notes.py"
 
 NOTE_MUTATIONS = (
     Mutation(
         "a note that fails ends the task",
-        "operators/ledger_notes.py",
+        "execution/ledger_progress.py",
         "        except Exception as error:  # noqa: BLE001  # nobody",
         "        except ValueError as error:  # nobody",
         (LEDGER_NOTES,),
@@ -20,7 +20,7 @@ NOTE_MUTATIONS = (
     ),
     Mutation(
         "a balance that cannot be recorded ends the sensor",
-        "hooks/balance_notes.py",
+        "execution/ledger_progress.py",
         "        except Exception as error:  # noqa: BLE001  # whatever",
         "        except ValueError as error:  # whatever",
         (SENSOR,),
@@ -28,21 +28,21 @@ NOTE_MUTATIONS = (
     ),
     Mutation(
         "a note waits for claims of its campaign",
-        "sending/progress_notes.py",
+        "ledger/progress.py",
         "store.write(_LOCKS | claimant_id & 0xFFFF_FFFF, patience",
         "store.write(campaign_lock(campaign_name), patience",
         (PROGRESS_NOTES,),
     ),
     Mutation(
         "a claim has no more patience than the note before it",
-        "sending/sqlite.py",
+        "ledger/sqlite.py",
         "busy_timeout={int(busy_seconds * 1000)}",
         "busy_timeout={int(patience * 1000)}",
         (SQLITE,),
     ),
     Mutation(
         "a campaign is forgotten whose tries still count on it",
-        "sending/purge.py",
+        "ledger/purge.py",
         "        select(func.max(progress.c.updated_at)).where(progress.c.campaign_id == campaign.c.id)",
         "        select(func.min(progress.c.updated_at)).where(progress.c.campaign_id == -1)",
         (PURGE,),

@@ -16,7 +16,7 @@ from support.faults.verdict import Figures
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from support.faults.stage import Stage
 
 FULL = 1_000
@@ -53,12 +53,12 @@ def orders(stage: Stage, campaign: str, chance: random.Random, *, mapped: bool) 
     ]
 
 
-def by_threads(stores: Sequence[Store], given: Sequence[Order]) -> list[dict[str, Any]]:
+def by_threads(stores: Sequence[LedgerBackend], given: Sequence[Order]) -> list[dict[str, Any]]:
     """Let threads send at once, each with a ledger of its own."""
     barrier = threading.Barrier(len(given))
     ended: list[dict[str, Any]] = []
 
-    def send(store: Store, order: Order) -> None:
+    def send(store: LedgerBackend, order: Order) -> None:
         sending = Sending(
             order.base_url,
             store,
@@ -88,7 +88,7 @@ def by_processes(given: Sequence[Order]) -> list[dict[str, Any]]:
         return [process.result() for process in processes]
 
 
-def play(stage: Stage, stores: Sequence[Store], trial: int) -> Figures:
+def play(stage: Stage, stores: Sequence[LedgerBackend], trial: int) -> Figures:
     """Let all send at once, and judge: nobody twice, nobody left out, nothing unknown, and the counts of all agree."""
     chance = random.Random(trial)
     campaign = stage.new_campaign(f"pair {trial}")
@@ -102,7 +102,7 @@ def play(stage: Stage, stores: Sequence[Store], trial: int) -> Figures:
 
 
 def run(
-    open_store: Callable[[], Store],
+    open_store: Callable[[], LedgerBackend],
     quick: bool,  # noqa: FBT001  # every part is called so
     *,
     count: int | None = None,
@@ -112,7 +112,7 @@ def run(
     :param open_store: opens the one ledger, as one more process would.
     :param count: how many trials; None: 40 where it is to be quick, else 1,000.
     """
-    stores: list[Store] = []
+    stores: list[LedgerBackend] = []
 
     def play_with_stores(stage: Stage, trial: int) -> Figures:
         if not stores:

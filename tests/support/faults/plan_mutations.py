@@ -4,33 +4,33 @@ from __future__ import annotations
 
 from support.faults.mutation import Mutation
 
-TABLE = "tests/sending/test_table.py"
-CHANGED_SOURCE = "tests/operators/test_changed_source.py"
-FINGERPRINT = "tests/messages/test_fingerprint.py"
+TABLE = "tests/planning/test_scan_table.py"
+CHANGED_SOURCE = "tests/execution/test_changed_source.py"
+FINGERPRINT = "tests/messages/test_keys_fingerprint.py"
 RESOLVE_ALL = "tests/cli/test_resolve_all.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
 _REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
-_NEXT_BLOCK = "            gathering = Gathering()\n"
+_NEXT_BLOCK = "            gathering = BlockBuilder()\n"
 
 PLAN_MUTATIONS = (
     Mutation(
         "what has changed since the check is sent",
-        "sending/table.py",
+        "planning/scan.py",
         _COMPARISON,
         "        if next(digests, None) is None:\n",
         (CHANGED_SOURCE,),
     ),
     Mutation(
         "a source that ends early is taken for whole",
-        "sending/table.py",
+        "planning/scan.py",
         "    if next(digests, None) is not None:\n        raise ChangedSourceError(_changed(rows))\n",
         "",
         (TABLE,),
     ),
     Mutation(
         "a block is compared once it has gone out",
-        "sending/table.py",
+        "planning/scan.py",
         _REFUSAL,
         "",
         (TABLE,),
@@ -38,7 +38,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "a text is not compared",
-        "messages/fingerprint.py",
+        "messages/keys.py",
         "(prepared.destination_column, prepared.content_column)",
         "(prepared.destination_column,)",
         (CHANGED_SOURCE,),
@@ -46,14 +46,14 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "rows that have changed places are not told apart",
-        "messages/fingerprint.py",
+        "messages/keys.py",
         '    whole.update(b"".join(prepared.keys))\n    return',
         '    whole = sha256(b"".join(sorted(prepared.keys)))\n    return',
         (FINGERPRINT,),
     ),
     Mutation(
         "a source that has changed is not tried again",
-        "operators/failures.py",
+        "execution/failures.py",
         "        return not error.transient\n    return",
         "        return True\n    return",
         (CHANGED_SOURCE,),
@@ -61,7 +61,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "requests that nobody chose are closed, too",
-        "cli/deciding.py",
+        "cli/write_commands.py",
         "    rows = [row for row in unknown if _is_chosen(row, args)]\n",
         "    rows = unknown\n",
         (RESOLVE_ALL,),
@@ -69,7 +69,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "an outage is closed without a question",
-        "cli/deciding.py",
+        "cli/write_commands.py",
         "    _confirm_closing(args, rows)\n    closed",
         "    closed",
         (RESOLVE_ALL,),
@@ -77,7 +77,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "an outcome that comes meanwhile ends the closing of all others",
-        "sending/decisions.py",
+        "ledger/decisions.py",
         "                with suppress(InputError):  # it has an outcome since\n                    closed",
         "                if request_id:\n                    closed",
         (RESOLVE_ALL,),
@@ -85,7 +85,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "an outage is closed in one transaction",
-        "sending/decisions.py",
+        "ledger/decisions.py",
         "        some = request_ids[start : start + REQUESTS_AT_ONCE]\n",
         "        some = request_ids[start:]\n",
         (RESOLVE_ALL,),

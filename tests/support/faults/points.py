@@ -12,15 +12,15 @@ from unittest.mock import patch
 import urllib3.util.connection
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.operators import ledger_notes
-from airflow_provider_sms.sending import ledger as ledger_module
-from airflow_provider_sms.sending import progress_notes
-from airflow_provider_sms.sending.landings import Landings
-from airflow_provider_sms.sending.ledger import CampaignLedger
-from airflow_provider_sms.sending.postgres import PostgresStore
+from airflow_provider_sms.execution import ledger_progress
+from airflow_provider_sms.ledger import campaign as ledger_module
+from airflow_provider_sms.ledger import progress
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.postgres import PostgresBackend
+from airflow_provider_sms.ledger.sqlite import SQLiteBackend
+from airflow_provider_sms.sending.results import ResultHandler
 from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.sqlite import SQLiteStore
-from airflow_provider_sms.service import connections
+from airflow_provider_sms.service import tracked_connections
 from airflow_provider_sms.service.client import SmsClient
 
 if TYPE_CHECKING:
@@ -65,12 +65,12 @@ def _around(
 
 
 def _insert(stack: ExitStack, passed: _Turn) -> None:
-    for store in (SQLiteStore, PostgresStore):
+    for store in (SQLiteBackend, PostgresBackend):
         _before(store, "insert_messages")(stack, passed)
 
 
 def _recorded(stack: ExitStack, passed: _Turn) -> None:
-    for store in (SQLiteStore, PostgresStore):
+    for store in (SQLiteBackend, PostgresBackend):
         _after(store, "record_answers")(stack, passed)
 
 
@@ -148,13 +148,13 @@ POINTS: dict[str, Install] = {
     "handed over": _before(Sender, "_post_one"),
     "before the post": _before(SmsClient, "send_bulk"),
     "before connecting": _before(urllib3.util.connection, "create_connection"),
-    "connected": _after(connections.WatchedConnection, "connect"),
+    "connected": _after(tracked_connections.WatchedConnection, "connect"),
     "headers sent": _sending("headers"),
     "half sent": _sending("half"),
     "sent": _sending("body"),
-    "answer begun": _after(connections._TimelyResponse, "begin"),
+    "answer begun": _after(tracked_connections._TimelyResponse, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
-    "landed": _before(Landings, "_answered"),
+    "landed": _before(ResultHandler, "_answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "recorded": _recorded,
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
@@ -173,9 +173,9 @@ WAIT_POINTS: dict[str, Install] = {
 """Points of a part of a try that goes on after a wait, or ends to wait."""
 
 NOTE_POINTS: dict[str, Install] = {
-    "before a note": _before(ledger_notes, "note_progress"),
-    "in a note": _before(progress_notes, "_put"),
-    "noted": _after(ledger_notes, "note_progress"),
+    "before a note": _before(ledger_progress, "note_progress"),
+    "in a note": _before(progress, "_put"),
+    "noted": _after(ledger_progress, "note_progress"),
 }
 """Points of a note of how a try goes: it leaves one when it has entered, one before it claims, and one in the end."""
 
@@ -216,6 +216,6 @@ def struck(point: str, nth: int, strike: Callable[[], None]) -> Iterator[_Turn]:
     """Call something when a point is passed for the n-th time; every request makes a connection of its own."""
     turn = _Turn(nth, strike)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(connections, "MAX_IDLE", -1.0))
+        stack.enter_context(patch.object(tracked_connections, "MAX_IDLE", -1.0))
         (POINTS | WAIT_POINTS | NOTE_POINTS)[point](stack, turn)
         yield turn

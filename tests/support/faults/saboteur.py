@@ -13,7 +13,7 @@ from unittest.mock import patch
 import urllib3.util.connection
 from sqlalchemy.engine import make_url
 
-from airflow_provider_sms.sending import postgres_engine
+from airflow_provider_sms.ledger import postgres_engine
 from support.postgres import DRIVER
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SmsError
-from airflow_provider_sms.sending.stop import StopSignal
+from airflow_provider_sms.stop_flag import StopFlag
 from support.faults.halts import NEVER
 from support.faults.lives import PATIENCE, DiedError, Life, Wire
 from support.faults.plans import plan_of
@@ -21,8 +21,8 @@ from support.faults.verdict import Figures
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sms.sending.contacts import FrequencyCap
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from support.faults.plans import Plan, Try
     from support.faults.stage import Stage
 
@@ -39,7 +39,7 @@ class Playing(threading.Thread):
         self._game = game
         self._number = number
         self._planned = planned
-        self._stopping = StopSignal()
+        self._stopping = StopFlag()
         acts = {
             "jump": lambda: game.clock.jump(1000.0),
             "back": lambda: game.clock.jump(-500.0),
@@ -194,7 +194,7 @@ def _await(playing: Playing) -> None:
 
 
 def run(
-    open_store: Callable[[], Store],
+    open_store: Callable[[], LedgerBackend],
     quick: bool,  # noqa: FBT001  # every part is called so
     *,
     first: int = 0,

@@ -49,14 +49,14 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "all of a batch is posted, not what was won",
-        "sending/flights.py",
+        "sending/request_batch.py",
         "        self.messages = [every[position] for position in won]\n        settled = {outgoing.key for",
         "        settled = {every[position].key for position in won} - {outgoing.key for",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(
         "an unknown outcome is recorded as not sent",
-        "sending/landings.py",
+        "sending/results.py",
         "outcome = failed(flight.request_id, UNKNOWN, error)",
         "outcome = failed(flight.request_id, NOT_SENT, error)",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
@@ -70,7 +70,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "the last outcomes are recorded in one attempt only",
-        "sending/flush.py",
+        "sending/sender.py",
         "    for wait in (*FLUSH_WAITS, None):\n",
         "    for wait in (None,):\n",
         first="test_outcomes_are_recorded_once_the_ledger_answers_again",
@@ -84,35 +84,35 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "what others hold is counted as not sent",
-        "sending/backlog.py",
+        "sending/pending.py",
         "        self._tally.unknown += len(self._held)\n",
         "        self._tally.not_sent += len(self._held)\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(
         "what others hold is not looked at again",
-        "sending/backlog.py",
+        "sending/pending.py",
         "            self.sort(list(held.values()))\n",
         "            pass\n",
         first="test_what_another_live_process_holds_is_awaited",
     ),
     Mutation(
         "what others hold counts as sent",
-        "sending/backlog.py",
+        "sending/pending.py",
         "        elif holder.state == ACCEPTED:\n",
         "        elif holder.state in (ACCEPTED, CLAIMED):\n",
         first="test_what_another_live_process_gives_back_is_sent",
     ),
     Mutation(
         "what others hold is remembered without a bound",
-        "sending/backlog.py",
+        "sending/pending.py",
         "return not self.exhausted and len(self._held) < MAX_HELD",
         "return not self.exhausted",
         (BACKLOG, SENDER),
     ),
     Mutation(
         "an unknown of an earlier try is posted again",
-        "sending/backlog.py",
+        "sending/pending.py",
         "        elif self._resend(holder.request_id):\n",
         "        elif holder.state != CLAIMED:\n",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
@@ -133,7 +133,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a request that was taken in part is posted again",
-        "sending/landings.py",
+        "sending/results.py",
         "        if response.messages < submitted:\n",
         "        if response.messages < submitted:\n"
         "            self.outcomes[-1] = failed(flight.request_id, NOT_SENT, None)\n"
@@ -142,21 +142,21 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "an error that nobody foresaw counts as not sent",
-        "sending/outcomes.py",
+        "sending/results.py",
         "isinstance(error, SmsError) and not error.may_have_been_sent",
         "not getattr(error, 'may_have_been_sent', False)",
         first="test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send",
     ),
     Mutation(
         "a try does not write down the claims that lapsed before it",
-        "operators/delivery.py",
+        "execution/delivery.py",
         "        ledger.lapse()\n",
         "",
         (LAPSE,),
     ),
     Mutation(
         "one request that is turned away holds no other back",
-        "sending/departures.py",
+        "sending/scheduler.py",
         "        self._pacer.hold(at)\n",
         "",
         (SENDER,),
@@ -164,7 +164,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a slot is free before its outcome is recorded",
-        "sending/departures.py",
+        "sending/scheduler.py",
         "return self._most - flying - len(self.waiting)",
         "return self._most - len(self.waiting)",
         (SENDER,),
@@ -172,7 +172,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a request that waits to be posted again keeps its claim",
-        "sending/landings.py",
+        "sending/results.py",
         "        self.outcomes.append(failed(flight.request_id, NOT_SENT, error))\n",
         "",
         first="test_a_crash_while_waiting_to_post_again_makes_nothing_unknown",

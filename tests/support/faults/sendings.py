@@ -12,27 +12,25 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import make_url
 
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.keys import message_keys
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.blocks import Outgoing
-from airflow_provider_sms.sending.claims import Claimant
-from airflow_provider_sms.sending.ledger import CampaignLedger
-from airflow_provider_sms.sending.options import SendingOptions
-from airflow_provider_sms.sending.postgres import open_postgres
-from airflow_provider_sms.sending.replay import replay
-from airflow_provider_sms.sending.report import summarise
-from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.sqlite import open_sqlite
-from airflow_provider_sms.sending.stop import StopSignal
-from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.messages.outgoing import Outgoing
+from airflow_provider_sms.reporting.summary import replay, summarise
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.client import SmsClient
+from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from airflow_provider_sms.sending.brakes import Brakes
-    from airflow_provider_sms.sending.contacts import FrequencyCap
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+    from airflow_provider_sms.sending.stop_conditions import Brakes
     from airflow_provider_sms.service.responses import SendResponse
 
 TOKEN = "sandbox-token-0123"
@@ -53,7 +51,7 @@ class Clock:
         self.ahead += seconds
 
 
-def open_by_url(written: str) -> Store:
+def open_by_url(written: str) -> LedgerBackend:
     """Open the ledger that another process has opened."""
     url = make_url(written)
     return open_sqlite(Path(str(url.database))) if url.get_backend_name() == "sqlite" else open_postgres(url)
@@ -95,7 +93,7 @@ class Sending:
     def __init__(
         self,
         base_url: str,
-        store: Store,
+        store: LedgerBackend,
         campaign: str,
         number: int,
         *,
@@ -103,7 +101,7 @@ class Sending:
         clock: Clock | None = None,
         tick: float = 0.0,
         timeout: float = 30.0,
-        stop: StopSignal | None = None,
+        stop: StopFlag | None = None,
         around: Callable[[Callable[[], SendResponse]], SendResponse] | None = None,
         resumed: bool = False,
         brakes: Brakes | None = None,
@@ -116,7 +114,7 @@ class Sending:
         who = Claimant("dag", "send", "run", map_index, number, "host", os.getpid())
         self.ledger = LookingLedger(store, campaign, who, clock=clock, resumed=resumed, cap=cap)
         self.ledger.tick = tick
-        tally = Tally()
+        tally = SendCounts()
         replay(self.ledger, tally)
         self.ledger.lapse()
         client = self._closing.enter_context(
@@ -127,7 +125,7 @@ class Sending:
             pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
             return client.send_bulk(pairs) if around is None else around(lambda: client.send_bulk(pairs))
 
-        self.stop = stop or StopSignal()
+        self.stop = stop or StopFlag()
         self.sender = Sender(
             self.ledger,
             post,

@@ -17,7 +17,7 @@ from support.faults.stage import play_all
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from support.faults.stage import Stage
     from support.faults.verdict import Figures
 
@@ -74,7 +74,7 @@ def _killed(stage: Stage, order: Order, chance: random.Random) -> bool:
 
 
 def run(
-    open_store: Callable[[], Store],
+    open_store: Callable[[], LedgerBackend],
     quick: bool,  # noqa: FBT001  # every part is called so
     *,
     count: int | None = None,

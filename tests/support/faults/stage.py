@@ -15,10 +15,10 @@ from unittest.mock import patch
 
 from sqlalchemy import text
 
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sending import departures, sender
-from airflow_provider_sms.sending.claims import ACCEPTED, UNKNOWN
+from airflow_provider_sms.sending import scheduler, sender
 from support.faults.plans import OPTED_OUT
 from support.faults.sendings import POLL_SECONDS, TOKEN, outgoing, quiet, text_of
 from support.faults.verdict import Figures, judge, read_ledger
@@ -26,8 +26,8 @@ from support.faults.verdict import Figures, judge, read_ledger
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.sandbox.server import SandboxHandle
-    from airflow_provider_sms.sending.store import Store
     from support.faults.sendings import Sending
 
 _nonce = itertools.count()
@@ -71,7 +71,9 @@ class Witness:
 class Stage:
     """One service, one witness, one ledger for any number of cases: each case is a campaign with a text of its own."""
 
-    def __init__(self, sandbox: SandboxHandle, witness: Path, open_store: Callable[[], Store], closing: ExitStack):
+    def __init__(
+        self, sandbox: SandboxHandle, witness: Path, open_store: Callable[[], LedgerBackend], closing: ExitStack
+    ):
         self.sandbox = sandbox
         self._witness = Witness(witness)
         self._open_store = open_store
@@ -82,7 +84,7 @@ class Stage:
         self.kind = engine_url.get_backend_name()
         self.url = engine_url.render_as_string(hide_password=False)
 
-    def open_store(self) -> Store:
+    def open_store(self) -> LedgerBackend:
         """Open the ledger once more, until the end."""
         store = self._open_store()
         self._closing.callback(store.close)
@@ -156,7 +158,7 @@ class Stage:
 
 
 def play_all(
-    open_store: Callable[[], Store],
+    open_store: Callable[[], LedgerBackend],
     play: Callable[[Stage, int], Figures],
     numbers: Iterable[int],
     again: Callable[[Stage, int], str],
@@ -174,7 +176,7 @@ def play_all(
         witness = folder / "witness.jsonl"
         closing.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
         closing.enter_context(patch.object(sender, "HOLD_SECONDS", POLL_SECONDS))
-        closing.enter_context(patch.object(departures, "HOLD_SECONDS", POLL_SECONDS))
+        closing.enter_context(patch.object(scheduler, "HOLD_SECONDS", POLL_SECONDS))
         config = SandboxConfig(token=TOKEN, balance=10**9, log=witness, opted_out=OPTED_OUT)
         with running_sandbox(config) as sandbox:
             stage = Stage(sandbox, witness, open_store, closing)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from support.faults.mutation import FILESYSTEM, SQLITE, Mutation
 
-DURABILITY = "tests/sending/test_postgres_durability.py"
-SILENCE = "tests/sending/test_postgres_silence.py"
-FLUSH = "tests/sending/test_flush.py"
+DURABILITY = "tests/ledger/test_postgres_durability.py"
+SILENCE = "tests/ledger/test_postgres_silence.py"
+FLUSH = "tests/sending/test_sender.py"
 HOOK = "tests/hooks/test_ledger.py"
 FAILOVER = "tests/faults/test_failover.py"
 CANCELLED = "test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim"
@@ -14,7 +14,7 @@ CANCELLED = "test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim"
 STORE_MUTATIONS = (
     Mutation(
         "psycopg: a warning on the commit is passed over",
-        "sending/bounded_drivers.py",
+        "ledger/postgres_timeouts.py",
         "            _refuse_warnings(self, self._said)\n",
         "",
         (DURABILITY,),
@@ -22,7 +22,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "psycopg2: a warning on the commit is passed over",
-        "sending/bounded_drivers.py",
+        "ledger/postgres_timeouts.py",
         "            _refuse_warnings(self, self.notices)\n",
         "",
         (DURABILITY,),
@@ -30,7 +30,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: warnings may be kept back",
-        "sending/postgres.py",
+        "ledger/postgres.py",
         "set_config('client_min_messages', 'warning', true)",
         "set_config('client_min_messages', 'error', true)",
         (DURABILITY,),
@@ -38,7 +38,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: fsync need not be on",
-        "sending/postgres_durability.py",
+        "ledger/postgres_durability.py",
         "    if not server.fsync:\n",
         "    if False:\n",
         (DURABILITY,),
@@ -46,7 +46,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: standbys that nobody waits for are passed over",
-        "sending/postgres_durability.py",
+        "ledger/postgres_durability.py",
         "    if server.standbys and not server.waits:\n",
         "    if False:\n",
         (DURABILITY,),
@@ -54,7 +54,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: a standby that is required need not be synchronous",
-        "sending/postgres_durability.py",
+        "ledger/postgres_durability.py",
         "    if not server.synchronous:\n",
         "    if False:\n",
         (DURABILITY,),
@@ -62,7 +62,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: a standby is required at the opening alone",
-        "sending/postgres.py",
+        "ledger/postgres.py",
         "        if self._require_standby:\n",
         "        if False:\n",
         (DURABILITY,),
@@ -70,7 +70,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: a standby will do",
-        "sending/postgres_engine.py",
+        "ledger/postgres_engine.py",
         "        if standby:\n",
         "        if False:\n",
         (DURABILITY,),
@@ -78,7 +78,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: of several hosts any will do",
-        "sending/postgres_engine.py",
+        "ledger/postgres_engine.py",
         "    if hosts > 1:\n",
         "    if False:\n",
         (DURABILITY,),
@@ -86,7 +86,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: silence is waited for too long",
-        "sending/watchdog.py",
+        "ledger/postgres_timeouts.py",
         "time.monotonic() + seconds",
         "time.monotonic() + seconds + 10.0",
         (SILENCE,),
@@ -94,7 +94,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: a silent server is asked again and again",
-        "sending/postgres_engine.py",
+        "ledger/postgres_engine.py",
         "        if began < self._ask_again_at:\n",
         "        if False:\n",
         (SILENCE,),
@@ -102,7 +102,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: a lock is asked for once",
-        "sending/postgres.py",
+        "ledger/postgres.py",
         "            turn = max(0.001, min(_TURN_SECONDS, bound, give_up - time.monotonic()))\n",
         "            turn = max(0.001, give_up - time.monotonic())\n",
         (SILENCE,),
@@ -110,7 +110,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "PostgreSQL: the kernel does not look for a machine that is gone",
-        "sending/postgres_engine.py",
+        "ledger/postgres_engine.py",
         "        **_KEEPALIVES,\n",
         "",
         (SILENCE,),
@@ -118,7 +118,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "the last attempts go on whatever they take",
-        "sending/flush.py",
+        "sending/sender.py",
         "            if wait is None or monotonic() + wait > give_up:\n",
         "            if wait is None:\n",
         (FLUSH,),
@@ -134,7 +134,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a file that is mounted by itself will do",
-        "sending/filesystem.py",
+        "ledger/filesystem.py",
         "    if is_mount_point(file, mounts):\n",
         "    if False:\n",
         (FILESYSTEM, SQLITE),
@@ -142,7 +142,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a file may have two names",
-        "sending/filesystem.py",
+        "ledger/filesystem.py",
         "(links := file.stat().st_nlink) > 1:\n",
         "(links := file.stat().st_nlink) > 2:\n",
         (SQLITE,),
@@ -150,7 +150,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a link that leads nowhere is followed",
-        "sending/filesystem.py",
+        "ledger/filesystem.py",
         "    if path.is_symlink() and not file.exists():\n",
         "    if False:\n",
         (SQLITE,),
@@ -158,7 +158,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: the file system is that of the link",
-        "sending/filesystem.py",
+        "ledger/filesystem.py",
         "    file = Path(os.path.realpath(path))\n",
         "    file = path.absolute()\n",
         (FILESYSTEM,),
@@ -166,7 +166,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: the driver makes a file that is gone",
-        "sending/sqlite.py",
+        "ledger/sqlite.py",
         "?mode=rw",
         "?mode=rwc",
         (SQLITE,),

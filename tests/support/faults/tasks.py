@@ -11,8 +11,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
-from airflow_provider_sms.sending import flush, table
-from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.planning import scan
+from airflow_provider_sms.sending import sender
+from airflow_provider_sms.sending.retry import Backoff
 from support.faults.arena import Arena
 from support.faults.saboteur import MANNERS
 from support.faults.steps import sweep
@@ -59,9 +60,9 @@ def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
         environment = {**own, **os.environ, **ledger}
         with (
             patch.dict(os.environ, {**environment, "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service)}),
-            patch.object(flush, "FLUSH_WAITS", (0.0, 0.0, 0.0)),
+            patch.object(sender, "FLUSH_WAITS", (0.0, 0.0, 0.0)),
             # Of a table of that length, all but the first block are claimed in the order of keys.
-            patch.object(table, "BLOCK_ROWS", 30),
+            patch.object(scan, "BLOCK_ROWS", 30),
             patch.object(Backoff, "wait", lambda _, attempt, _retry_after=None: None if attempt >= 4 else 0.001),
         ):
             yield

@@ -4,157 +4,157 @@ from __future__ import annotations
 
 from support.faults.mutation import Mutation
 
-CHANGED = "tests/operators/test_changed_texts.py"
-EARLIER = "tests/sending/test_earlier.py"
-NAMES = "tests/sending/test_campaign_names.py"
+CHANGED = "tests/execution/test_changed_texts.py"
+EARLIER = "tests/ledger/test_attempts.py"
+NAMES = "tests/ledger/test_campaign_names.py"
 NAMES_IN_AIRFLOW = "tests/operators/test_campaign_names.py"
-PURGE = "tests/sending/test_purge.py"
-TRACE = "tests/operators/test_trace.py"
+PURGE = "tests/ledger/test_purge.py"
+TRACE = "tests/execution/test_ledger_session.py"
 
 TRACE_MUTATIONS = (
     Mutation(
         "another campaign's claims are forgotten",
-        "sending/earlier.py",
+        "planning/changed_texts.py",
         "gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])",
         "gone.add(held.destinations[held.is_here & ~are_in(table, held.halves)])",
         (EARLIER, CHANGED),
     ),
     Mutation(
         "what other mapped copies texted is forgotten",
-        "sending/earlier.py",
+        "ledger/attempts.py",
         "        return self._copies if changed else self._moved\n",
         "        return []\n",
         (EARLIER, CHANGED),
     ),
     Mutation(
         "copies may not text one person different things",
-        "sending/earlier.py",
+        "ledger/attempts.py",
         "        return self._copies if changed else self._moved\n",
         "        return self._copies\n",
         (EARLIER, CHANGED),
     ),
     Mutation(
         "a table that was refused once is taken the next time",
-        "sending/earlier.py",
+        "ledger/attempts.py",
         "if each.claimant_id in have_claimed] or planned[:1]",
         "if each.claimant_id in have_claimed] or planned[:1]\n    before = planned or before",
         (EARLIER,),
     ),
     Mutation(
         "a campaign of which an attempt waits is purged",
-        "cli/deciding.py",
+        "cli/write_commands.py",
         "    waiting = [] if include_waiting else [old for old in others if old.waiting]\n",
         "    waiting: list[OldCampaign] = []\n",
-        ("tests/cli/test_deciding.py",),
+        ("tests/cli/test_write_commands.py",),
     ),
     Mutation(
         "what a leg waits for is not seen",
-        "sending/purge.py",
+        "ledger/purge.py",
         "    waits.update((number, state)",
         "    dict((number, state)",
         (PURGE,),
     ),
     Mutation(
         "a leg after a wait takes any ledger in a first try",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "    return NOT_KNOWN if resumed or who.try_number > 1 else None\n",
         "    return NOT_KNOWN if who.try_number > 1 else None\n",
         (TRACE,),
     ),
     Mutation(
         "a leg after a wait takes the trace of another try",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "has_trace(store, who, of_attempt=resumed)",
         "has_trace(store, who)",
         (TRACE,),
     ),
     Mutation(
         "a ledger that went back is taken",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "if was is not None and held.is_below(was) and",
         "if was is not None and not held and",
         (TRACE,),
     ),
     Mutation(
         "other requests make up for those that were lost",
-        "sending/high_water.py",
+        "ledger/high_water.py",
         "return self.highest < other.highest or self.requests < other.requests",
         "return self.highest < other.highest and self.requests < other.requests",
         (TRACE,),
     ),
     Mutation(
         "an adoption holds for ever",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "(adopted_at(store, who) or 0.0) <= marker.noted_at:",
         "adopted_at(store, who) is None:",
         (TRACE,),
     ),
     Mutation(
         "nobody can answer for a ledger that went back",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         " and (adopted_at(store, who) or 0.0) <= marker.noted_at:",
         ":",
         (TRACE,),
     ),
     Mutation(
         "how far the ledger is goes unnoted while it sends",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "            if self._raise():\n",
         "            if False:\n",
         (TRACE,),
     ),
     Mutation(
         "an attempt that waits leaves no XCom",
-        "operators/entry.py",
+        "execution/ledger_session.py",
         "                mark.park()\n",
         "                pass\n",
         (TRACE,),
     ),
     Mutation(
         "a note that a clear may discard proves something",
-        "operators/trace.py",
+        "execution/ledger_session.py",
         "version < DISCARDS_ON_CLEAR and",
         "",
         (TRACE,),
     ),
     Mutation(
         "two tasks have one campaign by default",
-        "sending/campaign_names.py",
+        "ledger/campaign_names.py",
         'return f"{who.dag_id}/{who.task_id}/{who.run_id}"',
         'return f"{who.dag_id}.{who.task_id}.{who.run_id}"',
         (NAMES,),
     ),
     Mutation(
         "a running campaign loses its former default name",
-        "sending/campaign_names.py",
+        "ledger/campaign_names.py",
         "        if its is None:\n            return default_name(who)\n",
         "        if True:\n            return default_name(who)\n",
         (NAMES, NAMES_IN_AIRFLOW),
     ),
     Mutation(
         "a task goes on in the campaign of another one",
-        "sending/campaign_names.py",
+        "ledger/campaign_names.py",
         "requests.select_from(request.join(claimant)).where(of_run(who))",
         "requests.select_from(request.join(claimant))",
         (NAMES,),
     ),
     Mutation(
         "a campaign may be called None",
-        "sending/campaign_names.py",
+        "ledger/campaign_names.py",
         'if given is None or (isinstance(given, str) and given.strip() == "None"):',
         "if given is None:",
         (NAMES, NAMES_IN_AIRFLOW),
     ),
     Mutation(
         "a template that renders to None itself is no campaign's name, and the default is taken",
-        "operators/campaign.py",
+        "operators/base.py",
         "        return self._is_named or self.campaign is not None\n",
         "        return self.campaign is not None\n",
         (NAMES_IN_AIRFLOW,),
     ),
     Mutation(
         "a name that the ledger has is written in another way",
-        "sending/campaign_names.py",
+        "ledger/campaign_names.py",
         "        return name if _campaign_id(connection, given) is None else given\n",
         "        return name\n",
         (NAMES,),

@@ -11,27 +11,25 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.engine import URL, make_url
 
 from airflow_provider_sms.exceptions import SmsError
-from airflow_provider_sms.operators.ledger_notes import LedgerNotes
-from airflow_provider_sms.sending.backoff import Backoff
-from airflow_provider_sms.sending.earlier import register
-from airflow_provider_sms.sending.ledger import CampaignLedger
-from airflow_provider_sms.sending.options import SendingOptions
-from airflow_provider_sms.sending.postgres import open_postgres
-from airflow_provider_sms.sending.replay import replay
-from airflow_provider_sms.sending.report import summarise
-from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.sqlite import open_sqlite
-from airflow_provider_sms.sending.stop import StopSignal
-from airflow_provider_sms.sending.tally import Tally
+from airflow_provider_sms.execution.ledger_progress import LedgerProgress
+from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.reporting.summary import replay, summarise
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.client import SmsClient
+from airflow_provider_sms.stop_flag import StopFlag
 from support.faults.halts import NEVER, Halts
 from support.sending import claimant, people
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.sending.blocks import Outgoing
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.service.responses import SendResponse
     from support.faults.verdict import Sent
 
@@ -62,7 +60,7 @@ class Ledgers:
         """The kind of database."""
         return self.url.get_backend_name()
 
-    def __call__(self, *, busy_seconds: float = 60.0) -> Store:
+    def __call__(self, *, busy_seconds: float = 60.0) -> LedgerBackend:
         if self.name == "sqlite":
             return open_sqlite(Path(str(self.url.database)), busy_seconds=busy_seconds)
         return open_postgres(self.url, busy_seconds=busy_seconds)
@@ -149,7 +147,7 @@ def attempt(
     :param halts: where it ends early to wait.
     :param backoff: the waits between attempts of a request; None: hardly any.
     """
-    tally = Tally()
+    tally = SendCounts()
     brakes = halts.brakes(campaign.count)
     error: Exception | None = None
 
@@ -172,7 +170,7 @@ def attempt(
         ):
             who = claimant(number)
             claimant_id = register(store, who)
-            notes = LedgerNotes(store, claimant_id, campaign.name, "sms_default")
+            notes = LedgerProgress(store, claimant_id, campaign.name, "sms_default")
             ledger = CampaignLedger(
                 store,
                 campaign.name,
@@ -195,7 +193,7 @@ def attempt(
                     concurrency=concurrency,
                     backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
                 ),
-                stop=StopSignal(),
+                stop=StopFlag(),
                 tally=tally,
                 brakes=brakes,
                 sleep=lambda seconds: None,

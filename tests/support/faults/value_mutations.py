@@ -5,30 +5,30 @@ from __future__ import annotations
 from support.faults.mutation import KEYS, Mutation
 
 ONE_TEXT = "tests/messages/test_one_text.py"
-ANY_FORM = "tests/messages/test_any_form.py"
+ANY_FORM = "tests/recipients/test_any_form.py"
 TEXTS = "tests/messages/test_texts.py"
 TEMPLATE = "tests/messages/test_template.py"
-GROUP_NAMES = "tests/messages/test_groups.py"
+GROUP_NAMES = "tests/messages/test_keys.py"
 VALUES = "tests/faults/test_values.py"
 
 VALUE_MUTATIONS = (
     Mutation(
         "a number beside a word reads as its type writes it",
-        "messages/values.py",
+        "recipients/values.py",
         "        return write(value)\n    raise TypeError",
         "        return str(value)\n    raise TypeError",
         (ONE_TEXT, VALUES),
     ),
     Mutation(
         "Arrow decides what values of several kinds are",
-        "messages/tables.py",
+        "recipients/memory.py",
         "    elif len(kinds) <= 1 or kinds == {int, Decimal} or not kinds & _KINDS:\n",
         "    else:\n",
         (ONE_TEXT, ANY_FORM, VALUES),
     ),
     Mutation(
         "times of several zones take the first one's",
-        "messages/tables.py",
+        "recipients/memory.py",
         "_converted(moments) if len(zones) <= 1 else None",
         "_converted(moments)",
         (ONE_TEXT,),
@@ -49,35 +49,35 @@ VALUE_MUTATIONS = (
     ),
     Mutation(
         "a whole decimal reads as its column stores it",
-        "messages/formats.py",
+        "messages/number_formats.py",
         "as_stored and (spec or kind.scale == 0)",
         "as_stored",
-        ("tests/messages/test_formats.py",),
+        ("tests/messages/test_number_formats.py",),
     ),
     Mutation(
         "a short float reads as what it is in 64 bits",
-        "messages/columns.py",
+        "recipients/columns.py",
         "column.cast(pa.string()).cast(pa.float64())",
         "column.cast(pa.float64())",
         (ONE_TEXT, KEYS),
     ),
     Mutation(
         "a number that a short float has lost is texted",
-        "messages/columns.py",
+        "recipients/columns.py",
         'pc.if_else(lost, constant(float("inf")), ',
         "pc.if_else(lost, column.cast(pa.float64()), ",
         (ONE_TEXT,),
     ),
     Mutation(
         "a number in memory that a short float has lost is texted",
-        "messages/tables.py",
+        "recipients/memory.py",
         ' if abs(value) < LOST_FROM[bits] else float("inf")',
         "",
         (ONE_TEXT,),
     ),
     Mutation(
         "decimals of one file become floats for another",
-        "messages/files.py",
+        "recipients/files.py",
         "                if _would_change(known.type, field.type):\n",
         "                if known.type == object:\n",
         (ONE_TEXT,),
@@ -91,42 +91,42 @@ VALUE_MUTATIONS = (
     ),
     Mutation(
         "floats round otherwise than decimals",
-        "messages/values.py",
+        "recipients/values.py",
         ' and digits[digits.index(".") + 1 + precision :] != "5"',
         "",
         (TEMPLATE, ANY_FORM),
     ),
     Mutation(
         "midnight reads otherwise than its date",
-        "messages/values.py",
+        "recipients/values.py",
         "return str(value.date()) if value.tzinfo is None and value.time() == dt.time() else str(value)",
         "return str(value)",
         (TEMPLATE, ONE_TEXT),
     ),
     Mutation(
         "a number that is text is another key",
-        "messages/values.py",
+        "recipients/values.py",
         "    if _KEY_NUMBER.fullmatch(text):\n",
         "    if not text:\n",
         (KEYS, ONE_TEXT),
     ),
     Mutation(
         "a code with leading zeros is a number",
-        "messages/values.py",
+        "recipients/values.py",
         'rf"-?(?:0|[1-9][0-9]*)',
         'rf"-?(?:[0-9]+)',
         (KEYS,),
     ),
     Mutation(
         "an id such as 1e5 is a number",
-        "messages/values.py",
+        "recipients/values.py",
         '_EXPONENT = r"(?:[eE][-+]',
         '_EXPONENT = r"(?:[eE][-+]?',
         (KEYS,),
     ),
     Mutation(
         "a time that is text is another key",
-        "messages/values.py",
+        "recipients/values.py",
         "    if found is None or moment is None:\n        return text\n",
         "    return text\n",
         (KEYS,),
@@ -182,21 +182,21 @@ VALUE_MUTATIONS = (
     ),
     Mutation(
         "blanks around the name of a group are taken",
-        "messages/groups.py",
+        "messages/keys.py",
         "        if spelt != spelt.strip():\n",
         "        if not spelt:\n",
         (GROUP_NAMES,),
     ),
     Mutation(
         "one group may be named in two ways",
-        "messages/groups.py",
+        "messages/keys.py",
         "        if other != spelt:\n",
         "        if not other:\n",
         (GROUP_NAMES,),
     ),
     Mutation(
         "an accent in a group's name makes another key",
-        "messages/groups.py",
+        "messages/keys.py",
         "{plain_text(name) for name in groups}",
         "set(groups)",
         (GROUP_NAMES,),

@@ -21,9 +21,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.sources import open_source
-from airflow_provider_sms.sending.blocks import Outgoing
+from airflow_provider_sms.recipients.sources import open_source
 from support.faults.sendings import Sending
 from support.faults.stage import play_all
 from support.faults.verdict import Figures
@@ -31,7 +31,7 @@ from support.faults.verdict import Figures
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow_provider_sms.sending.store import Store
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from support.faults.stage import Stage
 
 FIRST_NUMBER = 27_830_000_000
@@ -179,7 +179,7 @@ def play(stage: Stage, trial: int) -> Figures:
 
 
 def run(
-    open_store: Callable[[], Store],
+    open_store: Callable[[], LedgerBackend],
     quick: bool,  # noqa: FBT001  # every part is called so
     *,
     count: int | None = None,

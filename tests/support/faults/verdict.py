@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 
-from airflow_provider_sms.sending.claims import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.sending.report import COUNTS
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.reporting.summary import COUNTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

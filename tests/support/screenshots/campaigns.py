@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from airflow_provider_sms.sending.schema import balance
+from airflow_provider_sms.ledger.schema import balance
 from support.campaign_site import TASK, CampaignSite, running_site
 from support.screenshots.shots import Shot
 

@@ -1,0 +1,111 @@
+"""What a send that did not go well means to Airflow: what is said, and whether a retry could help."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.exceptions import (
+    InputError,
+    LedgerLostError,
+    LedgerVersionError,
+    ServiceError,
+    SmsError,
+    TooManyErrorsError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from airflow_provider_sms.sending.counts import SendCounts
+
+MAX_NAMED_REQUESTS = 20
+
+_CREDIT = "InsufficientCredits"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a task fails.
+
+    :param words: for the log; no number, text or token.
+    :param permanent: whether Airflow's retries would be wasted on it.
+    """
+
+    words: str
+    permanent: bool
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether the same call fails again unless somebody changes something; credit may arrive by itself."""
+    if isinstance(error, ServiceError):
+        return not error.transient and error.code != _CREDIT
+    if isinstance(error, InputError):
+        return not error.transient
+    return isinstance(error, (LedgerLostError, LedgerVersionError, TooManyErrorsError))
+
+
+def describe(error: BaseException) -> str:
+    """Give the words of an error of ours; of another one only its kind, since its words may quote anything."""
+    return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
+
+
+def failure(
+    campaign: str, tally: SendCounts, error: Exception | None, *, stopped: bool, resend_unknown: bool
+) -> Failure | None:
+    """Say whether and why a task fails.
+
+    :param error: what ended the sending early; None where nothing did.
+    :param stopped: whether it was told to stop.
+    :param resend_unknown: whether the next try sends again what is unknown.
+    """
+    words: list[str] = []
+    if error is not None:
+        words.append(f"Sending ended early: {describe(error)}")
+    elif stopped:
+        words.append("Sending was stopped; what was in flight is recorded, and the next try sends the rest")
+    if tally.unknown:
+        words.append(_unknown(campaign, tally, resend_unknown=resend_unknown))
+    if tally.none_taken:
+        words.append(_none_taken(campaign, tally))
+    if tally.texted_twice:
+        words.append(_texted_twice(campaign, tally))
+    if not words:
+        return None
+    if error is not None:
+        return Failure(". ".join(words), is_permanent(error))
+    return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and tally.unknown)))
+
+
+def some_of(requests: Collection[int]) -> str:
+    """Name requests by their numbers, while they are few enough for a line."""
+    more = len(requests) - MAX_NAMED_REQUESTS
+    named = ", ".join(map(str, sorted(requests)[:MAX_NAMED_REQUESTS]))
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def _none_taken(campaign: str, tally: SendCounts) -> str:
+    reasons = ", ".join(f"{name} {count}" for name, count in tally.error_report.items() if count) or "it gave no reason"
+    return (
+        f"Campaign {campaign}: {tally.none_taken} messages are not sent, since of their requests the service took none "
+        f"({reasons} in its error reports). Clearing the task sends them again, which helps only where the reason has "
+        "passed; else take these rows out, or list them in suppress"
+    )
+
+
+def _texted_twice(campaign: str, tally: SendCounts) -> str:
+    told = "; ".join(f"request {each.request_id}, {each}" for each in tally.texted_twice)
+    return f"Campaign {campaign}: the service accepted requests whose messages others had claimed by then: {told}"
+
+
+def _unknown(campaign: str, tally: SendCounts, *, resend_unknown: bool) -> str:
+    named = some_of(tally.unknown_requests)
+    where = f" in the ledger's requests {named}" if named else " that another process has not recorded yet"
+    count = "1 message" if tally.unknown == 1 else f"{tally.unknown} messages"
+    then = (
+        "The next try sends them again, at the risk of texting people twice"
+        if resend_unknown
+        else "They are not sent again by themselves: see 'Unknown' in the documentation's delivery guarantees, or set "
+        "on_unknown='resend' at the risk of texting people twice"
+    )
+    return f"Campaign {campaign}: {count}{where} may have been sent: the service's answer was lost. {then}"

@@ -1,0 +1,284 @@
+"""A try enters its ledger: it finds the one of earlier tries, and leaves a trace before it claims anything."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow.providers.common.compat.sdk import conf
+
+from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.execution.deferral import gives_up_slot
+from airflow_provider_sms.execution.failures import describe
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.attempts import has_trace, register
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.high_water import HighWater, adopted_at, high_water, raised
+from airflow_provider_sms.ledger.model import Claimant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+
+
+@dataclass(frozen=True)
+class LedgerSession:
+    """A try that is in its ledger.
+
+    :param claimant_id: the try's, in the ledger.
+    :param resumed: whether it has been there before, and has waited since.
+    :param mark: notes outside the ledger how far it is.
+    """
+
+    store: LedgerBackend
+    who: Claimant
+    claimant_id: int
+    resumed: bool
+    mark: HighWaterMark
+
+    def campaign(self, name: str, kind: str, cap: FrequencyCap | None = None) -> CampaignLedger:
+        """Give the claims of a campaign.
+
+        :param kind: ``bulk`` or ``group``.
+        :param cap: how often a person may be texted; None: any number of times.
+        """
+        return CampaignLedger(
+            self.store, name, self.who, kind=kind, claimant_id=self.claimant_id, resumed=self.resumed, cap=cap
+        )
+
+
+@contextmanager
+def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> Iterator[LedgerSession]:
+    """Open the ledger for a try.
+
+    :param ledger_conn_id: an Airflow connection to PostgreSQL; None: see :func:`open_ledger`.
+    :param resumed: whether the try goes on after an answer.
+    :raises InputError: it cannot be the ledger, has no trace of the earlier tries, or has lost a part of it.
+    :raises LedgerError: it cannot be opened.
+    :raises StoppedError: another try has replaced this one.
+    """
+    who = claimant_of(context)
+    with closing(open_ledger(ledger_conn_id)) as store:
+        held = high_water(store, who)
+        refuse_without_trace(context, store, who, held, resumed=resumed)
+        claimant_id = register(store, who)
+        mark = HighWaterMark(context, store, claimant_id, held)
+        mark.leave()
+        try:
+            yield LedgerSession(store, who, claimant_id, resumed, mark)
+        except BaseException as signal:
+            if gives_up_slot(signal):
+                mark.park()
+            raise
+        finally:
+            mark.beat(last=True)
+
+
+def claimant_of(context: Context) -> Claimant:
+    """Return who claims: this attempt, in this process."""
+    ti = context["ti"]
+    return Claimant(
+        dag_id=ti.dag_id,
+        task_id=ti.task_id,
+        run_id=ti.run_id,
+        map_index=-1 if ti.map_index is None else ti.map_index,
+        try_number=ti.try_number,
+        host=socket.gethostname(),
+        pid=os.getpid(),
+    )
+
+
+log = logging.getLogger(__name__)
+
+MARKER = "sms_ledger"
+"""Key in Airflow's task state store, and of the XCom that a leg before a wait leaves, of the ledger that was used."""
+NOT_KNOWN = "one that is not known"
+MARK_SECONDS = 2.0
+"""Between two notes of how far the ledger is. Each takes Airflow some milliseconds."""
+DISCARDS_ON_CLEAR = (3, 4)
+"""From this version on Airflow discards a task's state store when the task is cleared."""
+
+
+class Marker(NamedTuple):
+    """What is noted outside the ledger: which one it is, and how far it was.
+
+    :param ledger: in words.
+    :param mark: None where an older version of this package noted no more than the ledger.
+    :param noted_at: by the ledger's clock, in seconds since the epoch.
+    """
+
+    ledger: str
+    mark: HighWater | None = None
+    noted_at: float = 0.0
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as it is stored: everybody who may look at the task can read it."""
+        mark = self.mark or HighWater()
+        return {
+            "ledger": self.ledger,
+            "highest_request": mark.highest,
+            "requests": mark.requests,
+            "noted_at": self.noted_at,
+        }
+
+    @classmethod
+    def read(cls, stored: Any) -> Marker | None:
+        """Return what is stored as a marker; None where nothing is."""
+        if not isinstance(stored, dict):
+            return None if stored is None else cls(str(stored))
+        mark = HighWater(stored.get("highest_request", 0), stored.get("requests", 0))
+        return cls(stored.get("ledger", NOT_KNOWN), mark, stored.get("noted_at", 0.0))
+
+
+def refuse_without_trace(
+    context: Context, store: LedgerBackend, who: Claimant, held: HighWater, *, resumed: bool = False
+) -> None:
+    """Refuse a ledger that does not know the earlier attempts of this task, or has lost a part of what they wrote.
+
+    Where Airflow has a task state store (3.3 and newer), each attempt leaves a note of its ledger there; elsewhere the
+    try number says that there was an earlier one. The leg after a wait knows that there was one before it.
+
+    :param held: how far the ledger is.
+    :param resumed: whether the attempt goes on after a wait.
+    :raises InputError: says what may have happened, and how to go on.
+    """
+    markers = _markers(context, who, resumed=resumed)
+    used = _earlier_ledger(context, who, markers, resumed=resumed)
+    if used is None:
+        return
+    mapped = "" if who.map_index < 0 else f" --map-index {who.map_index}"
+    adopt = f"airflow-sms ledger adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}"
+    this = f"This is try {who.try_number}{' after a wait' if resumed else ''}"
+    if not has_trace(store, who, of_attempt=resumed):
+        raise InputError(
+            f"{this}, and {store.description} has no trace of an earlier one, which used {used}. "
+            "Nothing was sent, since people could be texted twice. Was the ledger lost or moved, was the campaign "
+            "purged, does this machine not share it, or is another one configured now? Bring it back and clear the "
+            f"task. Where no earlier try texted anybody, or a second text is acceptable: {adopt}"
+        )
+    for marker in markers:
+        was = marker.mark
+        if was is not None and held.is_below(was) and (adopted_at(store, who) or 0.0) <= marker.noted_at:
+            raise InputError(
+                f"{this}, and {store.description} has gone back: it has {held.requests} requests of this task, up to "
+                f"request {held.highest}, and had {was.requests}, up to request {was.highest}. Nothing was sent, since "
+                "people could be texted twice. Was an older backup put back, was the file copied without its -wal "
+                "file, or did a standby of the database take over that had not received everything? Bring back what "
+                f"is missing and clear the task. Where a second text is acceptable: {adopt}"
+            )
+
+
+class HighWaterMark:
+    """Notes outside the ledger how far it is, while an attempt sends. It belongs in the main thread.
+
+    :param claimant_id: of the attempt, or of the leg of it that goes on.
+    :param mark: how far the ledger was before.
+    :param clock: seconds, from any start.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        store: LedgerBackend,
+        claimant_id: int,
+        mark: HighWater,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._context = context
+        self._store = store
+        self._claimant_id = claimant_id
+        self._clock = clock
+        self._state: Any = context.get("task_state_store")
+        self._mark = mark
+        self._due = clock()
+
+    def leave(self) -> None:
+        """Note which ledger this attempt uses, and how far it is, before anything is claimed.
+
+        :raises StoppedError: Airflow does not take the note, as from an attempt that was superseded.
+        """
+        try:
+            self._set()
+        except Exception as error:
+            raise StoppedError(
+                "Airflow did not take the note of the ledger that this try uses, as it refuses one from a try that "
+                f"another one has replaced ({type(error).__name__}); nothing was sent by this try"
+            ) from error
+
+    def beat(self, *, last: bool = False) -> None:
+        """Note how far the ledger is, where it is further and it is time to. It never raises.
+
+        :param last: whether no other call follows.
+        """
+        if self._state is None or not (last or self._clock() >= self._due):
+            return
+        self._due = self._clock() + MARK_SECONDS
+        try:
+            if self._raise():
+                self._set()
+        except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
+            self._state = None
+            log.warning("How far the ledger is could not be noted in Airflow: %s", describe(error))
+
+    def park(self) -> None:
+        """Leave the mark for the leg after a wait as an XCom, too, where the task pushes any. It never raises."""
+        task: Any = self._context["task"]
+        if not task.do_xcom_push:
+            return
+        try:
+            self._raise()
+            self._context["ti"].xcom_push(key=MARKER, value=self._marker().as_json())
+        except Exception as error:  # noqa: BLE001  # the task waits in any case
+            log.warning("How far the ledger is could not be noted in an XCom: %s", describe(error))
+
+    def _raise(self) -> bool:
+        before, self._mark = self._mark, raised(self._store, self._mark, self._claimant_id)
+        return self._mark != before
+
+    def _marker(self) -> Marker:
+        return Marker(self._store.description, self._mark, self._store.clock())
+
+    def _set(self) -> None:
+        if self._state is None:
+            return
+        from airflow.sdk.execution_time.context import NEVER_EXPIRE
+
+        self._state.set(MARKER, self._marker().as_json(), retention=NEVER_EXPIRE)
+
+
+def _markers(context: Context, who: Claimant, *, resumed: bool) -> list[Marker]:
+    """Return what earlier attempts noted, and the leg before a wait."""
+    state: Any = context.get("task_state_store")
+    stored = [None if state is None else state.get(MARKER)]
+    if resumed:
+        ti: Any = context["ti"]
+        # Airflow clears the XComs of a task before each try, and not between two legs of one.
+        stored.append(ti.xcom_pull(task_ids=who.task_id, key=MARKER, map_indexes=ti.map_index))
+    return [marker for marker in map(Marker.read, stored) if marker is not None]
+
+
+def _earlier_ledger(context: Context, who: Claimant, markers: list[Marker], *, resumed: bool) -> str | None:
+    """Return the ledger that an earlier attempt or leg used, in words; None where none has used any."""
+    if markers:
+        return markers[0].ledger
+    if not resumed and context.get("task_state_store") is not None and _markers_outlive_clears():
+        return None
+    return NOT_KNOWN if resumed or who.try_number > 1 else None
+
+
+def _markers_outlive_clears() -> bool:
+    """Return whether what is in a task's state store is there for as long as its run, so that no marker means none."""
+    from airflow import __version__
+
+    version = tuple(int(number) for number in __version__.split(".")[:2])
+    return version < DISCARDS_ON_CLEAR and not conf.getboolean("state_store", "clear_on_success", fallback=False)

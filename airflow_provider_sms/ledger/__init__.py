@@ -1,0 +1,1 @@
+"""The durable ledger of claims: all SQL, on SQLite and PostgreSQL."""

@@ -1,0 +1,148 @@
+"""What people decide about a plan before anything of it is sent, and the record of who did."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import insert, select
+
+from airflow_provider_sms.ledger.attempts import of_task
+from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
+from airflow_provider_sms.ledger.schema import approval, campaign, claimant
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.model import Claimant
+
+SEND = "send"
+STOP = "stop"
+
+
+class Approval(NamedTuple):
+    """What a person decided about a plan.
+
+    :param plan_id: of the plan that was shown.
+    :param decision: ``send`` or ``stop``.
+    :param decided_by: the person.
+    :param decided_at: seconds since the epoch.
+    :param messages: how many the plan was of; None where that was not noted.
+    :param cost: what it was to cost, in credits; None where that was not noted.
+    """
+
+    plan_id: str
+    decision: str
+    decided_by: str
+    decided_at: float
+    messages: int | None = None
+    cost: Decimal | None = None
+
+    def allows(self, plan_id: str, messages: int) -> bool:
+        """Whether it holds for a plan: the same one, of no more messages."""
+        return self.decision == SEND and self.plan_id == plan_id and messages <= (self.messages or 0)
+
+
+def note_question(store: LedgerBackend, campaign_name: str, plan_id: str, *, claimant_id: int, messages: int) -> None:
+    """Note that a person is asked about a plan.
+
+    :param claimant_id: of the try that asks.
+    :param messages: how many the plan is of.
+    :raises LedgerError: when it was not committed.
+    """
+    _add(store, campaign_name, store.clock(), plan_id=plan_id, claimant_id=claimant_id, messages=messages)
+
+
+def record_approval(
+    store: LedgerBackend,
+    campaign_name: str,
+    plan_id: str,
+    decision: str,
+    by: str,
+    *,
+    claimant_id: int | None = None,
+    messages: int | None = None,
+    cost: Decimal | None = None,
+) -> float:
+    """Record what a person decided about a plan of a campaign, which need not have sent anything yet.
+
+    :param plan_id: of the plan that was shown, at most 64 characters.
+    :param decision: ``send`` or ``stop``.
+    :param by: the person.
+    :param claimant_id: of the try that asked; None where nobody asked.
+    :param messages: how many the plan was of.
+    :param cost: what it was to cost, in credits.
+    :returns: when, in seconds since the epoch.
+    :raises LedgerError: when it was not committed.
+    """
+    now = store.clock()
+    _add(
+        store,
+        campaign_name,
+        now,
+        plan_id=plan_id,
+        claimant_id=claimant_id,
+        decision=decision,
+        decided_by=by,
+        decided_at=now,
+        messages=messages,
+        cost=None if cost is None else str(cost),
+    )
+    return now
+
+
+def latest_approval(store: LedgerBackend, campaign_name: str) -> Approval | None:
+    """Give what was last decided about a plan of a campaign; None where nothing was.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(
+            approval.c.plan_id,
+            approval.c.decision,
+            approval.c.decided_by,
+            approval.c.decided_at,
+            approval.c.messages,
+            approval.c.cost,
+        )
+        .select_from(approval.join(campaign))
+        .where(campaign.c.name == campaign_name, approval.c.decision.is_not(None))
+        .order_by(approval.c.id.desc())
+        .limit(1)
+    )
+    with store.read() as connection:
+        found = connection.execute(query).first()
+    if found is None:
+        return None
+    values = dict(zip(Approval._fields, found, strict=True))
+    return Approval(**{**values, "cost": None if found.cost is None else Decimal(found.cost)})
+
+
+class Asked(NamedTuple):
+    """A plan that a person was asked about.
+
+    :param messages: how many it was of.
+    """
+
+    plan_id: str
+    messages: int
+
+
+def asked(store: LedgerBackend, who: Claimant) -> list[Asked]:
+    """Give the plans that this task instance asked about, in order; Airflow shows the first of them for ever.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(approval.c.plan_id, approval.c.messages)
+        .select_from(approval.join(claimant))
+        .where(of_task(who), approval.c.decision.is_(None))
+        .order_by(approval.c.id)
+    )
+    with store.read() as connection:
+        return [Asked(*row) for row in connection.execute(query)]
+
+
+def _add(store: LedgerBackend, campaign_name: str, now: float, **values: object) -> None:
+    with store.write(campaign_lock(campaign_name)) as connection:
+        its = enter_campaign(connection, campaign_name, now)
+        connection.execute(insert(approval).values(campaign_id=its, **values))

@@ -1,0 +1,292 @@
+"""What earlier tries of the same task left in the ledger, and whether a new try may go on from there."""
+
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+from sqlalchemy import and_, case, func, insert, select
+
+from airflow_provider_sms.ledger.backend import new_id
+from airflow_provider_sms.ledger.model import NOT_SENT
+from airflow_provider_sms.ledger.schema import claimant, message, progress, request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+
+    import numpy.typing as npt
+    from sqlalchemy.sql.elements import ColumnElement
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.model import Claimant
+
+
+ADOPTION = 0
+"""The try number under which the ledger keeps that a person answers for it."""
+
+_REGISTER_LOCK = 0x5355_4D54
+_GROUP = -1
+_ROWS_AT_ONCE = 10_000
+
+_CLAIMANTS_AT_ONCE = 500
+
+Part = TypeVar("Part")
+
+
+class _Attempt(NamedTuple):
+    """An attempt of a task instance, or a leg of one.
+
+    :param plan_id: of the messages that it was about to send; None where it noted none.
+    """
+
+    claimant_id: int
+    map_index: int
+    try_number: int
+    plan_id: str | None
+
+
+class HeldBlock(NamedTuple):
+    """Some messages that earlier attempts hold, as columns.
+
+    :param halves: half of each key.
+    :param destinations: as numbers.
+    :param is_here: whether they are of the campaign that is about to be sent.
+    """
+
+    halves: npt.NDArray[np.uint64]
+    destinations: npt.NDArray[np.int64]
+    is_here: npt.NDArray[np.bool_]
+
+
+def of_task(who: Claimant) -> ColumnElement[bool]:
+    """Give the condition for claimants that are tries of the same task instance."""
+    return and_(
+        claimant.c.dag_id == who.dag_id,
+        claimant.c.task_id == who.task_id,
+        claimant.c.run_id == who.run_id,
+        claimant.c.map_index == who.map_index,
+    )
+
+
+def of_run(who: Claimant) -> ColumnElement[bool]:
+    """Return the condition for claimants that are attempts of a task, or of a mapped copy of it, in the same run."""
+    return and_(claimant.c.dag_id == who.dag_id, claimant.c.task_id == who.task_id, claimant.c.run_id == who.run_id)
+
+
+def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) -> bool:
+    """Return whether any attempt of this task instance has been in this ledger, or somebody has vouched for it.
+
+    :param of_attempt: whether it must have been this very attempt, in its leg before a wait.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = select(claimant.c.id).where(of_task(who))
+    if of_attempt:
+        query = query.where(claimant.c.try_number.in_((who.try_number, ADOPTION)))
+    with store.read() as connection:
+        return connection.execute(query.limit(1)).scalar() is not None
+
+
+def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | None = None) -> int:
+    """Leave the trace of a try in the ledger, before it claims anything.
+
+    :param clock: seconds since the epoch; None for the store's.
+    :returns: the id of its claimant.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(_REGISTER_LOCK) as connection:
+        return new_id(
+            connection.execute(insert(claimant).values({**who.columns(), "started_at": (clock or store.clock)()}))
+        )
+
+
+class EarlierClaims:
+    """The messages that earlier attempts of this task, in this DAG run, hold in any campaign.
+
+    Those of other mapped copies of the task count only where the tables must have changed, since copies may text one
+    person different things on purpose. What an earlier attempt that still lives claims from now on is none of them.
+
+    :param campaign_id: in the ledger.
+    :param claimant_id: of this attempt, or of this leg of it, which is none of the earlier ones.
+    """
+
+    def __init__(self, store: LedgerBackend, campaign_id: int, who: Claimant, claimant_id: int) -> None:
+        self._store = store
+        self._campaign_id = campaign_id
+        query = (
+            select(claimant.c.id, claimant.c.map_index, claimant.c.try_number, progress.c.plan)
+            .select_from(claimant.outerjoin(progress))
+            .where(of_run(who))
+            .order_by(claimant.c.id)
+        )
+        with store.read() as connection:
+            attempts = [_Attempt(*row[:3], _plan_id(row[3])) for row in connection.execute(query)]
+            self._last = connection.execute(select(func.max(request.c.id))).scalar() or 0
+            own = [each for each in attempts if each.map_index == who.map_index]
+            self._own = [each.claimant_id for each in own if each.claimant_id != claimant_id]
+            claimed = select(request.c.claimant_id).distinct().where(request.c.claimant_id.in_(self._own))
+            have_claimed = set(connection.execute(claimed).scalars()) if self._own else set()
+        copies = [each for each in attempts if each.map_index != who.map_index]
+        self._copies = [each.claimant_id for each in copies]
+        self._moved = _of_changed_tables(copies)
+        self._table_changed = _has_changed(own, claimant_id, have_claimed)
+
+    def any(self) -> bool:
+        """Return whether there are any.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            return any(
+                connection.execute(select(message.c.request_id).where(held).limit(1)).scalar() is not None
+                for held in self._held_by([*self._own, *self._of_copies(self._table_changed)])
+            )
+
+    def held(self, keys: Sequence[bytes]) -> set[bytes]:
+        """Say which of the keys anybody holds in the campaign.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            return {key for key, *_ in self._store.holders(connection, self._campaign_id, keys)}
+
+    def own_blocks(self) -> Generator[HeldBlock, None, None]:
+        """Return what earlier attempts of this task instance hold, a block at a time."""
+        return self._blocks(self._own)
+
+    def blocks_of_copies(self, *, any_gone: bool) -> Generator[HeldBlock, None, None]:
+        """Return what other mapped copies of the task hold, a block at a time.
+
+        Where the table of this one has not changed, that is only what copies claimed whose own table has changed since.
+
+        :param any_gone: whether any message that this task instance claimed is no longer in its table.
+        """
+        return self._blocks(self._of_copies(any_gone if self._table_changed is None else self._table_changed))
+
+    def _of_copies(self, changed: bool | None) -> list[int]:  # noqa: FBT001  # private
+        return self._copies if changed else self._moved
+
+    def _blocks(self, claimants: Sequence[int]) -> Generator[HeldBlock, None, None]:
+        for held in self._held_by(claimants):
+            query = select(message.c.message_key, message.c.destination, message.c.campaign_id).where(held)
+            with (
+                self._store.read() as connection,
+                closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
+            ):
+                for block in rows.partitions(_ROWS_AT_ONCE):
+                    keys, numbers, campaigns = zip(*block, strict=True)
+                    yield HeldBlock(
+                        key_halves([bytes(key) for key in keys]),
+                        np.array([_GROUP if number is None else number for number in numbers], np.int64),
+                        np.array(campaigns, np.int64) == self._campaign_id,
+                    )
+
+    def _held_by(self, claimants: Sequence[int]) -> Iterator[ColumnElement[bool]]:
+        """Return conditions for the messages that some claimants hold."""
+        for start in range(0, len(claimants), _CLAIMANTS_AT_ONCE):
+            # By their requests: the campaign may hold many times as many messages of other tasks.
+            theirs = select(request.c.id).where(
+                request.c.claimant_id.in_(claimants[start : start + _CLAIMANTS_AT_ONCE]), request.c.id <= self._last
+            )
+            yield message.c.request_id.in_(theirs)
+
+
+def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collection[int]) -> bool | None:
+    """Return whether a task instance is about to send another table than before; None where nothing tells.
+
+    It is compared with the tables of which it claimed something, and else with its first one: an attempt that was
+    refused has planned a table, too.
+
+    :param own: its attempts, in their order.
+    :param claimant_id: of the present one.
+    :param have_claimed: the claimants of those that have claimed anything.
+    """
+    plan = next((each.plan_id for each in own if each.claimant_id == claimant_id), None)
+    planned = [each for each in own if each.claimant_id != claimant_id and each.plan_id is not None]
+    before = [each for each in planned if each.claimant_id in have_claimed] or planned[:1]
+    return plan not in {each.plan_id for each in before} if before else None
+
+
+def _of_changed_tables(attempts: Sequence[_Attempt]) -> list[int]:
+    """Return the attempts whose task instance has planned another table since."""
+    newest = {each.map_index: each for each in attempts}
+    plans = {index: each.plan_id for index, each in newest.items()}
+    return [
+        each.claimant_id
+        for each in attempts
+        if each.try_number < newest[each.map_index].try_number
+        and None not in (each.plan_id, plans[each.map_index])
+        and each.plan_id != plans[each.map_index]
+    ]
+
+
+def _plan_id(noted: str | None) -> str | None:
+    return None if noted is None else json.loads(noted).get("id")
+
+
+_REQUESTS_AT_ONCE = 100
+"""Answers in memory at a time: each may be of several kilobytes."""
+
+
+class ParkedRequest(NamedTuple):
+    """A request that an earlier part of a try made.
+
+    :param state: ``accepted``; or another one, where it may have been sent.
+    :param submitted: messages that were posted, and that no other request has by now.
+    :param messages: of these, how many the service took; None where it did not say.
+    :param response: the answer as received, JSON; None where there is none, as where a person called it accepted.
+    """
+
+    request_id: int
+    state: str
+    submitted: int
+    messages: int | None
+    response: str | None
+
+
+def earlier_parts(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
+    """Give the claimants that are earlier parts of the same try.
+
+    :param claimant_id: of the part that asks.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    its = select(claimant.c.id).where(
+        of_task(who), claimant.c.try_number == who.try_number, claimant.c.id < claimant_id
+    )
+    with store.read() as connection:
+        return frozenset(connection.execute(its).scalars())
+
+
+def requests_of(store: LedgerBackend, campaign_id: int, parts: Collection[int]) -> Iterator[ParkedRequest]:
+    """Give the requests of some claimants in a campaign that were sent or may have been, in the order of their making.
+
+    :param parts: the claimants' ids.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    if not parts:
+        return
+    held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
+    # Where no answer came, others may have taken messages over since.
+    its = case((request.c.response.is_not(None), request.c.submitted), else_=held)
+    query = (
+        select(request.c.id, request.c.state, its, request.c.messages, request.c.response)
+        .where(
+            request.c.campaign_id == campaign_id,
+            request.c.claimant_id.in_(parts),
+            request.c.state != NOT_SENT,
+        )
+        .order_by(request.c.id)
+    )
+    with (
+        store.read() as connection,
+        closing(connection.execution_options(yield_per=_REQUESTS_AT_ONCE).execute(query)) as rows,
+    ):
+        for row in rows:
+            yield ParkedRequest(*row)
+
+
+def key_halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
+    """Return the first eight bytes of each message key, as integers."""
+    halves: npt.NDArray[np.uint64] = np.frombuffer(b"".join(keys), np.uint64)[::2].copy()
+    return halves

@@ -1,0 +1,90 @@
+"""What the balances of accounts were, as tasks saw them, for people who look."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from sqlalchemy import delete, func, insert, select
+
+from airflow_provider_sms.ledger.progress import PATIENCE_SECONDS
+from airflow_provider_sms.ledger.schema import balance
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+
+FRESH_SECONDS = 3600.0
+"""How long a balance that does not change is not recorded again."""
+
+_LOCK = 0x5355_4D59
+_MAX_CONN_ID = 250
+_MAX_AMOUNT = 40
+
+
+def record_balance(store: LedgerBackend, conn_id: str, amount: Decimal | None) -> bool:
+    """Record a balance that was just seen, unless it is that of the last hour still.
+
+    :param conn_id: the connection whose account it is of.
+    :param amount: credits; None: the account is post-paid.
+    :returns: whether it was recorded.
+    :raises LedgerError: when it was not committed.
+    """
+    conn_id, now = conn_id[:_MAX_CONN_ID], store.clock()
+    with store.read() as connection:
+        if _is_known(connection, conn_id, amount, now):
+            return False
+    with store.write(_LOCK, patience=PATIENCE_SECONDS) as connection:
+        # Another process may have seen the same meanwhile.
+        if _is_known(connection, conn_id, amount, now):
+            return False
+        connection.execute(insert(balance).values(conn_id=conn_id, observed_at=now, amount=_written(amount)))
+        return True
+
+
+def count_balances(store: LedgerBackend, before: float) -> int:
+    """Count the balances that were seen before a moment.
+
+    :param before: the moment, seconds since the epoch.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = select(func.count()).select_from(balance).where(balance.c.observed_at < before)
+    with store.read() as connection:
+        return int(connection.execute(query).scalar_one())
+
+
+def forget_balances(store: LedgerBackend, before: float) -> int:
+    """Forget the balances that were seen before a moment.
+
+    :param before: the moment, seconds since the epoch.
+    :returns: how many.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(_LOCK) as connection:
+        count: int = connection.execute(delete(balance).where(balance.c.observed_at < before)).rowcount
+        return count
+
+
+def _is_known(connection: Connection, conn_id: str, amount: Decimal | None, now: float) -> bool:
+    query = (
+        select(balance.c.amount, balance.c.observed_at)
+        .where(balance.c.conn_id == conn_id)
+        .order_by(balance.c.observed_at.desc(), balance.c.id.desc())
+        .limit(1)
+    )
+    last = connection.execute(query).first()
+    if last is None or last.observed_at < now - FRESH_SECONDS:
+        return False
+    seen = _written(amount)
+    if last.amount is None or seen is None:
+        return last.amount is seen
+    return Decimal(last.amount) == Decimal(seen)
+
+
+def _written(amount: Decimal | None) -> str | None:
+    """Write an amount as the ledger keeps it; the service may give any number of digits."""
+    if amount is None:
+        return None
+    written = f"{amount:f}"
+    return written if len(written) <= _MAX_AMOUNT else f"{amount:.6f}"

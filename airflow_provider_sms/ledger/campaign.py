@@ -1,0 +1,386 @@
+"""The durable ledger of claims: who may POST which message, and what became of it.
+
+One rule carries the promise: a message may be POSTed only by whoever inserted its claim, and only after that insert is
+durable. A claim is a row whose key is unique within its campaign, so there is no lease and no leader.
+
+.. code-block:: text
+
+    claimed ──► accepted | unknown | not_sent
+    unknown ──► accepted | not_sent            by a late answer, or by a person
+
+``not_sent`` releases its messages: their rows are deleted, so that they can be claimed again, or go back to the unknown
+request that they were taken from. A claim has a deadline; past it the request is unknown, whoever made it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from sqlalchemy import and_, bindparam, delete, select, update
+
+from airflow_provider_sms.exceptions import LedgerLostError
+from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_parts, of_task, register, requests_of
+from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
+from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
+from airflow_provider_sms.ledger.model import (
+    ACCEPTED,
+    CLAIMED,
+    NOT_SENT,
+    UNKNOWN,
+    Claim,
+    Claimant,
+    Holder,
+    Outcome,
+    TextedTwice,
+)
+from airflow_provider_sms.ledger.pauses import open_pause
+from airflow_provider_sms.ledger.requests import KeptResponses, read_records
+from airflow_provider_sms.ledger.schema import claimant, request
+from airflow_provider_sms.ledger.transitions import hand_to, lapse, record, take_over, values_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
+
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql.elements import ColumnElement
+
+    from airflow_provider_sms.ledger.attempts import ParkedRequest
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+    from airflow_provider_sms.ledger.model import Chunk
+    from airflow_provider_sms.ledger.pauses import Pause
+    from airflow_provider_sms.ledger.requests import RequestRecord
+
+FINISH_PATIENCE = 10.0
+"""Seconds that the end of a try waits for another process's commit, each time that it is done."""
+
+AHEAD_SECONDS = 1.0
+"""How far a claim may lie ahead of now before that is set right: less is no more than machines' clocks differ by."""
+
+
+_EVENT = Compiled(
+    select(request.c.id).where(
+        request.c.campaign_id == bindparam("of_campaign"), request.c.event_id == bindparam("of_event")
+    )
+)
+
+
+class CampaignLedger:
+    """The ledger as one try of one task sees it: the claims of one campaign.
+
+    Not thread-safe: one thread owns it.
+
+    :param store: the open database.
+    :param campaign_name: within it each message goes out at most once.
+    :param who: this try.
+    :param kind: ``bulk`` or ``group``.
+    :param clock: seconds since the epoch; None for the store's.
+    :param claimant_id: of this try, where it has registered itself; None: it is registered here.
+    :param resumed: whether this try has sent before, and waited since: then what it sent is known as its own.
+    :param cap: how often a person is texted by the campaigns of a group; None: as often as there are messages.
+    """
+
+    def __init__(
+        self,
+        store: LedgerBackend,
+        campaign_name: str,
+        who: Claimant,
+        *,
+        kind: str = "bulk",
+        clock: Callable[[], float] | None = None,
+        claimant_id: int | None = None,
+        resumed: bool = False,
+        cap: FrequencyCap | None = None,
+    ) -> None:
+        self.campaign_name = campaign_name
+        self._store = store
+        self._who = who
+        self._resumed = resumed
+        self._kind = kind
+        self.clock = store.clock if clock is None else clock
+        self.paused: Pause | None = None
+        """The pause that held at the last commit."""
+        self.texted_twice: list[TextedTwice] = []
+        """Messages whose request was accepted after a person had freed them, and that another request claimed since."""
+        self._last_claimed: int | None = None
+        self._in_doubt: Sequence[int] = ()
+        self._lock = campaign_lock(campaign_name)
+        self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
+        self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
+        with self._write() as connection:
+            self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
+        self.responses = KeptResponses(store, self._campaign_id, who)
+        """The service's answers in the campaign."""
+        self._capping = None if cap is None else Capping(store, cap, self._campaign_id)
+
+    def _write(self, patience: float | None = None) -> AbstractContextManager[Connection]:
+        return self._store.write(self._lock, patience=patience)
+
+    def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
+        """Say which of the keys are held, and by what request; a key that is free is missing from the answer.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read(quick=True) as connection:
+            holders = self._holders(connection, keys)
+        if any(holder.ahead for holder in holders.values()):
+            # Else a claim of a clock that ran ahead would be waited for as long as that clock was wrong.
+            self.lapse()
+        return holders
+
+    def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
+        now = self.clock()
+        return {
+            key: Holder(
+                request_id,
+                UNKNOWN if state == CLAIMED and deadline < now else state,
+                claimant_id == self._claimant_id,
+                claimant_id in self._parked,
+                state == CLAIMED and claimed_at > now + AHEAD_SECONDS,
+            )
+            for key, request_id, state, deadline, claimant_id, claimed_at in self._store.holders(
+                connection, self._campaign_id, keys
+            )
+        }
+
+    def capped(self, destinations: Sequence[str]) -> set[str]:
+        """Say who of some people would not be texted now, because of the frequency cap; nobody where there is none.
+
+        Some thousands at once cost one statement. A claim decides anew.
+
+        :param destinations: digits with country code.
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return set() if self._capping is None else self._capping.capped(destinations, self.clock())
+
+    def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRecord]]:
+        """Say which request holds each of the keys, and what is recorded of those requests.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read() as connection:
+            rows = self._store.holders(connection, self._campaign_id, keys)
+            held = {key: request_id for key, request_id, *_ in rows}
+            return held, read_records(connection, set(held.values()), self._this_try, self.clock())
+
+    def commit(
+        self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
+    ) -> list[Claim]:
+        """Record outcomes, then claim chunks, all in one durable transaction.
+
+        While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then says so. Whoever
+        must not be texted yet, by the frequency cap, is in no claim.
+
+        :param outcomes: of requests that this try claimed.
+        :param chunks: what to claim.
+        :param claim_seconds: how long the new claims are this process's alone.
+        :returns: one claim for each chunk; none at all while the campaign is paused.
+        :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
+        """
+        claims: list[Claim] = []
+        with self._write() as connection:
+            states = self._own_states(connection, outcomes)
+            self._require_whole(states, outcomes)
+            twice = self._record(connection, outcomes, states, claiming=bool(chunks))
+            self.paused = open_pause(connection, self._campaign_id)
+            if self.paused is None and chunks:
+                # Counted from here: other processes may have kept this one waiting for the lock.
+                claims = self._claim(connection, chunks, self.clock() + claim_seconds)
+        self.texted_twice += twice
+        self._in_doubt = ()
+        self._last_claimed = max((claim.request_id or 0 for claim in claims), default=0) or self._last_claimed
+        return claims
+
+    def finish(self, outcomes: Sequence[Outcome]) -> None:
+        """Record the last outcomes, and give back the claims whose own commit raised although it became durable.
+
+        Nothing was posted under these. What may have been posted is never given back: a request whose outcome was
+        recorded, and that is open again, tells of a ledger that has gone back.
+
+        :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
+        :raises LedgerError: when it was not committed.
+        """
+        # It is done again and again: none of these times may last as long as others may keep a send waiting.
+        with self._write(patience=FINISH_PATIENCE) as connection:
+            states = self._own_states(connection, outcomes)
+            given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) == CLAIMED]
+            known = [outcome for outcome in outcomes if outcome.request_id in states]
+            twice = self._record(connection, [*known, *given_back], states)
+        self.texted_twice += twice
+        self._in_doubt = ()
+        self._require_whole(states, outcomes)
+
+    def has_event(self, event_id: int) -> bool:
+        """Return whether an answer with an event id is recorded in the campaign.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        with self._store.read(quick=True) as connection:
+            found = _EVENT.run(connection, {"of_campaign": self._campaign_id, "of_event": event_id})
+            return found.first() is not None
+
+    def has_unknown(self) -> bool:
+        """Return whether any request of the campaign is unknown, also one whose messages others have taken over.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        unknown = select(request.c.id).where(request.c.campaign_id == self._campaign_id, request.c.state == UNKNOWN)
+        with self._store.read() as connection:
+            return connection.execute(unknown.limit(1)).scalar() is not None
+
+    def _own_states(self, connection: Connection, outcomes: Iterable[Outcome]) -> dict[int, str]:
+        """Return the states of requests that exist: those of outcomes, of claims in doubt, and of the last claim."""
+        ids = {outcome.request_id for outcome in outcomes}.union(self._in_doubt)
+        if self._last_claimed is not None:
+            ids.add(self._last_claimed)
+        return self._store.own_states(connection, self._claimant_id, ids) if ids else {}
+
+    def _require_whole(self, states: Collection[int], outcomes: Iterable[Outcome]) -> None:
+        """Refuse a ledger that no longer has what was committed to it.
+
+        Commits are lost from the end. So where the last claim is there, every earlier one is.
+
+        :param states: the requests that were found.
+        """
+        wanted = {outcome.request_id for outcome in outcomes}
+        if self._last_claimed is not None:
+            wanted.add(self._last_claimed)
+        if lost := sorted(wanted.difference(states)):
+            raise LedgerLostError(
+                f"The ledger has lost requests that were committed to it, the last of them {lost[-1]}: it went back to "
+                "an earlier state, as by a failover to a standby that lagged, or by an older copy put in its place. "
+                "Nothing more is sent. It has forgotten people who were texted, so do not send this campaign again "
+                "before they are in the ledger or out of the table"
+            )
+
+    def _record(
+        self,
+        connection: Connection,
+        outcomes: Sequence[Outcome],
+        states: Mapping[int, str],
+        *,
+        claiming: bool = False,
+    ) -> list[TextedTwice]:
+        """Record outcomes, and return the messages that turn out to be with two requests.
+
+        :param states: of their requests, before.
+        :param claiming: whether claims follow in the same transaction.
+        """
+        now = self.clock()
+        unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
+        # Closed before their answer came: by a person, or by their deadline.
+        late = [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
+        cap_group = self._capping.group_id if self._capping is not None and (claiming or late) else None
+        groups: Collection[int] = ()
+        if unsent or cap_group is not None:
+            groups = lock_groups(self._store, connection, unsent, cap_group)
+        answers = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
+        if answers:
+            self._store.record_answers(connection, answers)
+        for outcome in outcomes:
+            if outcome.state != ACCEPTED:
+                record(connection, outcome, now, groups)
+        return [twice for outcome in late for twice in self._take_again(connection, outcome, cap_group, now)]
+
+    def _take_again(
+        self, connection: Connection, outcome: Outcome, cap_group: int | None, now: float
+    ) -> Iterator[TextedTwice]:
+        """Let a request have its messages again, but for what another one was accepted with; yield what others had.
+
+        :param cap_group: the group of the frequency cap, whose lock is held; None: there is no cap.
+        """
+        chunk = outcome.chunk
+        if chunk is None:
+            return
+        self._store.insert_messages(connection, self._campaign_id, [outcome.request_id], [chunk])
+        others: Counter[tuple[int, bool]] = Counter()
+        for key, holder, state, *_ in list(self._store.holders(connection, self._campaign_id, chunk.keys)):
+            if holder != outcome.request_id:
+                others[holder, state == ACCEPTED] += 1
+                if state != ACCEPTED:
+                    hand_to(connection, self._campaign_id, bytes(key), outcome.request_id, holder)
+        twice = [TextedTwice(outcome.request_id, *other, messages) for other, messages in sorted(others.items())]
+        if twice:
+            words = "; ".join(map(str, twice))
+            connection.execute(update(request).where(request.c.id == outcome.request_id).values(reason=words))
+        if cap_group is not None:
+            people = {each: outcome.request_id for each in chunk.destinations if each is not None}
+            self._store.insert_contacts(connection, cap_group, people, claimed_at=now, unless_since=now)
+        yield from twice
+
+    def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
+        now = self.clock()
+        claim = {
+            "campaign_id": self._campaign_id,
+            "claimant_id": self._claimant_id,
+            "kind": self._kind,
+            "state": CLAIMED,
+            "claimed_at": now,
+            "deadline": deadline,
+        }
+        sizes = [len(chunk.keys) for chunk in chunks]
+        ids = self._in_doubt = self._store.insert_requests(connection, claim, sizes)
+        if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(sizes):
+            claims = [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
+        else:
+            claims = [
+                self._claim_in_part(connection, chunk, request_id, deadline)
+                for chunk, request_id in zip(chunks, ids, strict=True)
+            ]
+        return claims if self._capping is None else self._capping.apply(connection, chunks, claims, now)
+
+    def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
+        """Find out what of a chunk was inserted, and take over what is to be."""
+        for key in chunk.keys:
+            # Not all of take_over: what an earlier claim lost is there still, and is not posted under this one.
+            if key in chunk.take_over:
+                self._take_over(connection, key, chunk.take_over[key], request_id)
+        holders = self._holders(connection, chunk.keys)
+        # The first place of each key: one that came twice would be posted twice.
+        places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
+        won = sorted(position for key, position in places.items() if holders[key].request_id == request_id)
+        if not won:
+            connection.execute(delete(request).where(request.c.id == request_id))
+            return Claim(None, won, deadline)
+        if len(won) < len(chunk.keys):
+            connection.execute(update(request).where(request.c.id == request_id).values(submitted=len(won)))
+        return Claim(request_id, won, deadline)
+
+    def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:
+        """Move a message from a request that is unknown to a new one; no-op when anything has changed meanwhile."""
+        lapse(connection, request.c.id == unknown_id, self.clock())
+        take_over(connection, self._campaign_id, key, unknown_id, request_id)
+
+    def lapse(self) -> None:
+        """Call every claim of the campaign unknown whose deadline has passed.
+
+        :raises LedgerError: when it was not committed.
+        """
+        with self._write() as connection:
+            lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
+
+    @property
+    def _this_try(self) -> ColumnElement[bool]:
+        """Give the condition for its claimants: Airflow may run a try twice at once, and one that waited has two."""
+        if self._resumed:
+            return and_(of_task(self._who), claimant.c.try_number == self._who.try_number)
+        return claimant.c.id == self._claimant_id
+
+    def earlier(self) -> EarlierClaims:
+        """Give what earlier tries of this task instance claimed in the campaign.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
+
+    def parked_requests(self) -> Iterator[ParkedRequest]:
+        """Give the requests that this try made before it waited, and that were sent or may have been, in their order.
+
+        They are read as they are taken: to read on, nothing may have closed the store.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        return requests_of(self._store, self._campaign_id, self._parked)

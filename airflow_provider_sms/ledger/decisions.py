@@ -1,0 +1,270 @@
+"""What people decide about requests whose outcome the software cannot know, and the record of who did."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import and_, delete, func, insert, select, update
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.attempts import ADOPTION, of_task
+from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.frequency_cap import lock_groups
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.ledger.transitions import lapse, release, take_back
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from sqlalchemy.engine import Connection
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.model import Claimant
+
+
+RESEND = "resend"
+FAIL = "fail"
+SETTLED = "settled"
+"""Nobody decided: the request had an outcome by the time of the answer."""
+
+REQUESTS_AT_ONCE = 20
+"""Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
+
+_DECISION_LOCK = 0x5355_4D55
+
+
+class Question(NamedTuple):
+    """An unknown request that a person is asked about.
+
+    :param messages: how many it holds.
+    :param claimed_at: seconds since the epoch.
+    :param reason: why it is unknown; None where nobody noted it.
+    """
+
+    request_id: int
+    messages: int
+    claimed_at: float
+    reason: str | None
+
+
+def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
+    """Close a request that is unknown, because a person says what became of it.
+
+    :param state: ``accepted``, or ``not_sent``: then its messages may be sent again.
+    :param who: the person, for the record.
+    :returns: how many messages it concerned.
+    :raises InputError: there is no such request, or it is not unknown.
+    :raises LedgerError: when it was not committed.
+    """
+    if not 0 < request_id < 2**63:
+        raise InputError(f"The ledger has no request {request_id}")
+    with store.read() as connection:
+        name: str | None = connection.execute(
+            select(campaign.c.name).select_from(request.join(campaign)).where(request.c.id == request_id)
+        ).scalar()
+    if name is None:
+        raise InputError(f"The ledger has no request {request_id}")
+    with store.write(campaign_lock(name)) as connection:
+        groups = lock_groups(store, connection, [request_id]) if state == NOT_SENT else ()
+        return _close(connection, request_id, state, who, now=store.clock(), groups=groups)
+
+
+def resolve_all(
+    store: LedgerBackend, campaign_name: str, request_ids: Sequence[int], state: str, who: str
+) -> Iterator[dict[int, int]]:
+    """Close unknown requests of a campaign, a few in each transaction; one that has an outcome by then keeps it.
+
+    :param state: ``accepted``, or ``not_sent``: then their messages may be sent again.
+    :param who: the person, for the record.
+    :returns: after each commit the requests that it closed, each with the count of its messages.
+    :raises LedgerError: when a commit failed; what was yielded before it stays closed.
+    """
+    for start in range(0, len(request_ids), REQUESTS_AT_ONCE):
+        some = request_ids[start : start + REQUESTS_AT_ONCE]
+        closed: dict[int, int] = {}
+        with store.write(campaign_lock(campaign_name)) as connection:
+            groups = lock_groups(store, connection, some) if state == NOT_SENT else ()
+            for request_id in some:
+                with suppress(InputError):  # it has an outcome since
+                    closed[request_id] = _close(connection, request_id, state, who, now=store.clock(), groups=groups)
+        yield closed
+
+
+def _close(
+    connection: Connection, request_id: int, state: str, who: str, *, now: float, groups: Collection[int]
+) -> int:
+    """Close an unknown request, and return how many messages it holds or gives back.
+
+    :param now: seconds since the epoch.
+    :param groups: in which it has contacts, and whose locks are held; needed for one that was not sent.
+    :raises InputError: it is not unknown; then nothing has changed.
+    """
+    lapse(connection, request.c.id == request_id, now)
+    settled = connection.execute(
+        update(request)
+        .where(request.c.id == request_id, request.c.state == UNKNOWN)
+        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at))
+    )
+    if settled.rowcount == 0:
+        raise InputError(_not_unknown(connection, request_id))
+    if state == ACCEPTED:
+        take_back(connection, request_id)
+    its = select(func.count()).select_from(message).where(message.c.request_id == request_id)
+    held: int = connection.execute(its).scalar_one()
+    if state == NOT_SENT:
+        release(connection, request_id, groups)
+    decided = {"decision": state, "decided_by": who, "decided_at": now}
+    asked = update(decision).where(decision.c.request_id == request_id, decision.c.decision.is_(None))
+    if connection.execute(asked.values(decided)).rowcount == 0:
+        connection.execute(insert(decision).values(request_id=request_id, **decided))
+    return held
+
+
+def ask(
+    store: LedgerBackend, campaign_name: str, who: Claimant, claimant_id: int, request_ids: Collection[int]
+) -> list[Question]:
+    """Note what a person is asked about, in place of what an earlier try of the task instance asked.
+
+    Airflow shows the first question of a task instance for ever, whatever it asks later. So a later one may be about
+    the same requests, or some of them, and about no other ones.
+
+    :param claimant_id: of this try.
+    :param request_ids: that nobody has recorded an outcome of, and whose deadline has passed; at least one.
+    :returns: those of them that are unknown still, in order.
+    :raises InputError: another question was asked before; says what to do.
+    :raises LedgerError: when it was not committed.
+    """
+    its = decision.c.asked_by.in_(select(claimant.c.id).where(of_task(who)))
+    with store.write(campaign_lock(campaign_name)) as connection:
+        its_campaign = select(campaign.c.id).where(campaign.c.name == campaign_name).scalar_subquery()
+        lapse(connection, request.c.campaign_id == its_campaign, store.clock())
+        shown = set(connection.execute(select(decision.c.request_id).where(its)).scalars())
+        if shown and not shown.issuperset(request_ids):
+            raise InputError(
+                "A person was asked about other requests before, and Airflow would show that question again. "
+                "Close these with airflow-sms ledger resolve, then clear the task"
+            )
+        connection.execute(delete(decision).where(decision.c.decision.is_(None), its))
+        connection.execute(
+            insert(decision), [{"request_id": each, "asked_by": claimant_id} for each in sorted(request_ids)]
+        )
+    return questions(store, who)
+
+
+def questions(store: LedgerBackend, who: Claimant) -> list[Question]:
+    """Give what this task instance asks a person about and is unknown still, in order.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(request.c.id, func.count(message.c.message_key), request.c.claimed_at, request.c.reason)
+        .select_from(
+            decision.join(claimant)
+            .join(request, request.c.id == decision.c.request_id)
+            .outerjoin(message, message.c.request_id == request.c.id)
+        )
+        .where(decision.c.decision.is_(None), of_task(who), request.c.state == UNKNOWN)
+        .group_by(request.c.id, request.c.claimed_at, request.c.reason)
+        .order_by(request.c.id)
+    )
+    with store.read() as connection:
+        return [Question(*row) for row in connection.execute(query)]
+
+
+def answer(store: LedgerBackend, who: Claimant, said: str, by: str) -> int:
+    """Record what a person said about everything that this task instance asked, and do it.
+
+    What has an outcome by now keeps it.
+
+    :param said: ``accepted``, ``resend`` or ``fail``.
+    :param by: the person.
+    :returns: how many requests it concerned.
+    :raises LedgerError: when it was not committed.
+    """
+    asked = [question.request_id for question in questions(store, who)]
+    for request_id in asked if said == ACCEPTED else ():
+        with suppress(InputError):  # it has an outcome since
+            resolve(store, request_id, ACCEPTED, by)
+    with store.write(_DECISION_LOCK) as connection:
+        tries = select(claimant.c.id).where(of_task(who))
+        still_open = and_(decision.c.decision.is_(None), decision.c.asked_by.in_(tries))
+        unknown = decision.c.request_id.in_(select(request.c.id).where(request.c.state == UNKNOWN))
+        if said != ACCEPTED:  # which is noted already
+            decided = {"decision": said, "decided_by": by, "decided_at": store.clock()}
+            connection.execute(update(decision).where(still_open, unknown).values(decided))
+        # Kept, for it was shown.
+        connection.execute(update(decision).where(still_open).values(decision=SETTLED, decided_at=store.clock()))
+    return len(asked)
+
+
+def to_resend(store: LedgerBackend, campaign_name: str, who: Claimant) -> frozenset[int]:
+    """Give the requests of a campaign whose messages this task instance is to post again, because a person said so.
+
+    The latest decision about a request counts, whoever asked for it.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = (
+        select(decision.c.request_id, decision.c.decision, decision.c.asked_by)
+        .select_from(decision.join(request, request.c.id == decision.c.request_id).join(campaign))
+        .where(campaign.c.name == campaign_name, decision.c.decision.is_not(None))
+        .order_by(decision.c.decided_at, decision.c.id)
+    )
+    with store.read() as connection:
+        tries = set(connection.execute(select(claimant.c.id).where(of_task(who))).scalars())
+        latest = {request_id: (said, by) for request_id, said, by in connection.execute(query)}
+    return frozenset(request_id for request_id, (said, by) in latest.items() if said == RESEND and by in tries)
+
+
+def _not_unknown(connection: Connection, request_id: int) -> str:
+    row = connection.execute(select(request.c.state, request.c.deadline).where(request.c.id == request_id)).first()
+    if row is None:  # its campaign was purged meanwhile
+        return f"The ledger has no request {request_id} any more"
+    state, deadline = row
+    if state == CLAIMED:
+        until = datetime.fromtimestamp(deadline, timezone.utc)
+        return (
+            f"Request {request_id} may still be under way: its process can record what becomes of it until "
+            f"{until:%Y-%m-%d %H:%M:%S} UTC. Try again then"
+        )
+    known = "accepted" if state == ACCEPTED else "not sent"
+    return f"Request {request_id} is not unknown: it is {known}"
+
+
+def require_unknown(store: LedgerBackend, request_id: int) -> None:
+    """Refuse a request that :func:`resolve` would refuse, before a person is asked.
+
+    :raises InputError: it has an outcome, or may be under way.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        columns = (request.c.state, request.c.claimed_at, request.c.deadline, campaign.c.name)
+        query = select(*columns).select_from(request.join(campaign)).where(request.c.id == request_id)
+        state, claimed_at, deadline, name = connection.execute(query).one()
+        ahead = state == CLAIMED and claimed_at > store.clock()
+    if ahead:
+        # Kept, unlike what a refused decision writes: the claim must not stay ahead for ever.
+        with store.write(campaign_lock(name)) as connection:
+            lapse(connection, request.c.id == request_id, store.clock())
+    with store.read() as connection:
+        state, claimed_at, deadline, name = connection.execute(query).one()
+        if state != UNKNOWN and not (state == CLAIMED and deadline < store.clock()):
+            raise InputError(_not_unknown(connection, request_id))
+
+
+_ADOPTION_LOCK = 0x5355_4D56
+
+
+def adopt(store: LedgerBackend, task: Claimant) -> None:
+    """Let a task instance go on with a ledger that does not have all that its earlier attempts wrote, or none of it.
+
+    :param task: the task instance; its ``host`` names the person who answers for it, for the record.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(_ADOPTION_LOCK) as connection:
+        connection.execute(
+            insert(claimant).values({**task.columns(), "try_number": ADOPTION, "started_at": store.clock()})
+        )

@@ -1,0 +1,133 @@
+"""A campaign's messages as a Parquet file: the evidence of who was texted when, for whoever asks."""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, contextmanager, suppress
+from datetime import datetime, timezone
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import select
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.requests import campaign_id, reason_at, state_at
+from airflow_provider_sms.ledger.schema import claimant, message, request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+
+ROWS_AT_ONCE = 50_000
+
+_TIME = pa.timestamp("us", tz="UTC")
+
+SCHEMA = pa.schema(
+    [
+        # Text, since spreadsheets show long integers with an exponent. Null: the message of a group.
+        ("destination", pa.string()),
+        ("state", pa.string()),
+        ("reason", pa.string()),
+        ("request_id", pa.int64()),
+        ("event_id", pa.int64()),
+        ("claimed_at", _TIME),
+        ("finished_at", _TIME),
+        ("dag_id", pa.string()),
+        ("task_id", pa.string()),
+        ("run_id", pa.string()),
+        ("map_index", pa.int32()),
+        ("try_number", pa.int32()),
+    ]
+)
+"""One row for each message that a request of the campaign holds."""
+
+
+def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: bool = False) -> int:
+    """Write a campaign's messages to a Parquet file, which is there in whole or not at all.
+
+    :param path: its folder must exist. The file is readable by its owner only: it holds numbers.
+    :param overwrite: replace a file that is there.
+    :returns: how many messages.
+    :raises InputError: the ledger has no such campaign, or the file is there or cannot be written.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    now = store.clock()
+    query = (
+        select(
+            message.c.destination,
+            state_at(now),
+            reason_at(now),
+            request.c.id,
+            request.c.event_id,
+            request.c.claimed_at,
+            request.c.finished_at,
+            claimant.c.dag_id,
+            claimant.c.task_id,
+            claimant.c.run_id,
+            claimant.c.map_index,
+            claimant.c.try_number,
+        )
+        .select_from(message.join(request, request.c.id == message.c.request_id).join(claimant))
+        .order_by(request.c.id)
+    )
+    rows = 0
+    with store.read() as connection:
+        query = query.where(request.c.campaign_id == campaign_id(connection, name))
+        streaming = connection.execution_options(yield_per=ROWS_AT_ONCE)
+        with (
+            _appearing(path, overwrite=overwrite) as file,
+            pq.ParquetWriter(file, SCHEMA, compression="zstd") as out,
+            closing(streaming.execute(query)) as found,
+        ):
+            for block in found.partitions(ROWS_AT_ONCE):
+                out.write_batch(_batch([tuple(row) for row in block]))
+                rows += len(block)
+    return rows
+
+
+def _batch(block: list[tuple[Any, ...]]) -> pa.RecordBatch:
+    destination, state, reason, request_id, event_id, claimed, finished, *rest = zip(*block, strict=True)
+    columns = [
+        [None if number is None else str(number) for number in destination],
+        state,
+        reason,
+        request_id,
+        event_id,
+        _moments(claimed),
+        _moments(finished),
+        *rest,
+    ]
+    return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def _moments(seconds: tuple[float | None, ...]) -> list[datetime | None]:
+    return [None if each is None else datetime.fromtimestamp(each, timezone.utc) for each in seconds]
+
+
+@contextmanager
+def _appearing(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+    """Open a file beside the one that is meant, and give it its name once it is written in whole."""
+    try:
+        _refuse_existing(path, overwrite=overwrite)
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            _refuse_existing(path, overwrite=overwrite)
+            beside.replace(path)
+        finally:
+            with suppress(FileNotFoundError):
+                beside.unlink()
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror or type(error).__name__}") from None
+
+
+def _refuse_existing(path: Path, *, overwrite: bool) -> None:
+    if path.is_dir() or (path.exists() and not overwrite):
+        raise InputError(f"{path} is there already")

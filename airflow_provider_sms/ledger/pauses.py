@@ -1,0 +1,115 @@
+"""Holding a campaign: while it is paused nothing more of it is claimed, on any machine, and nothing of it is lost.
+
+A claim looks for a pause in its own transaction, under the campaign's lock, which a pause takes, too. So once a
+campaign is paused, no claim of it follows; what was claimed before is posted and recorded as ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import and_, bindparam, func, insert, select, update
+
+from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.model import CLAIMED
+from airflow_provider_sms.ledger.requests import campaign_id
+from airflow_provider_sms.ledger.schema import message, pauses, request
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Connection
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+
+
+class Pause(NamedTuple):
+    """That a campaign is paused.
+
+    :param paused_by: the person.
+    :param paused_at: seconds since the epoch.
+    """
+
+    paused_by: str
+    paused_at: float
+
+
+class Pausing(NamedTuple):
+    """What came of pausing a campaign.
+
+    :param pause: the one that holds now.
+    :param was_paused: whether it held before.
+    :param requests: how many may be under way, and will end.
+    :param messages: how many these hold.
+    """
+
+    pause: Pause
+    was_paused: bool
+    requests: int
+    messages: int
+
+
+# Read with every claim.
+_OPEN = Compiled(
+    select(pauses.c.paused_by, pauses.c.paused_at).where(
+        pauses.c.campaign_id == bindparam("its"), pauses.c.resumed_at.is_(None)
+    )
+)
+
+
+def open_pause(connection: Connection, its: int) -> Pause | None:
+    """Give the pause that holds, within a transaction of the caller's; None where the campaign is not paused.
+
+    :param its: the campaign's id.
+    """
+    found = _OPEN.run(connection, {"its": its}).first()
+    return None if found is None else Pause(found.paused_by, found.paused_at)
+
+
+def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
+    """Claim nothing more of a campaign: once this has returned, nobody does.
+
+    :param who: the person, for the record.
+    :returns: where it was paused already, the earlier pause, which stays.
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(campaign_lock(campaign_name)) as connection:
+        its, now = campaign_id(connection, campaign_name), store.clock()
+        before = open_pause(connection, its)
+        if before is None:
+            connection.execute(insert(pauses).values(campaign_id=its, paused_by=who, paused_at=now))
+        under_way = and_(request.c.campaign_id == its, request.c.state == CLAIMED, request.c.deadline >= now)
+        requests = select(func.count()).select_from(request).where(under_way)
+        held = select(func.count()).select_from(message.join(request, request.c.id == message.c.request_id))
+        return Pausing(
+            before or Pause(who, now),
+            before is not None,
+            connection.execute(requests).scalar_one(),
+            connection.execute(held.where(under_way)).scalar_one(),
+        )
+
+
+def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
+    """Let a campaign go on.
+
+    :param who: the person, for the record.
+    :returns: the pause that ended; None where the campaign was not paused.
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(campaign_lock(campaign_name)) as connection:
+        its = campaign_id(connection, campaign_name)
+        ended = open_pause(connection, its)
+        held = and_(pauses.c.campaign_id == its, pauses.c.resumed_at.is_(None))
+        connection.execute(update(pauses).where(held).values(resumed_by=who, resumed_at=store.clock()))
+        return ended
+
+
+def pause_of(store: LedgerBackend, campaign_name: str) -> Pause | None:
+    """Give the pause that holds; None where the campaign is not paused.
+
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        return open_pause(connection, campaign_id(connection, campaign_name))

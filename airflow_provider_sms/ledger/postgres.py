@@ -1,0 +1,252 @@
+"""The ledger in PostgreSQL, for tasks that run on several machines."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.backend import (
+    BUSY_SECONDS,
+    CLAIM_COLUMNS,
+    CONTACT_TAKEN,
+    HolderRow,
+    LedgerBackend,
+    joined,
+    ledger_errors,
+    numbers,
+)
+from airflow_provider_sms.ledger.clocks import ServerClock
+from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
+from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+    from sqlalchemy.engine import URL, Connection, Engine
+
+    from airflow_provider_sms.ledger.model import Chunk
+
+# Many rows come as one value: the driver writes arrays element by element, and the server reads them so. Of the keys,
+# one after the other, each row takes its piece.
+_INSERT_REQUESTS = (
+    "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, id, submitted) "
+    "SELECT %s, %s, %s, %s, %s, %s, nextval(pg_get_serial_sequence('sms_request', 'id')), new.submitted "
+    "FROM unnest(%s::int[]) AS new (submitted) RETURNING id, submitted"
+)
+_INSERT_MESSAGES = (
+    "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
+    "SELECT %s, substring(%s::bytea FROM (16 * new.place - 15)::int FOR 16), new.destination, new.request_id "
+    "FROM unnest(string_to_array(%s, ', ', 'null')::bigint[], string_to_array(%s, ', ')::bigint[]) "
+    "WITH ORDINALITY AS new (destination, request_id, place) "
+    "ON CONFLICT DO NOTHING"
+)
+_HOLDERS = (
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at FROM sms_message m "
+    "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
+    "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
+)
+# The list comes second: SQLAlchemy 1.4 takes a tuple that begins with one for many sets of parameters.
+_OWN_STATES = "SELECT id, state FROM sms_request WHERE claimant_id = %s AND id = ANY(%s::bigint[])"
+_INSERT_CONTACTS = (
+    "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
+    "SELECT %s, new.destination, new.request_id, %s "
+    "FROM unnest(string_to_array(%s, ', ')::bigint[], string_to_array(%s, ', ')::bigint[]) "
+    f"AS new (destination, request_id) {CONTACT_TAKEN} %s"
+)
+_CONTACTS_SINCE = (
+    "SELECT destination FROM sms_contact WHERE group_id = %s AND claimed_at > %s "
+    "AND destination = ANY(string_to_array(%s, ', ')::bigint[])"
+)
+# Two numbers: in no way of a campaign's lock, which is one.
+_LOCK_GROUP = f"SELECT pg_advisory_xact_lock({0x5355_4D53}, %s::int)"
+
+
+# Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
+# A warning must reach this process, since it may be all that is said of a commit that is not durable. The lock is asked
+# for in turns, so that the server says something every few seconds; all other waits share one bound. What time it is is
+# asked of a row that is there only once the lock is had: the order within one list is not promised.
+_LOCK = text(
+    "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
+    "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
+    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)), "
+    "bounded AS (SELECT set_config('lock_timeout', :busy, true), set_config('statement_timeout', :wait, true) "
+    "FROM locked) "
+    "SELECT extract(epoch FROM clock_timestamp()) FROM bounded"
+)
+_TURN_SECONDS = 5.0
+_LOCK_NOT_AVAILABLE = "55P03"
+_SERVERS_SHARE = 0.9
+"""Of a bound, what the server is told: so it ends a statement that is slow before the connection is given up."""
+
+
+class PostgresBackend(LedgerBackend):
+    """A ledger on a server; one transaction of a campaign writes at a time, so that none can wait in a circle.
+
+    :param busy_seconds: how long to wait for another process's commit.
+    :param wait_seconds: how long one statement or commit may take.
+    :param require_standby: whether a commit must wait for a standby.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        description: str,
+        clock: ServerClock,
+        busy_seconds: float,
+        *,
+        wait_seconds: float = WAIT_SECONDS,
+        require_standby: bool = False,
+    ) -> None:
+        super().__init__(engine, description, clock)
+        self._server_clock = clock
+        self._busy = busy_seconds
+        self._wait = wait_seconds
+        self._require_standby = require_standby
+
+    @contextmanager
+    def read(self, *, quick: bool = False) -> Iterator[Connection]:
+        """Return a connection that sees what is committed and keeps no writer waiting."""
+        with super().read(quick=quick) as connection:
+            if not quick:
+                its: Any = connection.connection.dbapi_connection
+                its.patience = max(self._wait, LOOK_SECONDS)
+            yield connection
+
+    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
+        busy = self._busy if patience is None else patience
+        bound = _SERVERS_SHARE * self._wait
+        others = {"wait": _milliseconds(bound), "busy": _milliseconds(min(busy, bound))}
+        give_up = time.monotonic() + busy
+        while True:
+            turn = max(0.001, min(_TURN_SECONDS, bound, give_up - time.monotonic()))
+            values = {"lock": lock, "turn": _milliseconds(turn), **others}
+            try:
+                self._server_clock.read(connection, _LOCK, values)
+            except DBAPIError as error:
+                if _state(error) != _LOCK_NOT_AVAILABLE or time.monotonic() > give_up:
+                    raise
+                # Nothing came before it in the transaction. The driver begins the next one.
+                connection.connection.rollback()
+            else:
+                break
+        if self._require_standby:
+            require_waiting(connection, self.description)
+
+    def insert_requests(
+        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+    ) -> Sequence[int]:
+        """Insert requests, and give their ids."""
+        values = (*(claim[name] for name in CLAIM_COLUMNS), list(submitted))
+        inserted = connection.exec_driver_sql(_INSERT_REQUESTS, values)
+        # The order of what is returned is nowhere promised, and requests differ in nothing but their size.
+        by_size: dict[int, list[int]] = {}
+        for request_id, size in sorted(map(tuple, inserted), reverse=True):
+            by_size.setdefault(size, []).append(request_id)
+        return [by_size[size].pop() for size in submitted]
+
+    def insert_messages(
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
+    ) -> int:
+        """Insert the messages that are free, and say how many those were."""
+        keys = joined([key for chunk in chunks for key in chunk.keys])
+        destinations = json.dumps([number for chunk in chunks for number in numbers(chunk)])
+        owners = json.dumps([owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys])
+        values = (campaign_id, keys, destinations[1:-1], owners[1:-1])
+        return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
+
+    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
+        """Wait for other transactions that write who was texted in groups of campaigns."""
+        for group_id in group_ids:
+            connection.exec_driver_sql(_LOCK_GROUP, (group_id,))
+
+    def insert_contacts(
+        self,
+        connection: Connection,
+        group_id: int,
+        wanted: Mapping[str, int],
+        *,
+        claimed_at: float,
+        unless_since: float,
+    ) -> int:
+        """Write who is texted in a group by which request, and say how many of them could be."""
+        destinations, owners = json.dumps(list(map(int, wanted))), json.dumps(list(wanted.values()))
+        values = (group_id, claimed_at, destinations[1:-1], owners[1:-1], unless_since)
+        return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
+
+    def contacts_since(
+        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
+    ) -> Iterable[int]:
+        """Say which of some people were texted in a group after a moment."""
+        wanted = json.dumps(list(map(int, destinations)))[1:-1]
+        return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
+
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant."""
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (claimant_id, list(request_ids)))))
+
+    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
+        """Give the requests that hold any of the keys."""
+        rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, joined(keys), len(keys)))
+        for key, *rest in cast("Iterable[HolderRow]", rows):
+            # psycopg2 gives a memoryview.
+            yield cast("HolderRow", (bytes(key), *rest))
+
+
+def open_postgres(
+    url: URL,
+    *,
+    busy_seconds: float = BUSY_SECONDS,
+    wait_seconds: float = WAIT_SECONDS,
+    require_standby: bool = False,
+    clock: ServerClock | None = None,
+) -> PostgresBackend:
+    """Open the ledger in a PostgreSQL database, and make its tables where there are none.
+
+    A commit returns when it is on the server's disk: where the server was told otherwise, that is switched back for the
+    ledger. Times are the server's, asked in each transaction that writes, so that machines whose clocks differ agree on
+    deadlines.
+
+    :param url: of SQLAlchemy, with the driver.
+    :param busy_seconds: how long to wait for another process's commit.
+    :param wait_seconds: how long one statement or commit may take.
+    :param require_standby: whether a server is refused whose commits wait for no standby.
+    :param clock: what time it is; None: the server's, and what elapsed on this machine since it was asked.
+    :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
+    :raises LedgerVersionError: when a newer version of this package wrote it.
+    """
+    engine = postgres_engine(
+        url,
+        name="airflow-provider-sms",
+        wait_seconds=wait_seconds,
+        # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
+        isolation_level="READ COMMITTED",
+    )
+    try:
+        clock = clock or ServerClock()
+        with ledger_errors("opened"), engine.connect() as connection:
+            clock.read(connection)
+            server = read_server(connection)
+        check_server(server, describe(url), require_standby=require_standby)
+        store = PostgresBackend(
+            engine, describe(url), clock, busy_seconds, wait_seconds=wait_seconds, require_standby=require_standby
+        )
+        store.create_or_check()
+    except LedgerError:
+        engine.dispose()
+        raise
+    return store
+
+
+def _state(error: DBAPIError) -> str | None:
+    """Return the SQLSTATE of an error, which psycopg2 calls otherwise."""
+    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{int(seconds * 1000)}ms"

@@ -1,0 +1,141 @@
+"""How the ledger is connected to in PostgreSQL: to a primary alone, and with a bound on every wait."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import SQLAlchemyError
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.postgres_timeouts import bounded_connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from sqlalchemy.engine import URL, Engine
+
+CONNECT_SECONDS = 5
+"""How long connecting may take; of several hosts all together, but three seconds for each."""
+PAUSE_SECONDS = 5.0
+"""How long a server that did not answer is not asked again: what follows, such as a task's notes, fails at once."""
+SLOW_SECONDS = 1.0
+"""A connection that fails sooner was refused, and the server may be back in an instant."""
+PING_SECONDS = 5.0
+"""How long a connection may take to say that it still stands, and to be given back."""
+WAIT_SECONDS = 15.0
+"""How long one statement or commit may take where a send waits for it."""
+LOOK_SECONDS = 300.0
+"""How long one statement may take that reads much of the ledger: on a large one that is no silence."""
+
+_KEEPALIVES = {
+    "keepalives": "1",
+    "keepalives_idle": "5",
+    "keepalives_interval": "5",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "20000",
+}
+"""Options of libpq by which the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
+
+
+def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, **options: Any) -> Engine:
+    """Return SQLAlchemy's engine for a ledger.
+
+    What the URL says of a connection goes before what is said here.
+
+    :param url: of SQLAlchemy, with the driver.
+    :param name: what the server is told of who connects.
+    :param wait_seconds: how long one statement or commit may take.
+    :param options: for ``create_engine``.
+    :raises LedgerError: the driver cannot be used.
+    """
+    try:
+        connect = bounded_connect(url.get_driver_name(), min(PING_SECONDS, wait_seconds))
+        engine = create_engine(
+            url,
+            connect_args=_arguments(url, name),
+            # An error must not quote its parameters: they are people's numbers.
+            hide_parameters=True,
+            pool_pre_ping=True,
+            # To look for it would be one more question on each new connection.
+            use_native_hstore=False,
+            future=True,
+            **options,
+        )
+    except (SQLAlchemyError, ImportError) as error:
+        raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
+
+    event.listen(engine, "do_connect", _Asking(connect))
+
+    @event.listens_for(engine, "connect")
+    def _require_primary(dbapi_connection: Any, _record: Any) -> None:
+        cursor = dbapi_connection.cursor()
+        cursor.execute("SELECT pg_is_in_recovery()")
+        (standby,) = cursor.fetchone()
+        cursor.close()
+        dbapi_connection.rollback()
+        if standby:
+            dbapi_connection.close()
+            raise LedgerError(
+                f"{describe(url)} is a standby, which lags behind its primary and takes no claim. Nothing was sent. "
+                "Connect to the primary"
+            )
+
+    @event.listens_for(engine, "checkout")
+    def _be_patient(dbapi_connection: Any, _record: Any, _proxy: Any) -> None:
+        dbapi_connection.patience = wait_seconds
+
+    @event.listens_for(engine, "checkin")
+    def _be_impatient(dbapi_connection: Any, _record: Any) -> None:
+        if dbapi_connection is not None:
+            dbapi_connection.patience = min(PING_SECONDS, wait_seconds)
+
+    return engine
+
+
+class _Asking:
+    """Connects; a server that did not answer is not asked again at once.
+
+    :param connect: connects, by the driver.
+    """
+
+    def __init__(self, connect: Callable[..., Any]) -> None:
+        self._connect = connect
+        self._ask_again_at = 0.0
+
+    def __call__(self, dialect: Any, _record: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        """Connect, in place of SQLAlchemy.
+
+        :raises OperationalError: the driver's.
+        """
+        began = time.monotonic()
+        if began < self._ask_again_at:
+            raise dialect.dbapi.OperationalError("the server did not answer a moment ago, and is not asked again yet")
+        try:
+            return self._connect(*arguments, **named)
+        except dialect.dbapi.OperationalError:
+            if time.monotonic() - began > SLOW_SECONDS:
+                self._ask_again_at = time.monotonic() + PAUSE_SECONDS
+            raise
+
+
+def describe(url: URL) -> str:
+    """Return which database it is, for people."""
+    return f"PostgreSQL, database {url.database} at {url.host}"
+
+
+def _arguments(url: URL, name: str) -> dict[str, Any]:
+    hosts = str(url.host or "").count(",") + 1
+    arguments: dict[str, Any] = {
+        **_KEEPALIVES,
+        "connect_timeout": str(max(3, CONNECT_SECONDS // hosts)),
+        "application_name": name,
+    }
+    if hosts > 1:
+        arguments["target_session_attrs"] = "read-write"
+    arguments = {key: value for key, value in arguments.items() if key not in url.query}
+    if url.get_driver_name() == "psycopg":
+        # A statement that was prepared in one session is not there in the next one that a pooler gives.
+        arguments["prepare_threshold"] = None
+    return arguments

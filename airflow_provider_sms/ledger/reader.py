@@ -1,0 +1,134 @@
+"""A ledger that is only read: by connections that cannot write, and that keep no sender waiting."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import create_engine, event, inspect, select
+from sqlalchemy.pool import NullPool
+
+from airflow_provider_sms.exceptions import InputError, LedgerVersionError
+from airflow_provider_sms.ledger import schema
+from airflow_provider_sms.ledger.backend import ledger_errors
+from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
+from airflow_provider_sms.ledger.postgres_engine import describe, postgres_engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from sqlalchemy.engine import URL, Connection, Engine
+
+STATEMENT_SECONDS = 20
+"""How long a look may take on a server; the longest one is for a number, among all messages there are."""
+
+
+class LedgerReader:
+    """A database that holds a ledger, to be read. Any thread may use it.
+
+    :param engine: SQLAlchemy's engine for it, whose connections cannot write.
+    :param description: which one it is, for people.
+    :param clock: seconds since the epoch, the one that senders go by; read with the ledger, so it is right within
+        :meth:`read` only.
+    """
+
+    def __init__(self, engine: Engine, description: str, clock: BootClock | ServerClock) -> None:
+        self.description = description
+        self.clock: Callable[[], float] = clock
+        self._clock = clock
+        self._engine = engine
+        self._checked = False
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """Give a connection that sees what was committed before, the same all along.
+
+        :raises InputError: there is no ledger, or an older version of this package made it.
+        :raises LedgerVersionError: a newer version of this package made it.
+        :raises LedgerError: it cannot be read.
+        """
+        with ledger_errors("read"), self._engine.connect() as connection:
+            if not self._checked:
+                self._check(connection)
+            self._clock.read(connection)
+            yield connection
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
+
+    def _check(self, connection: Connection) -> None:
+        known = schema.ledger_version
+        if not inspect(connection).has_table(known.name):
+            raise InputError(f"{self.description} holds no ledger. The first task that sends makes one")
+        version = connection.execute(select(known.c.version)).scalar() or 0
+        if version > schema.SCHEMA_VERSION:
+            raise LedgerVersionError(
+                f"The ledger is of version {version}; this package knows up to {schema.SCHEMA_VERSION}. "
+                "Upgrade airflow-provider-sms here"
+            )
+        if version < schema.SCHEMA_VERSION:
+            raise InputError(
+                f"The ledger is of version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next "
+                "task that sends, or airflow-sms ledger status, upgrades it"
+            )
+        self._checked = True
+
+
+def read_sqlite(path: Path) -> LedgerReader:
+    """Give the ledger in a file of this machine.
+
+    :param path: of the file, which must exist.
+    """
+    engine = create_engine(
+        "sqlite://",
+        # By itself, the driver would take an URI for a file's name; and the file is opened anew each time, since
+        # another one may have taken its place.
+        creator=lambda: _connect(path),
+        poolclass=NullPool,
+        hide_parameters=True,
+        future=True,
+    )
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql("BEGIN")
+
+    return LedgerReader(engine, str(path), BootClock(this_boot()))
+
+
+def _connect(path: Path) -> Any:
+    import sqlite3
+    from urllib.parse import quote
+
+    connection = sqlite3.connect(
+        f"file:{quote(str(path.absolute()))}?mode=ro",
+        uri=True,
+        isolation_level=None,
+        timeout=5,
+        check_same_thread=False,
+    )
+    connection.execute("PRAGMA query_only=ON")
+    return connection
+
+
+def read_postgres(url: URL) -> LedgerReader:
+    """Give the ledger in a PostgreSQL database.
+
+    :param url: of SQLAlchemy, with the driver.
+    """
+    engine = postgres_engine(
+        url,
+        name="airflow-provider-sms page",
+        wait_seconds=STATEMENT_SECONDS + 5,
+        isolation_level="REPEATABLE READ",
+        pool_size=2,
+        execution_options={"postgresql_readonly": True},
+    )
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        connection.exec_driver_sql(f"SET LOCAL statement_timeout = {STATEMENT_SECONDS * 1000}")
+
+    return LedgerReader(engine, describe(url), ServerClock())

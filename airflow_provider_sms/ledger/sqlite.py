@@ -1,0 +1,278 @@
+"""The ledger in a SQLite file, for tasks that all run on one machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import quote
+
+from sqlalchemy import create_engine, event
+from sqlalchemy.engine import URL
+from sqlalchemy.pool import QueuePool
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.backend import (
+    BUSY_SECONDS,
+    CLAIM_COLUMNS,
+    CONTACT_TAKEN,
+    CREATION_LOCK,
+    KEY_BYTES,
+    HolderRow,
+    LedgerBackend,
+    joined,
+    numbers,
+)
+from airflow_provider_sms.ledger.clocks import BootClock, this_boot
+from airflow_provider_sms.ledger.filesystem import mounts_of_this_machine, settle_path
+from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
+from airflow_provider_sms.ledger.transitions import RECORDED
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from sqlalchemy.engine import Connection, Engine
+
+    from airflow_provider_sms.ledger.model import Chunk
+
+_WRITE = "sms_ledger_write"
+_PATIENCE = "sms_ledger_patience"
+
+# Many rows come as one JSON array, and many keys as one value of which each row takes its piece: a parameter for each
+# key costs more than the work itself, and after each statement Python's lock is to be had again, for which all the
+# threads that post are waiting.
+_INSERT_REQUESTS = (
+    "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, submitted) "
+    "SELECT ?, ?, ?, ?, ?, ?, new.value FROM json_each(?) AS new ORDER BY new.key"
+)
+_INSERT_MESSAGES = (
+    "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
+    "SELECT ?, substr(?, 1 + 16 * (? * chunk.key + new.key), 16), new.value, ? + chunk.key "
+    "FROM json_each(?) AS chunk CROSS JOIN json_each(chunk.value) AS new WHERE true "
+    "ON CONFLICT DO NOTHING"
+)
+_UPDATE_FROM_SINCE = (3, 33)
+_ANSWER = ", ".join(f"{name} = json_extract(answer.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
+_RECORD_ANSWERS = (
+    f"UPDATE sms_request SET {_ANSWER} "  # noqa: S608 - the names of columns
+    "FROM json_each(?) AS answer WHERE sms_request.id = json_extract(answer.value, '$[0]') "
+    "AND (sms_request.state IN (?, ?) OR sms_request.response IS NULL)"
+)
+_HOLDERS = (
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
+    "CROSS JOIN sms_request r ON r.id = m.request_id"
+)
+_OWN_STATES = (
+    "SELECT r.id, r.state FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_request r ON r.id = wanted.value WHERE r.claimant_id = ?"
+)
+_INSERT_CONTACTS = (
+    "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
+    "SELECT ?, json_extract(new.value, '$[0]'), json_extract(new.value, '$[1]'), ? FROM json_each(?) AS new "
+    f"WHERE true {CONTACT_TAKEN} ?"
+)
+_CONTACTS_SINCE = (
+    "SELECT c.destination FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_contact c ON c.group_id = ? AND c.destination = wanted.value WHERE c.claimed_at > ?"
+)
+_CACHE_KIB = 32 * 1024
+"""Pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
+_CHECKPOINT_PAGES = 8_000
+"""Pages that the write-ahead log holds, 32 MB, before they are copied into the file: many are written several times."""
+
+
+class SQLiteBackend(LedgerBackend):
+    """A ledger in a file; one transaction writes at a time, whatever its lock.
+
+    :param path: the file, to see that it is still the one that was opened.
+    """
+
+    def __init__(self, engine: Engine, path: Path, clock: BootClock) -> None:
+        super().__init__(engine, str(path), clock)
+        self._boot_clock = clock
+        self._opened = False
+        self._path = path
+        self._identity: tuple[int, int] | None = None
+
+    def _for_writing(self, connection: Connection, patience: float | None) -> Connection:
+        return connection.execution_options(**{_WRITE: True, _PATIENCE: patience})
+
+    @contextmanager
+    def read(self, *, quick: bool = False) -> Iterator[Connection]:
+        """Return a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
+        with super().read(quick=quick) as connection:
+            self._boot_clock.read(connection)
+            yield connection
+
+    def create_or_check(self) -> None:
+        """Make the tables, or bring them up to date, and note what time it is."""
+        super().create_or_check()
+        with self.write(CREATION_LOCK) as connection:
+            self._boot_clock.set(connection)
+        self._opened = True
+
+    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:  # noqa: ARG002  # one for all
+        """See that the file is still there, and what time it is; BEGIN IMMEDIATE has waited for every other writer.
+
+        Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
+        """
+        try:
+            found = self._path.stat()
+        except OSError:
+            identity = None
+        else:
+            identity = (found.st_dev, found.st_ino)
+        self._identity = self._identity or identity
+        if identity is None or identity != self._identity:
+            raise LedgerError(
+                f"The ledger {self._path} was deleted or replaced while it was in use; nothing more is sent"
+            )
+        if self._opened:
+            self._boot_clock.read(connection)
+
+    def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:
+        """Record the service's answers, those of a commit by one statement."""
+        if sqlite3.sqlite_version_info < _UPDATE_FROM_SINCE:
+            super().record_answers(connection, answers)
+            return
+        rows = json.dumps([[answer["of"], *(answer[name] for name in RECORDED)] for answer in answers])
+        connection.exec_driver_sql(_RECORD_ANSWERS, (rows, CLAIMED, UNKNOWN))
+
+    def insert_requests(
+        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+    ) -> Sequence[int]:
+        """Insert requests, and give their ids: one after the other, since nobody else writes meanwhile."""
+        values = (*(claim[name] for name in CLAIM_COLUMNS), json.dumps(submitted))
+        last: int = connection.exec_driver_sql(_INSERT_REQUESTS, values).lastrowid
+        return range(last + 1 - len(submitted), last + 1)
+
+    def insert_messages(
+        self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
+    ) -> int:
+        """Insert the messages that are free, and say how many those were."""
+        size = max(len(chunk.keys) for chunk in chunks)
+        keys = b"".join(joined(chunk.keys).ljust(KEY_BYTES * size) for chunk in chunks)
+        destinations = json.dumps([numbers(chunk) for chunk in chunks])
+        values = (campaign_id, keys, size, request_ids[0], destinations)
+        return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
+
+    def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
+        """Do nothing: one lock is enough for a file, and this transaction has it."""
+
+    def insert_contacts(
+        self,
+        connection: Connection,
+        group_id: int,
+        wanted: Mapping[str, int],
+        *,
+        claimed_at: float,
+        unless_since: float,
+    ) -> int:
+        """Write who is texted in a group by which request, and say how many of them could be."""
+        rows = json.dumps([(int(destination), request_id) for destination, request_id in wanted.items()])
+        values = (group_id, claimed_at, rows, unless_since)
+        return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
+
+    def contacts_since(
+        self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
+    ) -> Iterable[int]:
+        """Say which of some people were texted in a group after a moment."""
+        wanted = json.dumps(list(map(int, destinations)))
+        return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
+
+    def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
+        """Return the states of those of some requests that are there and were made by a claimant."""
+        values = (json.dumps(list(request_ids)), claimant_id)
+        return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
+
+    def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
+        """Give the requests that hold any of the keys."""
+        rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, joined(keys)))
+        return cast("Iterable[HolderRow]", rows)
+
+
+def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootClock | None = None) -> SQLiteBackend:
+    """Open the ledger in a SQLite file of this machine, and make it where there is none.
+
+    Write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must survive the
+    machine.
+
+    :param path: the file; its folder must exist.
+    :param busy_seconds: how long to wait for another process's commit.
+    :param clock: what time it is; None: that of this start of this machine.
+    :raises LedgerError: when it cannot be opened or is not a ledger.
+    :raises LedgerVersionError: when a newer version of this package wrote it.
+    """
+    file = settle_path(path, mounts_of_this_machine())
+    # Others on the machine need not read who was texted. SQLite itself makes no file: see below.
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        # The driver must not begin transactions by itself; "begin" below does.
+        connect_args={"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False},
+        # Older versions of SQLAlchemy pool no files; a connection that is kept holds the file that it was opened on.
+        poolclass=QueuePool,
+        # An error must not quote its parameters: they are people's numbers.
+        hide_parameters=True,
+        # SQLAlchemy 1.4 would else begin no transaction to read in, and a look would be at several states.
+        future=True,
+    )
+
+    @event.listens_for(engine, "do_connect")
+    def _name_existing(_dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> None:
+        # Where the file was deleted meanwhile, the driver would make an empty one.
+        arguments[0] = f"file:{quote(str(path.absolute()))}?mode=rw"
+        named["uri"] = True
+
+    @event.listens_for(engine, "connect")
+    def _configure(dbapi_connection: Any, _record: Any) -> None:
+        _enter_wal(dbapi_connection, give_up=time.monotonic() + busy_seconds)
+        dbapi_connection.execute("PRAGMA synchronous=FULL")
+        dbapi_connection.execute("PRAGMA foreign_keys=ON")
+        dbapi_connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
+        dbapi_connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        # What a statement would need to be undone by itself; in a file of its own it would be written twice.
+        dbapi_connection.execute("PRAGMA temp_store=MEMORY")
+
+    @event.listens_for(engine, "begin")
+    def _begin(connection: Connection) -> None:
+        # A transaction that reads first and writes later fails where another one wrote in between.
+        options = connection.get_execution_options()
+        write, patience = options.get(_WRITE, False), options.get(_PATIENCE)
+        if patience is not None:
+            connection.exec_driver_sql(f"PRAGMA busy_timeout={int(patience * 1000)}")
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        finally:
+            if patience is not None:
+                # Whoever has the connection next may send nothing without its commit.
+                connection.exec_driver_sql(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
+
+    store = SQLiteBackend(engine, path, BootClock(this_boot()) if clock is None else clock)
+    try:
+        store.create_or_check()
+    except LedgerError:
+        store.close()
+        raise
+    return store
+
+
+def _enter_wal(dbapi_connection: Any, *, give_up: float) -> None:
+    """Switch to the write-ahead log; SQLite does not wait by itself when two processes do this at once."""
+    while True:
+        try:
+            (mode,) = dbapi_connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > give_up:
+                raise
+            time.sleep(0.02)
+            continue
+        if mode != "wal":
+            raise LedgerError("The ledger's file system has no write-ahead log (is it a network share?)")
+        return

@@ -1,0 +1,158 @@
+"""Messages that are ready to be claimed, many at a time: as columns, and one by one only when they go out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import numpy.typing as npt
+    from typing_extensions import Self
+
+    from airflow_provider_sms.messages.prepared import PreparedBatch
+
+KEY_BYTES = 16
+
+
+class Outgoing(NamedTuple):
+    """A message that is ready to be claimed.
+
+    :param key: identifies it within its campaign, 16 bytes.
+    :param destination: digits with country code; None for a group.
+    :param row: index in the source, from 0.
+    """
+
+    key: bytes
+    destination: str | None
+    content: str
+    row: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Block:
+    """Messages as columns of one length."""
+
+    key_bytes: bytes
+    """The keys one after the other, 16 bytes each."""
+    destination_column: list[str | None] | pa.Array
+    """Digits with country code; None for a group."""
+    content_column: list[str] | pa.Array
+    row_column: npt.NDArray[np.int64]
+    """Indices in the source."""
+    repeats_earlier: npt.NDArray[np.bool_]
+    """Whether a message has the key of an earlier one of the block."""
+    until: int
+    """Every row of the source before this one is in this block or in an earlier one, or has no message."""
+    suppressed: int = 0
+    """Rows since the block before, whose number is on a list of those not to be texted; they are not in the block."""
+
+    @classmethod
+    def of(cls, messages: Iterable[Outgoing]) -> Self:
+        """Make a block of messages, in their order."""
+        messages = list(messages)
+        first: dict[bytes, int] = {}
+        places = [first.setdefault(message.key, place) for place, message in enumerate(messages)]
+        return cls(
+            b"".join(message.key for message in messages),
+            [message.destination for message in messages],
+            [message.content for message in messages],
+            np.array([message.row for message in messages], np.int64),
+            np.array(places, np.int64) != np.arange(len(messages)),
+            max((message.row + 1 for message in messages), default=0),
+        )
+
+    def __len__(self) -> int:
+        return len(self.row_column)
+
+    def keys(self, start: int, stop: int) -> list[bytes]:
+        """Give the keys of some messages."""
+        ends = range(start * KEY_BYTES, min(stop, len(self)) * KEY_BYTES, KEY_BYTES)
+        return [self.key_bytes[end : end + KEY_BYTES] for end in ends]
+
+    def destinations(self, start: int, stop: int) -> list[str | None]:
+        """Give the destinations of some messages."""
+        return _listed(self.destination_column[start:stop])
+
+    def messages(self, start: int, stop: int) -> list[Outgoing]:
+        """Give some of the messages."""
+        columns = zip(
+            self.keys(start, stop),
+            self.destinations(start, stop),
+            _listed(self.content_column[start:stop]),
+            self.row_column[start:stop].tolist(),
+            strict=True,
+        )
+        # As Outgoing(…) does for each, without a call of a function of Python's own.
+        make = cast("Callable[[type[Outgoing], tuple[Any, ...]], Outgoing]", tuple.__new__)
+        return list(map(make, repeat(Outgoing), columns))
+
+    def repeats(self, start: int, stop: int) -> list[int]:
+        """Give the positions of some messages that repeat an earlier one of the block."""
+        positions: list[int] = (np.flatnonzero(self.repeats_earlier[start:stop]) + start).tolist()
+        return positions
+
+
+class BlockBuilder:
+    """Prepared batches that become one block."""
+
+    def __init__(self) -> None:
+        self._keys = bytearray()
+        self._destinations: list[pa.Array] = []
+        self._contents: list[pa.Array] = []
+        self._rows: list[npt.NDArray[np.int64]] = []
+        self.rows = 0
+        self.suppressed = 0
+        self.nbytes = 0
+        """Of the texts."""
+
+    def add(self, batch: PreparedBatch, suppressed: int = 0) -> None:
+        """Take in a batch.
+
+        :param suppressed: messages that were left out of it, since nobody may text their numbers.
+        """
+        self.suppressed += suppressed
+        self._keys += b"".join(batch.keys)
+        self._destinations.append(batch.destination_column)
+        self._contents.append(batch.content_column)
+        self._rows.append(batch.row_column)
+        self.rows += batch.num_rows
+        self.nbytes += batch.content_column.nbytes
+
+    def block(self, until: int, *, by_key: bool) -> Block:
+        """Make the block.
+
+        :param until: the row of the source up to which batches were added.
+        :param by_key: order the messages by their keys; else they stay as they came.
+        """
+        halves = np.frombuffer(self._keys, ">u8").reshape(-1, 2)
+        # In a stable order, the first of those with the same key comes first.
+        order = np.lexsort((halves[:, 1], halves[:, 0]))
+        ordered = halves[order]
+        repeats = np.zeros(len(order), np.bool_)
+        repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
+        destinations, contents = pa.concat_arrays(self._destinations), pa.concat_arrays(self._contents)
+        rows = np.concatenate(self._rows)
+        if by_key:
+            # Made by hand: pyarrow's own way from an array of numpy imports pandas.
+            places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
+            destinations, contents = destinations.take(places), contents.take(places)
+            # The copies that are no longer needed would else stay with Arrow.
+            self._destinations, self._contents = [], []
+            pa.default_memory_pool().release_unused()
+            return Block(ordered.tobytes(), destinations, contents, rows[order], repeats, until, self.suppressed)
+        in_place = np.empty_like(repeats)
+        in_place[order] = repeats
+        return Block(bytes(self._keys), destinations, contents, rows, in_place, until, self.suppressed)
+
+
+def _listed(column: list[Any] | pa.Array) -> list[Any]:
+    if isinstance(column, list):
+        return column
+    values: list[Any] = column.to_pylist()
+    return values

@@ -1,0 +1,1 @@
+"""Read models of the pages, over connections that cannot write."""

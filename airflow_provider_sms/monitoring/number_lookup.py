@@ -1,0 +1,59 @@
+"""Looking up one person's number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+from sqlalchemy import select
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.requests import RequestRow, texted
+from airflow_provider_sms.ledger.schema import campaign
+from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from airflow_provider_sms.ledger.reader import LedgerReader
+
+
+class Found(NamedTuple):
+    """A request that texted a number, or may have.
+
+    :param campaign_id: of its campaign, for a link.
+    """
+
+    campaign_id: int
+    request: RequestRow
+
+
+def destination_of(written: str, default_region: str | None) -> str:
+    """Give the digits, with country code, of a number as a person writes it.
+
+    :param default_region: of numbers without a country code, as ``ZA``; None: they have one.
+    :raises InputError: it is no number that can be texted; says why.
+    """
+    cleaned = clean_destinations(pa.array([written], pa.string()), default_region)
+    digits = cleaned.digits[0].as_py()
+    if digits is None:
+        raise InputError(f"This is no number that can be texted: {cleaned.reasons[0].as_py()}")
+    return str(digits)
+
+
+def look_up(ledger: LedgerReader, written: str, default_region: str | None, *, hidden: Collection[str]) -> list[Found]:
+    """Give the requests that texted a number or may have, the last first.
+
+    Reads every message of the ledger: there is no index of numbers.
+
+    :param written: the number as a person writes it.
+    :param default_region: as for :func:`destination_of`.
+    :param hidden: DAGs whose requests are left out.
+    :raises InputError: it is no number.
+    :raises SmsError: the ledger cannot be read.
+    """
+    rows = [row for row in texted(ledger, destination_of(written, default_region)) if row.dag_id not in hidden]
+    with ledger.read() as connection:
+        named = select(campaign.c.name, campaign.c.id).where(campaign.c.name.in_({row.campaign for row in rows}))
+        ids = {name: number for name, number in connection.execute(named)}  # noqa: C416  # rows are no pairs to dict()
+    return [Found(ids[row.campaign], row) for row in reversed(rows) if row.campaign in ids]

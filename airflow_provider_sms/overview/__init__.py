@@ -1,1 +1,0 @@
-"""What a page shows of the ledger. It reads, in transactions that cannot write, and nothing else of the page does."""

@@ -1,0 +1,126 @@
+"""Earlier attempts that texted other words: found before the first request, and refused."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.ledger.attempts import (
+    _GROUP,
+    EarlierClaims,
+    Part,
+    key_halves,
+)
+from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, are_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+    from airflow_provider_sms.messages.outgoing import Block
+    from airflow_provider_sms.stop_flag import StopFlag
+
+
+class TableKeys:
+    """Which messages a table has: half of each one's key, enough to tell them apart, in 8 bytes a row on disk."""
+
+    def __init__(self) -> None:
+        self._halves = DiskBackedIntegers(np.uint64)
+
+    def add(self, keys: Sequence[bytes]) -> None:
+        """Take in the keys of some rows.
+
+        :raises OSError: there is no room in the folder for temporary files.
+        """
+        self._halves.add(key_halves(keys))
+
+    def in_order(self) -> npt.NDArray[np.uint64]:
+        """Give all of them in order, to read until they are closed."""
+        return self._halves.sorted()
+
+    def count_distinct(self) -> int:
+        """Count the messages, each once however many rows give it."""
+        return self._halves.count_distinct()
+
+    def close(self) -> None:
+        """Forget them, and give their room back."""
+        self._halves.close()
+
+
+def refuse_changed_texts(
+    blocks: Callable[[], Iterable[Block]], earlier: EarlierClaims, stop: StopFlag, keys: TableKeys | None = None
+) -> None:
+    """Refuse to send where recipients whom an earlier try claimed would now get another text.
+
+    A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
+    try claimed is no longer in the table, or is of another campaign, and the same recipient has one there that nobody
+    claimed. Where the table is another one than the earlier try planned, the same holds for what other mapped copies of
+    the task claimed: their tables may have been cut anew. Takes 8 bytes of disk for each row of the table and each
+    message that is gone, and nothing on a first try.
+
+    :param blocks: reads the table anew.
+    :param stop: ends the look early.
+    :param keys: of the table, where they are known; closed in any case, since a send need not hold them. None: they
+        are read.
+    :raises InputError: says how many, and what to do.
+    :raises StoppedError: when it was told to stop.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    if not earlier.any():
+        if keys is not None:
+            keys.close()
+        return
+    if keys is None:
+        keys = TableKeys()
+        for block in _until_stopped(blocks(), stop):
+            keys.add(block.keys(0, len(block)))
+    with DiskBackedIntegers(np.int64) as gone:
+        with closing(keys):
+            _add_destinations_gone(gone, keys.in_order(), earlier, stop)
+        ordered = gone.sorted()
+        if not len(ordered):
+            return
+        changed = sum(_count_changed(block, ordered, earlier) for block in _until_stopped(blocks(), stop))
+    if changed:
+        raise InputError(
+            f"{changed} messages to recipients that an earlier try of this task claimed in this run have another text, "
+            "other key columns or another campaign now, so people could be texted twice. Nothing was sent by this "
+            "try. Is there a now() or the like in the message or in the campaign's name, did a column change, or does "
+            "a mapped task get rows now that another one had? To go on, give the task back the text, the campaign and "
+            "the rows that it had. For the next run, say in key_columns what identifies a message beside its number. "
+            "Where a second text is meant, send it in a new run, under a new campaign"
+        )
+
+
+def _until_stopped(parts: Iterable[Part], stop: StopFlag) -> Iterator[Part]:
+    for part in parts:
+        if stop.is_set():
+            raise StoppedError("Told to stop before anything was sent")
+        yield part
+
+
+def _add_destinations_gone(
+    gone: DiskBackedIntegers[np.int64], table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopFlag
+) -> None:
+    """Collect the destinations of messages that earlier attempts hold and that are not about to be met again."""
+    with closing(earlier.own_blocks()) as own:
+        for held in _until_stopped(own, stop):
+            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])
+    with closing(earlier.blocks_of_copies(any_gone=bool(len(gone)))) as copies:
+        for held in _until_stopped(copies, stop):
+            is_gone = ~(held.is_here & are_in(table, held.halves))
+            # Copies text different groups, of which nothing says who is in them.
+            gone.add(held.destinations[is_gone & (held.destinations != _GROUP)])
+
+
+def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierClaims) -> int:
+    destinations = block.destinations(0, len(block))
+    numbers = np.array([_GROUP if number is None else int(number) for number in destinations], np.int64)
+    keys = block.keys(0, len(block))
+    of_same_people = [keys[position] for position in np.flatnonzero(are_in(gone, numbers)).tolist()]
+    held = earlier.held(of_same_people)
+    return sum(key not in held for key in of_same_people)

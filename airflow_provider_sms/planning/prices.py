@@ -1,0 +1,110 @@
+"""What a message costs, as the caller says: credits for each SMS part, for all numbers or by their first digits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow.compute as pc
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.recipients.columns import integers, strings, valid_rows
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    import pyarrow as pa
+
+Price: TypeAlias = "float | Decimal | str"
+
+
+class Prices:
+    """Credits for SMS parts, as exact decimals: sums of floats are off by a little.
+
+    :param cost_per_part: one price for all, 0 or more; or prices by the first digits of the number, with country code
+        and with or without a plus: ``{"27": 1, "44": 2.5, "": 3}``. The longest that fit count; ``""`` is for all
+        other numbers. A float means what it reads as: ``0.1`` is a tenth.
+    :raises InputError: a price is negative or no number, a prefix has other than digits, or there is no price at all.
+    """
+
+    def __init__(self, cost_per_part: Price | Mapping[str, Price] = 1) -> None:
+        by_prefix = cost_per_part if isinstance(cost_per_part, Mapping) else {"": cost_per_part}
+        if not by_prefix:
+            raise InputError("cost_per_part has no price: give at least one, '' for all numbers")
+        self._prices: dict[str, Decimal] = {}
+        for key, value in by_prefix.items():
+            prefix = _prefix(key)
+            if prefix in self._prices:
+                raise InputError(f"cost_per_part has two prices for {prefix!r}, with and without a plus")
+            name = "cost_per_part" if by_prefix is not cost_per_part else f"cost_per_part[{key!r}]"
+            self._prices[prefix] = _price(value, name)
+        self._lengths = sorted({len(prefix) for prefix in self._prices}, reverse=True)
+
+    def __repr__(self) -> str:
+        return f"Prices({', '.join(f'{prefix!r}: {price}' for prefix, price in self._prices.items())})"
+
+    def of(self, destination: str, parts: int) -> Decimal:
+        """Say what a message costs.
+
+        :param destination: digits with country code.
+        :param parts: SMS that it takes.
+        :raises InputError: there is no price for this number; it is masked.
+        """
+        for length in self._lengths:
+            price = self._prices.get(destination[:length])
+            if price is not None:
+                return price * parts
+        raise _no_price(destination)
+
+    def total(self, destinations: pa.Array, parts: npt.NDArray[np.integer]) -> Decimal:
+        """Say what many messages cost together.
+
+        :param destinations: digits with country code, of type ``string``, without nulls.
+        :param parts: SMS that each takes.
+        :raises InputError: there is no price for one of the numbers; it is masked.
+        """
+        total, left = Decimal(0), np.ones(len(parts), np.bool_)
+        for length in filter(None, self._lengths):
+            prefixes = [prefix for prefix in self._prices if len(prefix) == length]
+            which = pc.index_in(pc.utf8_slice_codeunits(destinations, 0, length), value_set=strings(prefixes))
+            found = valid_rows(which) & left
+            # Sums of integers as floats are exact far beyond what a table can hold.
+            sums = np.bincount(integers(which)[found], parts[found], len(prefixes)).tolist()
+            for prefix, count in zip(prefixes, sums, strict=True):
+                total += self._prices[prefix] * int(count)
+            left &= ~found
+        if left.any():
+            if "" not in self._prices:
+                raise _no_price(destinations[int(np.argmax(left))].as_py())
+            total += self._prices[""] * int(parts[left].sum())
+        return total
+
+
+def _prefix(key: Any) -> str:
+    prefix = key.removeprefix("+") if isinstance(key, str) else None
+    if prefix is None or (key and not (prefix.isascii() and prefix.isdecimal())):
+        raise InputError(
+            f"cost_per_part: {key!r} is no prefix: give the first digits of numbers with country code as text, "
+            "such as '27' or '+27', or '' for all others"
+        )
+    return prefix
+
+
+def _price(value: Any, name: str) -> Decimal:
+    try:
+        # By its text: the float 0.1 is meant as a tenth.
+        price = None if isinstance(value, bool) else Decimal(str(value))
+    except InvalidOperation:
+        price = None
+    if price is None or not price.is_finite() or price < 0:
+        raise InputError(f"{name} is {value!r}: credits for one SMS part are a number, 0 or more")
+    return price
+
+
+def _no_price(destination: str) -> InputError:
+    return InputError(
+        f"cost_per_part has no price for a number such as {mask_number(destination)}: "
+        "add the digits that it begins with, or '' for all others"
+    )

@@ -1,0 +1,213 @@
+"""The many Arrow types of one thing, brought down to one: ``string``, floats of 64 bits, one plain array."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.recipients.values import LOST_FROM
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy.typing as npt
+
+
+_MOST_NAMES = 20
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Tell whether a type is text of any width; a dictionary of text is not."""
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
+
+
+def is_float(kind: pa.DataType) -> bool:
+    """Tell whether a type is a float; those of 16 bits hold nothing that anybody would send."""
+    return bool(pa.types.is_float32(kind) or pa.types.is_float64(kind))
+
+
+def value_type(kind: pa.DataType) -> pa.DataType:
+    """Look through a dictionary encoding at the type of its values."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that a column of a type is read as."""
+    kind = value_type(kind)
+    if is_text(kind):
+        return pa.string()
+    return pa.float64() if is_float(kind) else kind
+
+
+def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Bring a column into one array, dictionaries decoded, text of any width as ``string``, floats in 64 bits.
+
+    A float of 32 bits becomes the number that it was written as: 0.1, and not 0.10000000149011612. One that is too
+    large to tell it from its neighbours becomes infinite: its digits are lost, and nothing takes infinity for a value.
+    """
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_float32(column.type):
+        lost = pc.greater_equal(pc.abs(column.cast(pa.float64())), constant(float(LOST_FROM[32])))
+        return pc.if_else(lost, constant(float("inf")), column.cast(pa.string()).cast(pa.float64()))
+    return column.cast(pa.string()) if is_text(column.type) else column
+
+
+def lost_digits(column: pa.Array) -> pa.Array | None:
+    """Return which values are floats too large to say which integer they were; NaN is none of them.
+
+    :param column: plain.
+    :returns: a condition for each row, null for null; None where the type cannot hold such values.
+    """
+    if not is_float(column.type):
+        return None
+    return pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64])))
+
+
+DECIMALS = {b"airflow_provider_sms": b"decimals"}
+"""Metadata of a column that was made of Python's decimals: its type depends on the values, and so says nothing of how
+any of them is meant to be written."""
+
+
+def holds_decimals(field: pa.Field) -> bool:
+    """Return whether a column was made of Python's decimals."""
+    return DECIMALS.items() <= (field.metadata or {}).items()
+
+
+def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
+    """Find a column.
+
+    :param used_by: the argument that names it, for the error.
+    :raises ColumnError: there is no such column, or more than one.
+    """
+    indices = schema.get_all_field_indices(name)
+    if len(indices) == 1:
+        return schema.field(indices[0])
+    if indices:
+        raise ColumnError(f"{used_by}: {len(indices)} columns of the source are named {name!r}")
+    names = ", ".join(repr(column) for column in schema.names[:_MOST_NAMES])
+    more = len(schema.names) - _MOST_NAMES
+    raise ColumnError(
+        f"{used_by}: the source has no column {name!r}; it has {names}" + (f" and {more} more" if more > 0 else "")
+    )
+
+
+def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
+    """Take a column of a batch, plain.
+
+    :param used_by: the argument that names it, for the error.
+    :raises ColumnError: there is no such column, or more than one.
+    """
+    field_of(batch.schema, name, used_by)
+    return whole(plain(batch.column(batch.schema.get_field_index(name))))
+
+
+def check_text(batch: pa.RecordBatch, description: str) -> None:
+    """Refuse text that is not UTF-8: it would fail at some later row, and not as an error of ours.
+
+    :param description: what to call the source.
+    :raises SourceError: names the first column with such text.
+    """
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid:
+            raise SourceError(f"{description}: column {name!r} holds text that is not UTF-8, or is damaged") from None
+
+
+def strings(values: Sequence[str | None]) -> pa.Array:
+    """Make a column of texts, with nulls."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    offsets = np.fromiter(accumulate(map(len, encoded), initial=0), np.int32, len(encoded) + 1)
+    valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
+    return string_array(offsets, b"".join(encoded), None if valid.all() else valid)
+
+
+def string_array(
+    offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytes, valid: npt.NDArray[np.bool_] | None
+) -> pa.Array:
+    """Make a column of texts of its parts.
+
+    :param offsets: where each text begins in the data, and where the last ends.
+    :param data: UTF-8.
+    :param valid: which are not null; None: none is.
+    """
+    bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [bits, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+def mask(values: npt.NDArray[np.bool_]) -> pa.Array:
+    """Make a condition for each row."""
+    bits = pa.py_buffer(np.packbits(values, bitorder="little"))
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
+
+
+def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
+    """Tell which rows are not null."""
+    flags = column.is_valid().cast(pa.uint8())
+    return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
+
+
+def whole(column: pa.Array) -> pa.Array:
+    """Return a column that begins where its buffers do: before version 18 Arrow writes other letters for a slice."""
+    return pa.concat_arrays([column]) if column.offset else column
+
+
+def replaced(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
+    """Return a column with other values in some rows.
+
+    In place of Arrow's ``replace_with_mask``, which minds slices, see :func:`whole`.
+
+    :param rows: a condition for each row; null counts as not met.
+    :param values: one for each row that meets it, of the column's type.
+    """
+    flags = pc.coalesce(rows, mask(np.zeros(1, np.bool_))[0]).cast(pa.uint8())
+    chosen = np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
+    places = np.arange(len(column), dtype=np.int64)
+    places[chosen] = np.arange(len(column), len(column) + len(values))
+    indices = pa.Array.from_buffers(pa.int64(), len(places), [None, pa.py_buffer(places)])
+    return pa.concat_arrays([column, values]).take(indices)
+
+
+def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+    """Look at a column of texts as its parts.
+
+    :returns: where each text begins, from 0, and where the last ends; and UTF-8, of no byte where all are empty.
+    """
+    _, offsets, data = texts.buffers()
+    if offsets is None or data is None or not len(texts):
+        return np.zeros(len(texts) + 1, np.int32), np.empty(0, np.uint8)
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    return ends - ends[0], np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+
+
+def integers(column: pa.Array) -> npt.NDArray[Any]:
+    """Look at a column of signed integers as an array; what stands in place of a null is not defined."""
+    values = np.frombuffer(column.buffers()[1], f"i{column.type.bit_width // 8}")
+    return values[column.offset : column.offset + len(column)]
+
+
+def text(value: str) -> pa.Scalar:
+    """Make a text for all rows."""
+    return strings([value])[0]
+
+
+@lru_cache(maxsize=None, typed=True)
+def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a value, and no switch
+    """Make a value for all rows, once: a text, a 64-bit integer or float, a truth, or the null of a text."""
+    if value is None:
+        return pa.nulls(1, pa.string())[0]
+    if isinstance(value, bool):
+        return mask(np.array([value]))[0]
+    if isinstance(value, str):
+        return text(value)
+    kind, values = (pa.int64(), np.int64(value)) if isinstance(value, int) else (pa.float64(), np.float64(value))
+    return pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(values.tobytes())])[0]

@@ -1,0 +1,255 @@
+"""CSV files, plain and compressed, read a block at a time: every column is text, as it is written."""
+
+from __future__ import annotations
+
+import re
+from contextlib import closing, contextmanager
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.file_format import Format, Header, reading
+from airflow_provider_sms.recipients.paths import CSV_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from airflow_provider_sms.recipients.paths import DataFile
+
+
+_BLOCK = 1 << 20
+"""Bytes parsed at once; no row may be longer."""
+_DELIMITERS = {"csv": ",", "tsv": "\t"}
+_CODECS = {None: None, "gz": "gzip", "bz2": "bz2", "zst": "zstd"}
+_OTHER_DELIMITERS = ";\t|,"
+# Whole numbers of 9 to 15 digits: a date has 8.
+_NUMBER = re.compile(r"\s*\+?(?:[\s().-]*[0-9]){9,15}(?:\.0)?\s*|[0-9]\.[0-9]+[eE]\+?[0-9]+")
+
+
+def _read_header(file: DataFile) -> Header:
+    with _opened(file, None) as (reader, _):
+        names = reader.schema.names
+    delimiter, _ = _style(file)
+    other = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0] and sign != delimiter), "")
+    if other:
+        raise SourceError(f"{file.name}: the columns seem to be separated by {other!r}, not by {delimiter!r}")
+    if any(_NUMBER.fullmatch(name) for name in names):
+        raise SourceError(f"{file.name}: the first line holds a number; it must hold the names of the columns")
+    return Header(pa.schema([(name, pa.string()) for name in names]), None)
+
+
+def _read_rows(file: DataFile, names: Sequence[str], _: int) -> Generator[pa.RecordBatch, None, None]:
+    # Without a column, rows could not be counted.
+    with _opened(file, names or _read_header(file).schema.names[:1]) as (reader, text):
+        for batch in reader:
+            if text.failure is not None:
+                # The last row of it may be cut short.
+                break
+            yield batch
+
+
+CSV = Format("CSV", _read_header, _read_rows)
+
+
+@contextmanager
+def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
+    """Open a file at its first row.
+
+    :param names: the columns to give, as text; None: all, for a look at their names.
+    """
+    ragged: list[csv.InvalidRow] = []
+
+    def refuse(row: csv.InvalidRow) -> str:
+        ragged.append(row)
+        return "error"
+
+    delimiter, codec = _style(file)
+    with reading(file, lambda error: _explain(error, ragged)), file.open() as stream:
+        stored = pa.PythonFile(stream, "r")
+        content = stored if codec is None else pa.CompressedInputStream(stored, codec)
+        with content, closing(QuotedText(content, delimiter, file.name)) as text, _failing(text), csv.open_csv(
+            pa.PythonFile(text, "r"),
+            # One thread, so that Arrow knows the row of an error and reads a bounded way ahead.
+            read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
+            parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
+            convert_options=csv.ConvertOptions(
+                include_columns=names,
+                # Else 0821234567 would lose its zero, 2.78E+10 become a number, and the name NA be no name.
+                column_types=None if names is None else dict.fromkeys(names, pa.string()),
+                strings_can_be_null=True,
+                null_values=[""],
+                quoted_strings_can_be_null=True,
+            ),
+        ) as reader:  # fmt: skip
+            yield reader, text
+
+
+def _style(file: DataFile) -> tuple[str, str | None]:
+    """Give the delimiter and the compression that the name of a file says."""
+    found = CSV_NAME.search(file.name.lower())
+    kind, compression = found.groups() if found else ("csv", None)
+    return _DELIMITERS[kind], _CODECS[compression]
+
+
+def _explain(error: Exception, ragged: Sequence[csv.InvalidRow]) -> str:
+    if ragged:
+        row = ragged[0]
+        return (
+            f"{_row(row.number)} has {row.actual_columns} values, but the header names {row.expected_columns} columns"
+        )
+    words = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return "the header holds text that is not UTF-8"
+    if "UTF8" in words:
+        found = re.search(r"Row #([0-9]+)", words)
+        return f"{_row(int(found[1]) if found else None)} holds text that is not UTF-8"
+    if "straddl" in words:
+        return f"a row is longer than {_BLOCK >> 20} MiB; is a quote never closed?"
+    if "Empty CSV" in words:
+        return "is empty; the first line must hold the names of the columns"
+    return "is not a CSV file, or is damaged or cut short"
+
+
+def _row(number: int | None) -> str:
+    """Say which row, as all rows are counted here: from 0, without the header, which is Arrow's row 1."""
+    return "a row" if number is None else f"row {number - 2} of the file"
+
+
+@contextmanager
+def _failing(text: QuotedText) -> Iterator[None]:
+    """Raise what reading the text raised, at the end and in place of what Arrow made of it."""
+    try:
+        yield
+    except Exception:
+        if text.failure is not None:
+            raise text.failure from None
+        raise
+    if text.failure is not None:
+        raise text.failure
+
+
+_QUOTE = b'"'
+_BOM = b"\xef\xbb\xbf"
+_OTHERS = {
+    b"\xff\xfe": "UTF-16 text; write it as UTF-8",
+    b"\xfe\xff": "UTF-16 text; write it as UTF-8",
+    b"PAR1": "a Parquet file; name it .parquet",
+    b"PK\x03\x04": "a workbook or a zip archive; save it as CSV",
+    b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
+}
+"""What files begin with that are no CSV."""
+
+
+class _Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+class QuotedText:
+    """A file to read from, in which every quote must be as RFC 4180 has it.
+
+    A quote opens at the start of a field and closes at the end of one; inside it is doubled. Parsers take other quotes
+    as they come: one that is never closed makes the rest of the file one value, and nobody misses the rows in it.
+
+    :param content: the text.
+    :param delimiter: what stands between fields, one character of ASCII.
+    :param name: what to call the file in an error.
+    """
+
+    def __init__(self, content: _Readable, delimiter: str, name: str) -> None:
+        self._content = content
+        self._name = name
+        self._around = np.frombuffer(f'{delimiter}\r\n"'.encode(), np.uint8)
+        self._last = b"\n"
+        """The byte before those to come."""
+        self._held = b""
+        """A quote whose next byte is still to come, or nothing."""
+        self._begun = self._ended = self._inside = False
+        self._line = self._opening_line = 1
+        self._reading = Lock()
+        self.closed = False
+        self.failure: Exception | None = None
+        """What reading raised. It is not raised there: Arrow reads in a thread that may wait for itself after it."""
+
+    def read(self, size: int) -> bytes:
+        """Read at most so many bytes, at least three; none at the end, when it is closed, or once ``failure`` is set.
+
+        The last line ends with a line break, whether the file has one or not. The failure is a :class:`SourceError`
+        that names the line where the text is of another format, or a quote is out of place.
+        """
+        with self._reading:
+            if self._ended or self.closed or self.failure is not None:
+                return b""
+            try:
+                return self._read(size)
+            except Exception as error:  # noqa: BLE001 - storage can fail in any way
+                self.failure = error
+                return b""
+
+    def close(self) -> None:
+        """Read no more, once this returns: Arrow reads ahead in a thread that does not notice that nobody wants it."""
+        with self._reading:
+            self.closed = True
+
+    def _read(self, size: int) -> bytes:
+        block, room = self._held, size - 1  # one for the line break
+        while len(block) < room and (more := self._content.read(room - len(block))):
+            block += more
+        self._ended = len(block) < room
+        if not self._begun:
+            self._begun = True
+            block = self._without_mark(block)
+        if self._ended and (block or self._last)[-1:] not in (b"\n", b"\r"):
+            block += b"\n"
+        # Nor may a block end within a line end: Arrow would take its second character for a line of its own.
+        passed = block[:-1] if not self._ended and block.endswith((_QUOTE, b"\r")) else block
+        self._held = block[len(passed) :]
+        self._check(passed, block)
+        self._last = passed[-1:]
+        if self._ended and self._inside:
+            raise SourceError(f"{self._name}: line {self._opening_line}: a quote is opened and never closed")
+        return passed
+
+    def _without_mark(self, beginning: bytes) -> bytes:
+        for mark, other in _OTHERS.items():
+            if beginning.startswith(mark):
+                raise SourceError(f"{self._name}: is {other}")
+        return beginning.removeprefix(_BOM)
+
+    def _check(self, passed: bytes, block: bytes) -> None:
+        """Look at the quotes in some bytes.
+
+        :param block: these and, where a quote comes next, that.
+        """
+        if b"\0" in passed:
+            raise SourceError(f"{self._name}: line {self._line}: holds a zero byte, so it is no text in UTF-8")
+        if _QUOTE in passed:
+            self._check_quotes(passed, np.frombuffer(self._last + block, np.uint8))
+        self._line += passed.count(b"\n")
+
+    def _check_quotes(self, passed: bytes, text: np.ndarray) -> None:
+        """Look whether each quote stands beside what it may.
+
+        :param text: the bytes and those around them.
+        """
+        quotes = np.flatnonzero(text[1 : len(passed) + 1] == _QUOTE[0]) + 1
+        first = int(self._inside)
+        opening, closing = quotes[first::2], quotes[1 - first :: 2]
+        astray = [
+            *opening[~np.isin(text[opening - 1], self._around)],
+            *closing[~np.isin(text[closing + 1], self._around)],
+        ]
+        if astray:
+            raise SourceError(
+                f"{self._name}: line {self._line_of(min(astray), passed)}: a quote stands within a value; a value with "
+                'a quote in it is quoted, with the quote doubled: "5"" pipe"'
+            )
+        self._inside = (len(quotes) + first) % 2 == 1
+        if self._inside:
+            self._opening_line = self._line_of(quotes[-1], passed)
+
+    def _line_of(self, position: int, passed: bytes) -> int:
+        return self._line + passed.count(b"\n", 0, int(position) - 1)

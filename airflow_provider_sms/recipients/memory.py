@@ -1,0 +1,226 @@
+"""Recipients that are in memory already: a DataFrame, an Arrow table, a list of dicts."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.columns import DECIMALS, check_text, field_of, is_text
+from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, by_itself
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pandas as pd
+
+_KINDS = {str: 0, bool: 0, int: 0, float: 0, Decimal: 0, dt.datetime: 0, dt.date: 0, dt.time: 0}.keys()
+"""What a value may be, a kind before the one that it is one of: True is a number to Python, and a time a date."""
+_NUMBERS = {int, float, np.float32, np.float16}
+
+
+class TableSource:
+    """A table in memory.
+
+    :param table: all rows.
+    :param description: what to call it in a log; holds no value of a row.
+    :raises SourceError: two columns have one name.
+    """
+
+    def __init__(self, table: pa.Table, description: str) -> None:
+        check_names(table.schema.names, description)
+        self.schema: pa.Schema = table.schema
+        self.num_rows: int | None = table.num_rows
+        self._table = table
+        self._description = description
+
+    def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
+        """Go through the rows in order; each call starts anew.
+
+        :param columns: the columns that are needed; None: all.
+        :param batch_size: rows in a batch, at most. There are no empty batches.
+        """
+        if not self.num_rows:
+            return
+        names = self.schema.names if columns is None else list(dict.fromkeys(columns))
+        for name in names:
+            field_of(self.schema, name, "columns")
+        for batch in self._table.select(names).to_batches(max_chunksize=batch_size):
+            if batch.num_rows:
+                check_text(batch, self._description)
+                yield batch
+
+    def describe(self) -> str:
+        """Say what the source is, without any of its values."""
+        return self._description
+
+
+def from_table(table: pa.Table) -> TableSource:
+    """Read an Arrow table.
+
+    :raises SourceError: two columns have one name.
+    """
+    return TableSource(table, _sized("Table", table.num_rows, table.num_columns))
+
+
+def from_dataframe(frame: pd.DataFrame) -> TableSource:
+    """Read a DataFrame; its index is left out.
+
+    :raises SourceError: two columns have one name, or one has values of which no column can be made.
+    """
+    description = _sized("DataFrame", len(frame), len(frame.columns))
+    names = [str(name) for name in frame.columns]
+    check_names(names, description)
+    columns = [_column_of_series(frame.iloc[:, n], name, description) for n, name in enumerate(names)]
+    return _source(names, columns, len(frame), description)
+
+
+def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
+    """Read a list of dicts; a key that a dict lacks is null there.
+
+    :raises SourceError: a key is no text, or has values of which no column can be made.
+    """
+    description = f"list of {len(rows)} rows"
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    if not all(isinstance(name, str) for name in names):
+        raise SourceError(f"{description}: the keys of the dicts are column names, so each must be text")
+    columns = [_column([row.get(name) for row in rows], name, description) for name in names]
+    return _source(names, columns, len(rows), description)
+
+
+def check_names(names: Iterable[str], description: str) -> None:
+    """Refuse columns that cannot be told apart.
+
+    :raises SourceError: names the first that comes twice.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SourceError(f"{description}: more than one column is named {name!r}; rename or drop the others")
+        seen.add(name)
+
+
+def _sized(kind: str, rows: int, columns: int) -> str:
+    return f"{kind} of {rows} rows × {columns} columns"  # noqa: RUF001 - a multiplication sign is meant
+
+
+def _source(names: Sequence[str], columns: Sequence[_Column], rows: int, description: str) -> TableSource:
+    if rows and not columns:
+        raise SourceError(f"{description}: there are rows, but no columns")
+    fields = [
+        pa.field(name, column.array.type, metadata=DECIMALS if column.holds_decimals else None)
+        for name, column in zip(names, columns, strict=True)
+    ]
+    return TableSource(pa.table([column.array for column in columns], pa.schema(fields)), description)
+
+
+class _Column(NamedTuple):
+    array: pa.Array
+    holds_decimals: bool = False
+    """Whether any of its values is one of Python's decimals."""
+
+
+def _column_of_series(series: pd.Series[Any], name: str, description: str) -> _Column:
+    """Make a column of a Series as its type says, or, where that says nothing, of its values."""
+    categories = getattr(series.dtype, "categories", None)
+    of_objects = series.dtype == object or (
+        categories is not None and categories.dtype == object and _kinds(categories) != {str}
+    )
+    column = None if of_objects else _converted(series)
+    return _column(series.astype(object).tolist(), name, description) if column is None else _Column(column)
+
+
+def _column(values: list[Any], name: str, description: str) -> _Column:
+    """Make a column of Python values, each of which stays what it is: where no type holds them all, a column of text.
+
+    Arrow would make of one value what another is: of a time beside a date a date, and of True beside 0.5 the number 1.
+    """
+    kinds = _kinds(values)
+    column = None
+    if kinds <= {str, float}:
+        column = _converted(values)
+        if column is not None and (str not in kinds or is_text(column.type)):
+            return _Column(column)
+    if len(kinds) > 1:
+        values = [None if _is_nan(value) else value for value in values]
+        kinds = _kinds(values)
+    decimals = Decimal in kinds
+    if kinds <= _NUMBERS and kinds not in (set(), {int}, {float}):
+        column = _floats(values)
+    elif dt.datetime in kinds:
+        column = _moments(values) if kinds <= {dt.date, dt.datetime} else None
+    elif len(kinds) <= 1 or kinds == {int, Decimal} or not kinds & _KINDS:
+        column = _converted(values)
+    if column is not None:
+        return _Column(column, decimals)
+    try:
+        return _Column(pa.array([by_itself(value) for value in values], pa.string()), decimals)
+    except (TypeError, ValueError):
+        found = ", ".join(sorted({type(value).__name__ for value in values}))
+    raise SourceError(
+        f"{description}: no column can be made of the values of {name!r}, which are of type {found}; "
+        "convert them, or leave the column out"
+    )
+
+
+def _kinds(values: Iterable[Any]) -> set[type]:
+    """Return what the values are, without what is null in pandas."""
+    return {_kind(kind) for kind in set(map(type, values)) if kind.__name__ not in NULLS}
+
+
+def _kind(kind: type) -> type:
+    if issubclass(kind, np.bool_):
+        return bool
+    if issubclass(kind, np.integer):
+        return int
+    return next((known for known in _KINDS if issubclass(kind, known)), kind)
+
+
+def _is_nan(value: Any) -> bool:
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    return isinstance(value, (float, np.floating)) and bool(np.isnan(value))
+
+
+def _floats(values: Sequence[Any]) -> pa.Array | None:
+    """Make a column of numbers of several types, None where a float does not hold one of them."""
+    if any(isinstance(value, (int, np.integer)) and abs(int(value)) >= LOST_FROM[64] for value in values):
+        return None
+    return pa.array([None if value is None else _float(value) for value in values], pa.float64(), from_pandas=True)
+
+
+def _float(value: Any) -> float:
+    """Return a number as a float of 64 bits, one of fewer as the number that it was written as."""
+    bits = 8 * value.dtype.itemsize if isinstance(value, np.floating) else 64
+    if bits >= 64:  # noqa: PLR2004 - as many as a float has
+        return float(value)
+    return float(str(value)) if abs(value) < LOST_FROM[bits] else float("inf")
+
+
+def _moments(values: Sequence[Any]) -> pa.Array | None:
+    """Make a column of times, and of dates as their midnights; None where they have not one zone, or none."""
+    moments = [
+        dt.datetime.combine(value, dt.time())
+        if isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+        else value
+        for value in values
+    ]
+    zones = {_zone(moment) for moment in moments if moment is not None and type(moment).__name__ not in NULLS}
+    return _converted(moments) if len(zones) <= 1 else None
+
+
+def _zone(moment: dt.datetime) -> str | None:
+    # The zones of pytz differ from time to time within one.
+    return None if moment.tzinfo is None else str(getattr(moment.tzinfo, "zone", None) or moment.tzinfo)
+
+
+def _converted(values: Any) -> pa.Array | None:
+    """Make a column as Arrow would; None where it cannot, since its errors quote values and are not passed on."""
+    try:
+        return pa.array(values, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return None

@@ -1,0 +1,1 @@
+"""Phone numbers as people write them to E.164 digits."""

@@ -1,0 +1,211 @@
+"""Numbers as they are written within a country → digits with country code.
+
+``phonenumbers`` knows every numbering plan, but takes 10 µs a number. So its patterns are first asked of a whole
+column, for the three plain ways to write a number, in which its parser has no choice. Only what is left goes through
+the parser, number by number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import phonenumbers
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.recipients.columns import constant, replaced, strings
+
+IMPOSSIBLE = "not a possible number in default_region; write those of other countries with + or 00"
+AMBIGUOUS = "can be read with and without a country code: write it with +"
+
+_VALID = {*phonenumbers.PhoneNumberType.values()} - {phonenumbers.PhoneNumberType.UNKNOWN}
+_MOBILE = {phonenumbers.PhoneNumberType.MOBILE, phonenumbers.PhoneNumberType.FIXED_LINE_OR_MOBILE}
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """How numbers are written in one region."""
+
+    name: str
+    """ISO 3166 alpha-2, for example ``ZA``."""
+    code: str
+    """Digits of the country code, for example ``27``."""
+    abroad: str
+    """Pattern of what is dialled before a country code, for example ``00``."""
+    trunk: str | None
+    """Pattern of what is written before a national number, for example ``0``; None where it is not just dropped."""
+    trunks: str
+    """Pattern of all that the parser may take off the start of a national number."""
+    number: str
+    """Pattern of a national number without its trunk digits."""
+    mobile: str
+    """Pattern of those that are mobile numbers."""
+    lengths: tuple[int, ...]
+    """How many digits such a number may have."""
+
+    @property
+    def fitting_lengths(self) -> pa.Array:
+        """The same as an array, to look lengths up in."""
+        lengths = np.array(self.lengths, np.int32)
+        return pa.Array.from_buffers(pa.int32(), len(lengths), [None, pa.py_buffer(lengths)])
+
+
+@lru_cache
+def find_region(name: str) -> Region:
+    """Look a region up in the metadata of ``phonenumbers``.
+
+    :param name: ISO 3166 alpha-2 in capitals, for example ``ZA``.
+    :raises InputError: there is no such region.
+    """
+    if name not in phonenumbers.SUPPORTED_REGIONS:
+        raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {name!r}")
+    own: Any = phonenumbers.PhoneMetadata.metadata_for_region(name)
+    # Countries share codes (+1, +44, +7): once the parser has read a code it asks the main country of it.
+    main: Any = phonenumbers.PhoneMetadata.metadata_for_region(
+        phonenumbers.region_code_for_country_code(own.country_code)
+    )
+    trunk = own.national_prefix_for_parsing
+    trunks = dict.fromkeys(f"(?:{prefix})" for prefix in (trunk, main.national_prefix_for_parsing) if prefix)
+    return Region(
+        name=name,
+        code=str(own.country_code),
+        abroad=own.international_prefix,
+        trunk=None if own.national_prefix_transform_rule else trunk,
+        trunks="|".join(trunks) or "[^0-9]",
+        number=own.general_desc.national_number_pattern,
+        mobile=(own.mobile and own.mobile.national_number_pattern) or "[^0-9]",
+        lengths=tuple({*own.general_desc.possible_length} & {*main.general_desc.possible_length}),
+    )
+
+
+def complete(numbers: pa.Array, region: Region) -> tuple[pa.Array, pa.Array]:
+    """Complete numbers with the region's country code where they do not carry one.
+
+    :param numbers: strings of digits without nulls, without a plus, as written in the region.
+    :param region: whose numbering plan applies.
+    :returns: digits with country code, null where there is no single reading; and the reasons, null elsewhere.
+    """
+    completed, reasons = complete_plain(numbers, region), pa.nulls(len(numbers), pa.string())
+    left = pc.is_null(completed)
+    if pc.any(left).as_py():
+        distinct = pc.dictionary_encode(numbers.filter(left))
+        readings = [_read(number, region) for number in distinct.dictionary.to_pylist()]
+        read, refused = map(strings, zip(*readings, strict=True))
+        completed = replaced(completed, left, read.take(distinct.indices))
+        reasons = replaced(reasons, left, refused.take(distinct.indices))
+    return completed, reasons
+
+
+def complete_trunk_zero(numbers: pa.Array) -> pa.Array:
+    """Read numbers of the form +27 (0)82 123 4567, whose zero is dialled within the country only.
+
+    Not every such zero goes: in Italy it is a part of the number.
+
+    :param numbers: strings of digits that begin with a country code.
+    :returns: digits as dialled from abroad, null where the number is not possible.
+    """
+    return strings([_parse(f"+{number}", None) for number in numbers.to_pylist()])
+
+
+def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
+    """Complete what the parser could read in one way only.
+
+    :param numbers: as for :func:`complete`.
+    :param region: whose numbering plan applies.
+    :returns: digits with country code, null for everything else.
+    """
+    coded = pc.starts_with(numbers, region.code)
+    if not pc.any(coded).as_py():
+        national = _without_code(numbers, region)
+    elif pc.all(coded).as_py():
+        national = _after_code(numbers, region)
+    else:
+        others = pc.invert(coded)
+        national = replaced(numbers, coded, _after_code(numbers.filter(coded), region))
+        national = replaced(national, others, _without_code(numbers.filter(others), region))
+    fits = pc.is_in(pc.binary_length(national), region.fitting_lengths)
+    abroad = pc.starts_with(numbers, "00")
+    if region.abroad != "00":
+        abroad = pc.or_(abroad, _begin_with(numbers, region.abroad))
+    national = pc.if_else(pc.and_not(fits, abroad), national, constant(None))
+    return pc.binary_join_element_wise(constant(region.code), national, constant(""))
+
+
+def _begin_with(numbers: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(numbers, f"^(?:{pattern})")
+
+
+def _are(numbers: pa.Array, pattern: str) -> pa.Array:
+    return pc.match_substring_regex(numbers, f"^(?:{pattern})$")
+
+
+def _without_code(numbers: pa.Array, region: Region) -> pa.Array:
+    """Take those that are national numbers, as dialled there or not; none begins with the country code."""
+    with_trunk = _begin_with(numbers, region.trunks)
+    national = numbers
+    if not pc.all(with_trunk).as_py():
+        national = pc.if_else(_are(numbers, region.number), numbers, constant(None))
+    national = pc.if_else(with_trunk, constant(None), national)
+    if region.trunk is None or not pc.any(with_trunk).as_py():
+        return national
+    if region.trunk.isdecimal():
+        with_own, dropped = (
+            pc.starts_with(numbers, region.trunk),
+            pc.utf8_slice_codeunits(numbers, len(region.trunk)),
+        )
+    else:
+        with_own = _begin_with(numbers, region.trunk)
+        dropped = pc.replace_substring_regex(numbers, f"^(?:{region.trunk})", "", max_replacements=1)
+    return pc.if_else(pc.and_(with_own, _are(dropped, region.number)), dropped, national)
+
+
+def _after_code(numbers: pa.Array, region: Region) -> pa.Array:
+    """Take what follows the country code, with which all of them begin, where that is a code for sure."""
+    rest = pc.utf8_slice_codeunits(numbers, len(region.code))
+    one_reading = pc.and_not(_are(rest, region.number), _are(numbers, region.number))
+    if not pc.all(one_reading).as_py():
+        one_mobile = pc.and_not(_are(rest, region.mobile), _are(numbers, region.mobile))
+        one_reading = pc.or_(one_reading, pc.and_not(one_mobile, _begin_with(numbers, region.trunks)))
+    return pc.if_else(pc.and_not(one_reading, _begin_with(rest, region.trunks)), rest, constant(None))
+
+
+def _read(number: str, region: Region) -> tuple[str | None, str | None]:
+    """Read one number: its digits with country code, or the reason why there are none."""
+    if number.startswith("00"):
+        # Where another prefix than 00 is dialled, 00 still means +, unless only the region's own reading is possible.
+        abroad = number[2:]
+        reading = abroad if _parse(f"+{abroad}", None) == abroad else _parse(number, region.name)
+        return (reading, None) if reading else (None, IMPOSSIBLE)
+    reading = _parse(number, region.name)
+    if number.startswith(region.code) and reading != number and _parse(f"+{number}", None) == number:
+        reading = _choose(reading, number) if reading else number
+        return (reading, None) if reading else (None, AMBIGUOUS)
+    return (reading, None) if reading else (None, IMPOSSIBLE)
+
+
+def _choose(*readings: str) -> str | None:
+    """Choose the only reading that is a valid number, or the only one of a mobile, as texts go to these.
+
+    4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one.
+    """
+    kinds = {digits: phonenumbers.number_type(phonenumbers.parse(f"+{digits}", None)) for digits in readings}
+    for wanted in (_VALID, _MOBILE):
+        fitting = [digits for digits, kind in kinds.items() if kind in wanted]
+        if len(fitting) == 1:
+            return fitting[0]
+    return None
+
+
+def _parse(text: str, region: str | None) -> str | None:
+    """Parse one number; possible is enough, since new ranges are in use before libraries know them."""
+    try:
+        number = phonenumbers.parse(text, region)
+    except phonenumbers.NumberParseException:
+        return None
+    if not phonenumbers.is_possible_number(number):
+        return None
+    return phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)[1:]

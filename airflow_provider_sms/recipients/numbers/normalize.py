@@ -1,0 +1,104 @@
+"""Numbers as people store them → digits with country code (ITU-T E.164 without the plus), or a reason.
+
+Whole Arrow columns at a time. A number that can be read in two ways is refused, not guessed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from airflow_provider_sms.exceptions import ColumnError
+from airflow_provider_sms.recipients.columns import constant, plain, replaced
+from airflow_provider_sms.recipients.numbers.fast_path import LONGEST, SHORTEST, read_plain
+from airflow_provider_sms.recipients.numbers.parsing import LENGTH, can_hold_numbers, first_reason, read_numbers
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.recipients.numbers.national import Region
+
+NO_CODE = "no country code: set default_region or store numbers with their country code"
+ZERO_CODE = "no country code begins with 0"
+TRUNK_ZERO = "not a possible number, with or without the zero in (0)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CleanDestinations:
+    """A column of numbers, cleaned. Each row has a value in one of the two arrays."""
+
+    digits: pa.Array
+    """Strings of 7 to 15 digits with country code; null where the number is invalid."""
+    reasons: pa.Array
+    """Why a number is invalid, without the number; null where it is valid."""
+
+
+def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str | None) -> CleanDestinations:
+    """Clean a column of numbers.
+
+    Separators, a leading ``+`` or ``00``, and numbers stored as integers, floats or text of a float are accepted,
+    and so are the digits of any script and the invisible characters that come with copied numbers.
+
+    :param column: text, integers, floats or decimals, also dictionary-encoded.
+    :param default_region: ISO 3166 alpha-2 of the country whose numbers are stored without country code, for
+        example ``"ZA"``; None: every number carries its country code.
+    :raises ColumnError: the column holds something else.
+    :raises InputError: the region is unknown.
+    """
+    region = _region(default_region)
+    if not can_hold_numbers(column.type):
+        raise ColumnError(f"a column of type {column.type} holds no phone numbers: they are text or numbers")
+    column = plain(column)
+    digits, reasons = read_plain(column, region), pa.nulls(len(column), pa.string())
+    if digits.null_count:
+        left = pc.is_null(digits)
+        judged = judge(column.filter(left), region)
+        digits = replaced(digits, left, judged.digits)
+        reasons = replaced(reasons, left, judged.reasons)
+    return CleanDestinations(digits=digits, reasons=reasons)
+
+
+def judge(column: pa.Array, region: Region | None) -> CleanDestinations:
+    """Read numbers by all the rules, however they are written."""
+    written = read_numbers(column)
+    reasons = written.reasons
+    readable = pc.is_valid(written.digits)
+    with_zeros = pc.and_not(pc.starts_with(pc.coalesce(written.digits, constant("")), "00"), written.with_plus)
+    digits = pc.if_else(with_zeros, pc.utf8_slice_codeunits(written.digits, 2), written.digits)
+    with_trunk_zero = pc.and_(readable, written.with_trunk_zero)
+
+    if pc.any(with_trunk_zero).as_py():
+        from airflow_provider_sms.recipients.numbers.national import complete_trunk_zero
+
+        completed = complete_trunk_zero(digits.filter(with_trunk_zero))
+        digits = replaced(digits, with_trunk_zero, completed)
+        reasons = pc.if_else(pc.and_(readable, pc.is_null(digits)), constant(TRUNK_ZERO), reasons)
+    if region is not None:
+        from airflow_provider_sms.recipients.numbers.national import complete
+
+        abroad = pc.or_(written.with_plus, with_trunk_zero)
+        if region.abroad == "00":
+            abroad = pc.or_(abroad, with_zeros)
+        national = pc.and_not(readable, abroad)
+        completed, refused = complete(written.digits.filter(national), region)
+        digits = replaced(digits, national, completed)
+        reasons = replaced(reasons, national, refused)
+
+    length = pc.binary_length(digits)
+    malformed = first_reason(
+        (pc.or_(pc.less(length, constant(SHORTEST)), pc.greater(length, constant(LONGEST))), LENGTH),
+        (pc.starts_with(digits, "0"), NO_CODE if region is None else ZERO_CODE),
+    )
+    reasons = pc.coalesce(reasons, malformed)
+    return CleanDestinations(digits=pc.if_else(pc.is_null(reasons), digits, constant(None)), reasons=reasons)
+
+
+def _region(name: str | None) -> Region | None:
+    if name is None:
+        return None
+    from airflow_provider_sms.recipients.numbers.national import (
+        find_region,  # phonenumbers is only for those who need it
+    )
+
+    return find_region(name)

@@ -1,0 +1,80 @@
+"""Parquet files, read a step at a time: what is held in memory does not grow with their row groups."""
+
+from __future__ import annotations
+
+import base64
+import io
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fsspec.implementations.local import LocalFileSystem
+
+from airflow_provider_sms.recipients.columns import plain_type, value_type
+from airflow_provider_sms.recipients.file_format import Format, Header, reading
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from airflow_provider_sms.recipients.paths import DataFile
+
+# Each column is read in steps of so many bytes, as a row group may be the whole file; elsewhere a step is a request.
+# Nothing is read ahead (pre_buffer), as what was read ahead is kept until the end of the file.
+_LOCAL_STEP = 1 << 20
+_REMOTE_STEP = 16 << 20
+_ARROW_SCHEMA = b"ARROW:schema"
+
+
+def _read_header(file: DataFile) -> Header:
+    with _opened(file) as parquet:
+        fields = [pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow]
+        return Header(pa.schema(fields), parquet.metadata.num_rows)
+
+
+def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generator[pa.RecordBatch, None, None]:
+    with _opened(file) as parquet:
+        yield from parquet.iter_batches(batch_size, columns=names)
+
+
+PARQUET = Format("Parquet", _read_header, _read_rows)
+
+
+@contextmanager
+def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
+    with reading(file, lambda _: "is not a Parquet file, or is damaged or cut short"):
+        if isinstance(file.filesystem, LocalFileSystem):
+            with _parquet_file(file.path, _LOCAL_STEP) as parquet:
+                yield parquet
+        else:
+            with file.open() as stream, _parquet_file(stream, _REMOTE_STEP) as parquet:
+                yield parquet
+
+
+@contextmanager
+def _parquet_file(where: Any, step: int) -> Iterator[pq.ParquetFile]:
+    with pq.ParquetFile(where, buffer_size=step, pre_buffer=False) as parquet:
+        if not any(pa.types.is_dictionary(kind) for kind in parquet.schema_arrow.types):
+            yield parquet
+            return
+        metadata = _without_dictionaries(parquet.metadata)
+        with pq.ParquetFile(where, metadata=metadata, buffer_size=step, pre_buffer=False) as without:
+            yield without
+
+
+def _without_dictionaries(metadata: pq.FileMetaData) -> pq.FileMetaData:
+    """Have dictionaries read as plain columns.
+
+    Arrow reads the dictionary columns that its writer noted in the footer a whole row group at once, and then the whole
+    dictionary comes with every batch. No option turns that off, so the note is replaced by one of the same length.
+    """
+    note = metadata.metadata[_ARROW_SCHEMA]
+    noted = base64.b64decode(note)
+    schema = pa.ipc.read_schema(pa.BufferReader(noted))
+    plain = pa.schema([field.with_type(value_type(field.type)) for field in schema], schema.metadata)
+    replaced = base64.b64encode(plain.serialize().to_pybytes().ljust(len(noted), b"\0"))
+    if len(replaced) != len(note):
+        return metadata
+    footer = io.BytesIO()
+    metadata.write_metadata_file(footer)
+    return pq.read_metadata(io.BytesIO(footer.getvalue().replace(note, replaced)))

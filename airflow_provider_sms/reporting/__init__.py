@@ -1,0 +1,1 @@
+"""What a send came to: the summary and the row report."""

@@ -1,0 +1,241 @@
+"""The row-level report: what became of each row of the source, in its order, as Parquet."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+from collections import Counter
+from contextlib import contextmanager
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow.parquet import ParquetWriter
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.planning.scan import BLOCK_ROWS
+from airflow_provider_sms.reporting.row_status import DUPLICATE, INVALID, SUPPRESSED, RequestFates, RowStatus, short
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.messages.prepare import Preparation
+    from airflow_provider_sms.messages.prepared import PreparedBatch
+    from airflow_provider_sms.planning.suppression import SuppressedNumbers
+    from airflow_provider_sms.recipients.sources import Source
+    from airflow_provider_sms.sending.counts import SeenRows
+
+log = logging.getLogger(__name__)
+
+SCHEMA = pa.schema(
+    [
+        pa.field("row", pa.int64(), nullable=False),
+        pa.field("destination", pa.string()),
+        pa.field("status", pa.string(), nullable=False),
+        pa.field("reason", pa.string()),
+        pa.field("request_id", pa.int64()),
+        pa.field("event_id", pa.int64()),
+        pa.field("sent_at", pa.timestamp("us", "UTC")),
+    ]
+)
+"""The report's columns: a contract with whoever reads it."""
+
+ROWS_AT_ONCE = 50_000
+"""Rows of a row group, which is written from memory."""
+
+_COPY_BYTES = 1 << 20
+
+REPEATS = "the same message as another row"
+NO_LEDGER = "the ledger could not be read, so what became of it is not known"
+
+_REPEAT = RowStatus(DUPLICATE, REPEATS)
+_LISTED = RowStatus(SUPPRESSED, "the number is on a list of those not to be texted")
+_CAPPED = RowStatus(SUPPRESSED, "somebody of the campaign group texted the number too recently")
+_LOST = RowStatus(UNKNOWN, NO_LEDGER)
+
+
+def write_row_report(
+    file: IO[bytes],
+    source: Source,
+    preparation: Preparation,
+    *,
+    seen: SeenRows,
+    ledger: CampaignLedger | None,
+    suppressed: SuppressedNumbers | None = None,
+    ended: str | None = None,
+    nothing_sent: bool = False,
+) -> Counter[str]:
+    """Read the source once more, and write what became of each of its rows.
+
+    The counts are those of the try's summary, with three exceptions. Rows that the try never looked up count there as
+    not sent; here they are what the ledger says. And a request that was taken in part, by a service that does not say
+    which part, has its rows under ``partial``, which the summary divides between accepted and not sent.
+    And where the try waited in between, rows that repeat what it had sent before that are accepted here.
+
+    :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
+        some of the rows, which looks like one of all: see :func:`whole_file`.
+    :param seen: the rows that were looked up, from the try's tally.
+    :param suppressed: the numbers that were left out; None: none.
+    :param ledger: of the try; None where it cannot be read: what became of valid rows is then ``unknown``.
+    :param ended: why sending ended early, the reason of rows that are ``not_sent``; None where it did not.
+    :param nothing_sent: the try ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
+    :returns: rows by status.
+    :raises SourceError: the source cannot be read any more.
+    """
+    unclaimed = RowStatus(NOT_SENT, short(ended))
+    rows = _Rows(seen, ledger, unclaimed, unclaimed if nothing_sent else _LOST, suppressed)
+    waiting: list[pa.RecordBatch] = []
+    first = held_back = 0
+    with ParquetWriter(file, SCHEMA) as writer:
+        for batch in source.batches(preparation.columns, BLOCK_ROWS):
+            waiting.append(rows.block(preparation.prepare(batch, first), first))
+            first += len(batch)
+            held_back += len(batch)
+            if held_back >= ROWS_AT_ONCE:
+                writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
+                waiting, held_back = [], 0
+        if waiting:
+            writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
+    return rows.counts
+
+
+@contextmanager
+def whole_file(path: Path | Any) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only once the block has ended without an error, and replaces another.
+
+    :param path: local; or an object with ``open``, such as an ``ObjectStoragePath``. To the latter the file is copied
+        in the end, since closing a file of an object store publishes it, however little was written.
+    :raises OSError: its folder does not exist, or cannot be written to.
+    """
+    # A path of an object store has a file system; in older versions of Airflow it is a Path as well.
+    with _copied(path) if hasattr(path, "fs") else _renamed(Path(path)) as file:
+        yield file
+
+
+@contextmanager
+def _copied(path: Any) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        with path.open("wb") as there:
+            shutil.copyfileobj(file, there, _COPY_BYTES)
+
+
+@contextmanager
+def _renamed(path: Path) -> Iterator[IO[bytes]]:
+    # The leading dot keeps it from those who read the folder as a table. Like any temporary file, only its owner may
+    # read it: it holds numbers.
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(descriptor)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _rows_where(mask: Callable[[pa.Array], npt.NDArray[np.bool_]], prepared: PreparedBatch) -> set[int]:
+    return set(prepared.row_column[mask(prepared.destination_column)].tolist())
+
+
+class _Rows:
+    """Makes the report's rows of prepared ones, and counts them.
+
+    :param unclaimed: the fate of messages that no request holds.
+    :param untold: the fate of messages while there is no ledger.
+    :param suppressed: the numbers that were left out.
+    """
+
+    def __init__(
+        self,
+        seen: SeenRows,
+        ledger: CampaignLedger | None,
+        unclaimed: RowStatus,
+        untold: RowStatus,
+        suppressed: SuppressedNumbers | None,
+    ) -> None:
+        self.counts: Counter[str] = Counter()
+        self._seen = seen
+        self._ledger = ledger
+        self._unclaimed = unclaimed
+        self._untold = untold
+        self._suppressed = suppressed
+
+    def block(self, prepared: PreparedBatch, first: int) -> pa.RecordBatch:
+        """Give the report's rows of a block.
+
+        :param first: index in the source of the block's first row.
+        """
+        held, fates = self._look_up(prepared)
+        repeats = self._seen.repeats.among(first, prepared.num_rows)
+        capped = self._seen.capped.among(first, prepared.num_rows)
+        listed = set() if self._suppressed is None else _rows_where(self._suppressed.mask, prepared)
+        unclaimed = self._unclaimed if self._ledger is not None else self._untold
+        # Few fates are shared by many rows: each row has the number of its own.
+        numbers: dict[RowStatus, int] = {}
+        rows: list[tuple[int, str | None, int]] = []
+        for row, key, destination in zip(prepared.rows, prepared.keys, prepared.destinations, strict=True):
+            request_id = held.get(key)
+            if row in listed:
+                fate = _LISTED
+            elif row in repeats:
+                fate = _REPEAT
+            elif row in capped:
+                fate = _CAPPED
+            elif request_id is None:
+                fate = unclaimed
+            elif row >= self._seen.until and fates[request_id].mine:
+                # Never looked up, and yet this try has claimed its message: for a row before it.
+                fate = _REPEAT
+            else:
+                fate = fates[request_id].of(destination)
+            rows.append((row, destination, numbers.setdefault(fate, len(numbers))))
+        for rejected, number in zip(prepared.rejected, prepared.rejected_numbers, strict=True):
+            fate = RowStatus(INVALID, short(f"{rejected.column}: {rejected.reason}"))
+            rows.append((rejected.row, number, numbers.setdefault(fate, len(numbers))))
+        if prepared.rejected:
+            rows.sort(key=itemgetter(0))
+        return self._batch(rows, list(numbers))
+
+    def _look_up(self, prepared: PreparedBatch) -> tuple[Mapping[bytes, int], Mapping[int, RequestFates]]:
+        if self._ledger is not None:
+            try:
+                held, records = self._ledger.records(prepared.keys)
+            except LedgerError as error:
+                log.warning("The report does without the ledger from row %d on: %s", min(prepared.rows), error)
+                self._ledger, self._untold = None, _LOST
+            else:
+                return held, {record.request_id: RequestFates(record) for record in records}
+        return {}, {}
+
+    def _batch(self, rows: list[tuple[int, str | None, int]], fates: list[RowStatus]) -> pa.RecordBatch:
+        numbers = [number for _, _, number in rows]
+        for number, count in Counter(numbers).items():
+            self.counts[fates[number].status] += count
+        which = pa.array(numbers, pa.int32())
+        columns = [
+            pa.array([fate[position] for fate in fates], SCHEMA.field(name).type).take(which)
+            for position, name in enumerate(RowStatus._fields)
+        ]
+        own = [pa.array([row[place] for row in rows], SCHEMA.types[place]) for place in (0, 1)]
+        return pa.RecordBatch.from_arrays([*own, *columns], schema=SCHEMA)

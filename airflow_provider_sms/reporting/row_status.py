@@ -1,0 +1,149 @@
+"""What a request's record says of each of its messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.transitions import LAPSED
+from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.service.responses import parse_send_response
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from airflow_provider_sms.ledger.requests import RequestRecord
+
+ALREADY_SENT = "already_sent"
+DUPLICATE = "duplicate"
+INVALID = "invalid"
+SUPPRESSED = "suppressed"
+PARTIAL = "partial"
+"""The service took some of the request's messages, and whether this is one of them is not known."""
+
+OPEN_HERE = "posted or about to be, and no outcome was recorded"
+OPEN_ELSEWHERE = "another process claimed it, and has not recorded an outcome yet"
+
+LONGEST_REASON = 300
+"""Characters: a reason stands in every row that it is true of."""
+
+
+class RowStatus(NamedTuple):
+    """What became of a row.
+
+    :param event_id: 64 bits.
+    :param sent_at: microseconds since the epoch: when the outcome of an accepted request was recorded, or when an
+        unknown one was claimed.
+    """
+
+    status: str
+    reason: str | None = None
+    request_id: int | None = None
+    event_id: int | None = None
+    sent_at: int | None = None
+
+
+class RequestFates:
+    """The fates of one request's messages.
+
+    :param record: what the ledger says of it.
+    """
+
+    def __init__(self, record: RequestRecord) -> None:
+        self.mine = record.mine
+        self._default = _fate(record)
+        self._named: dict[int, RowStatus] = {}
+        if record.state == ACCEPTED and record.messages is not None and record.messages < record.submitted:
+            self._default, self._named = _fates_in_part(record, self._default)
+
+    def of(self, destination: str) -> RowStatus:
+        """Give the fate of the message to a destination: digits with country code."""
+        return self._named.get(int(destination), self._default) if self._named else self._default
+
+
+def short(words: str | None) -> str | None:
+    """Give words as a reason: numbers masked, and not too long; None for none."""
+    return mask_numbers_in(words)[:LONGEST_REASON] if words else None
+
+
+def _fate(record: RequestRecord) -> RowStatus:
+    fate = RowStatus(
+        UNKNOWN, short(record.reason), record.request_id, record.event_id, _microseconds(record.claimed_at)
+    )
+    if record.state == ACCEPTED:
+        status = ACCEPTED if record.mine else ALREADY_SENT
+        return fate._replace(status=status, reason=None, sent_at=_microseconds(record.finished_at))
+    if record.state == NOT_SENT:
+        # Released between the look-up of its messages and that of its record.
+        return fate._replace(status=NOT_SENT, sent_at=None)
+    if record.state == CLAIMED:
+        return fate._replace(reason=LAPSED if record.lapsed else OPEN_HERE if record.mine else OPEN_ELSEWHERE)
+    return fate
+
+
+def _fates_in_part(record: RequestRecord, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
+    """Tell apart what the service took and what it left out, as far as it names those.
+
+    :param whole: the fate of a message that was taken.
+    :returns: the fate of most messages, and that of other ones by destination.
+    """
+    taken, missing = record.messages or 0, record.submitted - (record.messages or 0)
+    some = f"the service took {taken} of the request's {record.submitted} messages, and does not say which"
+    none = f"the service took none of the request's {record.submitted} messages"
+    untold = RowStatus(PARTIAL, some, record.request_id, record.event_id)
+    left_out = untold._replace(status=NOT_SENT, reason=none)
+    told: dict[int, RowStatus] = {}
+    named = 0
+    faults, words = _faults(record.response)
+    # A fault names a number; more than one message of the request can be for it.
+    for destination, messages in Counter(record.destinations).items():
+        if destination is not None and (times := min(faults[destination], messages)):
+            named += times
+            surely = times == messages or not taken
+            told[destination] = left_out._replace(reason=words[destination] or none) if surely else untold
+    if taken and named > missing:
+        # It took messages that it calls faulty.
+        told.clear()
+    default = left_out if not taken else whole if named == missing else untold
+    if record.mine:
+        return default, told
+    # Whoever claimed them, here they count as sent already: they are not sent again.
+    return _already(default, whole), {destination: _already(fate, whole) for destination, fate in told.items()}
+
+
+def _already(fate: RowStatus, whole: RowStatus) -> RowStatus:
+    return whole._replace(reason=fate.reason, sent_at=fate.sent_at)
+
+
+def _faults(response: str | None) -> tuple[Counter[int], dict[int, str | None]]:
+    """Count the faults for each number that they name, and give the service's words."""
+    counts: Counter[int] = Counter()
+    words: dict[int, str | None] = {}
+    for fault in _fault_objects(response):
+        fields = {key.lower(): value for key, value in fault.items()}
+        destination = _number(fields.get("scrubbeddestination")) or _number(fields.get("rawdestination"))
+        if destination is not None:
+            counts[destination] += 1
+            said = fields.get("errormessage") or fields.get("status")
+            words.setdefault(destination, short(str(said)) if said else None)
+    return counts, words
+
+
+def _fault_objects(response: str | None) -> Iterator[Mapping[str, Any]]:
+    if response is not None:
+        try:
+            yield from parse_send_response(response.encode()).error_report.faults
+        except SmsError:
+            return
+
+
+def _number(value: object) -> int | None:
+    """Read a number as the service writes it, with or without a plus."""
+    digits = "".join(filter(str.isdecimal, str(value))) if isinstance(value, (str, int)) else ""
+    return int(digits) if digits else None
+
+
+def _microseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1_000_000)

@@ -1,0 +1,140 @@
+"""The summary that a task returns: JSON, of constant size whatever was sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.service.responses import parse_send_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.sending.counts import SendCounts
+    from airflow_provider_sms.service.responses import SendResponse
+
+
+COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
+"""What can become of a row; the counts add up to ``rows``."""
+
+
+def summarise(campaign: str, rows: int, invalid: int, tally: SendCounts) -> dict[str, Any]:
+    """Give the summary of one try.
+
+    ``rows`` equals the sum of the seven counts after it: what no request, no earlier claim and no check accounts for
+    was not sent. Event ids are text, since JavaScript readers round 64-bit integers; above the tally's limit there are
+    none.
+
+    :param rows: rows of the source.
+    :param invalid: of these, rows that cannot be texted.
+    """
+    unreached = rows - invalid - tally.settled
+    # Where it is below zero, the source has lost rows whose messages an earlier part of this try sent.
+    return {
+        "campaign": campaign,
+        "rows": rows,
+        "accepted": tally.accepted + min(0, unreached),
+        "unknown": tally.unresolved,
+        "not_sent": tally.not_sent + max(0, unreached),
+        "invalid": invalid,
+        "duplicate": tally.repeated,
+        "suppressed": tally.suppressed + tally.capped,
+        "already_sent": tally.already_sent,
+        "requests": tally.requests,
+        "parts": tally.parts,
+        "cost": float(tally.cost),
+        "remaining_balance": None if tally.remaining_balance is None else float(tally.remaining_balance),
+        "event_ids": _event_ids(tally),
+        **told_by_service(tally),
+        "report": None,
+    }
+
+
+def told_by_service(tally: SendCounts) -> dict[str, Any]:
+    """Give the part of a summary that sums up the service's own reports: ``cost_breakdown`` and ``error_report``."""
+    return {
+        "cost_breakdown": {
+            network: {"cost": float(cost), "quantity": quantity}
+            for network, (cost, quantity) in tally.cost_breakdown.items()
+        },
+        "error_report": dict(tally.error_report),
+    }
+
+
+def facts(summary: dict[str, Any]) -> dict[str, Any]:
+    """Give of a summary what is of use to those who did not send: counts, cost, balance; nothing by request."""
+    names = ("campaign", "rows", *COUNTS, "requests", "parts", "cost", "remaining_balance")
+    return {name: summary[name] for name in names}
+
+
+def one_line(summary: dict[str, Any]) -> str:
+    """Give the summary as a line for the log."""
+    counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
+    return (
+        f"Campaign {summary['campaign']}: {counts}; "
+        f"{summary['requests']} requests, {summary['parts']} parts, cost {summary['cost']}"
+    )
+
+
+def _event_ids(tally: SendCounts) -> list[str]:
+    """Give the event ids in request order; none where there are too many for an XCom."""
+    if tally.requests > tally.max_event_ids:
+        return []
+    return [str(event_id) for _, event_id in sorted(tally.event_ids.items())]
+
+
+class Progress:
+    """Says how far a send is: messages done, of how many, per second, time left.
+
+    :param total: messages in all.
+    :param clock: seconds, from any start.
+    :param done: messages that were done before it began.
+    :param every: seconds between two lines, at least.
+    """
+
+    def __init__(self, total: int, clock: Callable[[], float], *, done: int = 0, every: float = 5.0) -> None:
+        self._total = total
+        self._clock = clock
+        self._done = done
+        self._every = every
+        self._began = clock()
+        self._said = self._began
+
+    def line(self, done: int, *, paused: bool = False) -> str | None:
+        """Give a line for the log; None while the last one is fresh.
+
+        :param paused: whether a person has paused it, so that no time is left that could be told.
+        """
+        now = self._clock()
+        if now - self._said < self._every:
+            return None
+        self._said = now
+        if paused:
+            return f"{done} of {self._total} messages done, paused"
+        rate = (done - self._done) / (now - self._began)
+        left = f"{(self._total - done) / rate:.0f} s left" if rate else "no estimate yet"
+        return f"{done} of {self._total} messages done, {rate:.0f} a second, {left}"
+
+
+def replay(ledger: CampaignLedger, tally: SendCounts) -> None:
+    """Count the requests that this try made before it waited, as if it had made them just now.
+
+    :param tally: of the part since.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    for request in ledger.parked_requests():
+        if request.state == ACCEPTED:
+            tally.replay(request.request_id, request.submitted, _answer(request.response))
+        else:
+            tally.replay_lost(request.request_id, request.submitted)
+
+
+def _answer(body: str | None) -> SendResponse | None:
+    if body is None:
+        return None
+    try:
+        return parse_send_response(body.encode())
+    except SmsError:
+        return None

@@ -1,0 +1,1 @@
+"""The hours in which people may be texted."""

@@ -1,0 +1,217 @@
+"""What a send came to, counted as it happens, in memory that does not grow with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from airflow_provider_sms.ledger.model import TextedTwice
+    from airflow_provider_sms.service.responses import ErrorReport, SendResponse
+
+
+class RowBits:
+    """A set of rows of the source: one bit a row."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def add(self, row: int) -> None:
+        """Take in a row."""
+        byte = row >> 3
+        if byte >= len(self._bits):
+            self._bits.extend(bytes(byte + 1 - len(self._bits)))
+        self._bits[byte] |= 1 << (row & 7)
+
+    def among(self, first: int, count: int) -> set[int]:
+        """Give those of ``count`` rows from ``first`` on that are in the set."""
+        if not any(self._bits[first >> 3 : (first + count + 7) >> 3]):
+            return set()
+        last = min(first + count, len(self._bits) << 3)
+        return {row for row in range(first, last) if self._bits[row >> 3] >> (row & 7) & 1}
+
+
+class RequestBits:
+    """A set of requests, taken in by ascending ids: one bit for each id from the first one on."""
+
+    def __init__(self) -> None:
+        self._first: int | None = None
+        self._offsets = RowBits()
+
+    def add(self, request_id: int) -> None:
+        """Take in a request."""
+        if self._first is None:
+            self._first = request_id
+        self._offsets.add(request_id - self._first)
+
+    def __contains__(self, request_id: int) -> bool:
+        if self._first is None or request_id < self._first:
+            return False
+        return bool(self._offsets.among(request_id - self._first, 1))
+
+
+class SeenRows:
+    """Which rows of the source were looked up, and what no claim tells of some of them."""
+
+    def __init__(self) -> None:
+        self.until = 0
+        """Rows before this one were looked up."""
+        self.repeats = RowBits()
+        """Rows whose message another row of the same try is."""
+        self.capped = RowBits()
+        """Rows whose recipient was texted too recently."""
+
+
+@dataclass(slots=True)
+class SendCounts:
+    """Counts of messages by what became of them, and sums over the service's answers.
+
+    :param accepted: the service said that it took them.
+    :param unknown: posted by this or an earlier try, and whether the service took them is not known.
+    :param not_sent: not posted, or posted and surely not taken.
+    :param duplicate: repeats of a message of this try.
+    :param already_sent: held by a request that was accepted before this try met them.
+    :param suppressed: rows whose number is on a list of those not to be texted.
+    :param capped: rows whose recipient was texted too recently.
+    :param replayed: messages of requests that earlier parts of this try sent, which count as accepted.
+    :param met: rows whose message is one of these.
+    :param lost: messages of requests of earlier parts of this try that are unknown.
+    :param met_lost: rows whose message is one of these; they count as unknown.
+    :param requests: posted by this try and accepted or unknown.
+    :param partial: messages that the service left out of requests that it accepted.
+    :param none_taken: messages of requests of which the service took none.
+    :param texted_twice: messages that two requests have.
+    :param event_ids: by request.
+    :param unknown_requests: those of the ledger that hold what is unknown.
+    :param max_event_ids: how many event ids are kept.
+    :param replayed_requests: the requests of earlier parts of this try that count as accepted.
+    :param lost_requests: those that are unknown. What such a part, still alive, sends later is of neither: it counts
+        as another's.
+    :param seen: the rows that were looked up, and those counted as duplicate.
+    """
+
+    accepted: int = 0
+    unknown: int = 0
+    not_sent: int = 0
+    duplicate: int = 0
+    already_sent: int = 0
+    suppressed: int = 0
+    capped: int = 0
+    replayed: int = 0
+    met: int = 0
+    lost: int = 0
+    met_lost: int = 0
+    requests: int = 0
+    partial: int = 0
+    none_taken: int = 0
+    texted_twice: list[TextedTwice] = field(default_factory=list)
+    parts: int = 0
+    cost: Decimal = Decimal(0)
+    remaining_balance: Decimal | None = None
+    event_ids: dict[int, int] = field(default_factory=dict)
+    cost_breakdown: dict[str, tuple[Decimal, int]] = field(default_factory=dict)
+    error_report: dict[str, int] = field(
+        default_factory=lambda: {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0}
+    )
+    unknown_requests: set[int] = field(default_factory=set)
+    max_event_ids: int = 1000
+    replayed_requests: RequestBits = field(default_factory=RequestBits)
+    lost_requests: RequestBits = field(default_factory=RequestBits)
+    seen: SeenRows = field(default_factory=SeenRows)
+
+    @property
+    def repeated(self) -> int:
+        """The rows that repeat a message of this try; each message that an earlier part of it sent has one row."""
+        return self.duplicate + max(0, self.met - self.replayed) + self._lost_repeated
+
+    @property
+    def unresolved(self) -> int:
+        """The rows whose message may have been sent, each message once."""
+        return self.unknown - self._lost_repeated
+
+    @property
+    def _lost_repeated(self) -> int:
+        return max(0, self.met_lost - self.lost)
+
+    @property
+    def settled(self) -> int:
+        """The rows that this try is done with."""
+        others = self.unresolved + self.not_sent + self.repeated + self.already_sent + self.suppressed + self.capped
+        return self.accepted + others
+
+    def add_duplicate(self, row: int) -> None:
+        """Count a row whose message another row of this try is."""
+        self.duplicate += 1
+        self.seen.repeats.add(row)
+
+    def add_capped(self, row: int) -> None:
+        """Count a row whose recipient was texted too recently."""
+        self.capped += 1
+        self.seen.capped.add(row)
+
+    def replay(self, request_id: int, submitted: int, response: SendResponse | None) -> None:
+        """Count a request that an earlier part of this try sent.
+
+        :param response: None where a person says that it was sent.
+        """
+        self.replayed += submitted
+        self.replayed_requests.add(request_id)
+        if response is None:
+            self.accepted += submitted
+            self.requests += 1
+        else:
+            self.add_accepted(request_id, submitted, response)
+
+    def replay_lost(self, request_id: int, submitted: int) -> None:
+        """Count a request of an earlier part of this try whose outcome is unknown."""
+        self.lost += submitted
+        self.lost_requests.add(request_id)
+        self.requests += 1
+
+    def add_accepted(self, request_id: int, submitted: int, response: SendResponse) -> None:
+        """Count a request that the service answered; it may have taken fewer messages than were submitted."""
+        taken = min(submitted, response.messages)
+        self.accepted += taken
+        self.not_sent += submitted - taken
+        self.partial += submitted - taken
+        self.requests += 1
+        self.parts += response.parts
+        self.cost += response.cost
+        self.remaining_balance = response.remaining_balance
+        if self.requests <= self.max_event_ids:
+            self.event_ids[request_id] = response.event_id
+        for line in response.cost_breakdown:
+            cost, quantity = self.cost_breakdown.get(line.network, (Decimal(0), 0))
+            self.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)
+        self._add_report(response.error_report)
+
+    def add_none_taken(self, submitted: int, response: SendResponse) -> None:
+        """Count a request of which the service took no message."""
+        self.not_sent += submitted
+        self.none_taken += submitted
+        self.remaining_balance = response.remaining_balance
+        self._add_report(response.error_report)
+
+    def add_unknown(self, request_id: int, messages: int) -> None:
+        """Count messages whose outcome is unknown.
+
+        :param request_id: of the ledger, which holds them.
+        """
+        self.unknown += messages
+        self.unknown_requests.add(request_id)
+
+    def _add_report(self, report: ErrorReport) -> None:
+        for name, count in reported(report).items():
+            self.error_report[name] = self.error_report.get(name, 0) + count
+
+
+def reported(report: ErrorReport) -> dict[str, int]:
+    """Give an error report as counts only: its faults hold numbers."""
+    return {
+        "NoNetwork": report.no_network,
+        "Duplicates": report.duplicates,
+        "OptedOuts": report.opted_outs,
+        "Faults": len(report.faults),
+        **report.other,
+    }

@@ -1,0 +1,196 @@
+"""Threads that post."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from typing_extensions import Self
+
+
+T = TypeVar("T")
+
+
+class WorkerPool(Generic[T]):
+    """A fixed number of threads that do the same work on whatever they are given.
+
+    All of them run before anything is claimed. A pool that starts threads as they are needed may fail to, and keep what
+    it could not start for later, when its claim was given back.
+
+    :param count: threads.
+    :param work: called in one of them for each thing given; does not raise.
+    :raises RuntimeError: the system has no more threads; those that were started have ended.
+    """
+
+    def __init__(self, count: int, work: Callable[[T], None]) -> None:
+        self._work = work
+        self._given: queue.SimpleQueue[tuple[T] | None] = queue.SimpleQueue()
+        self._threads = [threading.Thread(target=self._run, name=f"sms-post-{n}", daemon=True) for n in range(count)]
+
+        try:
+            for thread in self._threads:
+                thread.start()
+        except RuntimeError:
+            self._end()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def give(self, thing: T) -> None:
+        """Have a thread work on it."""
+        self._given.put((thing,))
+
+    def _end(self) -> None:
+        started = [thread for thread in self._threads if thread.ident is not None]
+        for _ in started:
+            self._given.put(None)
+        for thread in started:
+            thread.join()
+
+    def _run(self) -> None:
+        while (given := self._given.get()) is not None:
+            self._work(*given)
+
+
+_POLL_SECONDS = 0.1
+_LEAVE_SECONDS = 5.0
+"""How long the item in the making is waited for at the end: storage can hang."""
+
+
+class Prefetcher(Generic[T]):
+    """An iterator whose next items are made while the last one is in use; for one consumer.
+
+    Nothing is read before it is entered. What reading raises is raised where the item would have come, and ends it.
+    Where the system has no more threads, each item is made when it is asked for.
+
+    :param items: iterated, and closed where it can be, in the other thread.
+    :param depth: items that wait at most; one more is in the making.
+    """
+
+    def __init__(self, items: Iterable[T], depth: int = 1) -> None:
+        self._items = iter(items)
+        self._ready: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
+        self._closed = threading.Event()
+        self._thread: threading.Thread | None = threading.Thread(target=self._read, name="sms-read", daemon=True)
+
+    def __enter__(self) -> Self:
+        try:
+            if self._thread is not None:
+                self._thread.start()
+        except RuntimeError:
+            self._thread = None
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Read nothing more; the thread ends with the item in the making."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join(_LEAVE_SECONDS)
+
+    def __iter__(self) -> Iterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        if self._thread is None:
+            return next(self._items)
+        item = self._ready.get()
+        if isinstance(item, tuple):
+            return item[0]
+        # The next call finds the same end.
+        self._ready.put(None)
+        if item is None:
+            raise StopIteration
+        raise item
+
+    def _read(self) -> None:
+        end: BaseException | None = None
+        try:
+            for item in self._items:
+                self._give((item,))
+                if self._closed.is_set():
+                    break
+        except BaseException as error:  # noqa: BLE001  # it is raised where the item would have come
+            end = error
+        finally:
+            if close := getattr(self._items, "close", None):
+                close()
+        self._give(end)
+
+    def _give(self, item: tuple[T] | BaseException | None) -> None:
+        while not self._closed.is_set():
+            try:
+                self._ready.put(item, timeout=_POLL_SECONDS)
+            except queue.Full:
+                continue
+            return
+
+
+@dataclass(frozen=True)
+class Shielded(Generic[T]):
+    """How shielded work ended.
+
+    :param result: what it returned.
+    :param interruption: what was raised in the main thread meanwhile; None where nothing was.
+    """
+
+    result: T
+    interruption: BaseException | None
+
+
+def run_uninterrupted(
+    work: Callable[[], T],
+    *,
+    on_interrupt: Callable[[], None],
+    heartbeat: Callable[[], None],
+    every: float = 0.5,
+) -> Shielded[T]:
+    """Run work in a thread of its own while this one waits.
+
+    Python raises what signal handlers raise (a timeout, a termination) in the main thread, between any two
+    instructions. Work that records what it did cannot live there. An interruption asks the work to stop and is handed
+    back once it has; a second one gives up waiting and is raised.
+
+    :param work: runs once; what it raises is raised here.
+    :param on_interrupt: asks the work to stop soon.
+    :param heartbeat: called in this thread while the work runs.
+    :param every: seconds between heartbeats.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001  # it is raised again in the thread that waits
+            errors.append(error)
+        finally:
+            ended.set()
+
+    # Not Thread.join: an exception within it makes Python 3.11 believe that the thread has ended.
+    ended = threading.Event()
+    thread = threading.Thread(target=target, name="sms-sender", daemon=True)
+    interruption: BaseException | None = None
+    try:
+        thread.start()
+        while not ended.wait(every):
+            heartbeat()
+    except BaseException as error:  # handed back below
+        if thread.ident is None:
+            raise
+        interruption = error
+        on_interrupt()
+        ended.wait()
+    if errors:
+        raise errors[0] from interruption
+    if not results:
+        raise interruption or RuntimeError("the work ended without a result")
+    return Shielded(results[0], interruption)

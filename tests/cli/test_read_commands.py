@@ -1,0 +1,261 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from support.sending import people
+
+from airflow_provider_sms.cli.console import utc
+from airflow_provider_sms.ledger.approvals import latest_approval, record_approval
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.pauses import pause, resume
+
+EVENT = "9007199254740993"
+
+
+def test_status_says_how_a_campaign_stands(ledger, sent):
+    """Messages and requests by state, parts, cost, times, who sent it and how many decisions there were."""
+    sent(people(3), at=1_700_000_000.0)
+    sent(people(2, 10), UNKNOWN, at=1_700_000_060.0, try_number=2)
+    sent(people(1, 20), None)
+    sent(people(4, 30), NOT_SENT)
+    said = ledger("status", "spring", "-o", "json")
+    (found,) = said.data
+    last = found.pop("last_activity")
+    assert (said.status, last[:2]) == (0, "20")
+    assert found == {
+        "campaign": "spring",
+        "messages_accepted": "3",
+        "messages_unknown": "2",
+        "messages_under_way": "1",
+        "requests_accepted": "1",
+        "requests_unknown": "1",
+        "requests_under_way": "1",
+        "requests_not_sent": "1",
+        "parts": "3",
+        "cost": "1.10",
+        "first_activity": "2023-11-14T22:13:20+00:00",
+        "decisions": "0",
+        "approval": None,
+        "paused": None,
+        "sent_by": [{"dag_id": "d", "task_id": "t", "runs": "1", "tries": "4"}],
+    }
+
+
+def test_status_says_how_to_close_what_is_unknown(ledger, sent):
+    """Who sees that something is unknown reads how to look at it and close it, beside the data."""
+    sent(people(2))
+    assert ledger("status", "spring").err == ""
+    sent(people(2, 10), None, at=1_700_000_000.0)
+    said = ledger("status", "spring", "-o", "json")
+    assert said.data[0]["messages_unknown"] == "2"
+    assert "1 request is unknown" in said.err
+    assert "sms ledger resolve REQUEST --as accepted" in said.err
+
+
+def test_status_is_a_table_for_people(ledger, sent):
+    """By default each property is a line, and each task that sent is one."""
+    sent(people(3), dag_id="one")
+    sent(people(3, 10), dag_id="two")
+    sent(people(3, 20), dag_id="two", try_number=2)
+    lines = [line.split("|")[-1].strip() for line in ledger("status", "spring").out.splitlines() if "sent_by" in line]
+    assert lines == ["task t of DAG one (1 run, 1 try)", "task t of DAG two (1 run, 2 tries)"]
+
+
+def test_status_says_who_paused_a_campaign(ledger, sent, store):
+    """A campaign of which nothing more is claimed says so, by whom, and since when; one that goes on does not."""
+    sent(people(3))
+    made = pause(store, "spring", "ann").pause
+    since = utc(made.paused_at)
+    assert ledger("status", "spring", "-o", "json").data[0]["paused"] == {"by": "ann", "since": since}
+    assert f"by ann since {since}" in ledger("status", "spring").out
+    resume(store, "spring", "bob")
+    assert "paused" not in ledger("status", "spring").out
+
+
+def test_status_says_who_approved_a_plan(ledger, store):
+    """What was decided last about a plan of the campaign, by whom and when, also before anything was sent."""
+    record_approval(store, "spring", "a1b2c3", "stop", "ann")
+    record_approval(store, "spring", "d4e5f6", "send", "bob", messages=3, cost=Decimal("4.50"))
+    at = utc(latest_approval(store, "spring").decided_at)
+    assert ledger("status", "spring", "-o", "json").data[0]["approval"] == {
+        "plan_id": "d4e5f6",
+        "decision": "send",
+        "decided_by": "bob",
+        "decided_at": at,
+        "messages": "3",
+        "cost": "4.50",
+    }
+    assert f"send, by bob at {at}, plan d4e5f6" in ledger("status", "spring").out
+
+
+def test_unknown_lists_what_a_person_needs(ledger, sent):
+    """Request, campaign, messages, when in UTC, who, and why; only those that are unknown."""
+    sent(people(1))
+    request = sent(people(3, 10), UNKNOWN, at=1_700_000_000.0, map_index=4, try_number=2)
+    said = ledger("unknown", "-o", "json")
+    assert (said.status, said.err) == (0, "")
+    assert said.data == [
+        {
+            "request": str(request),
+            "campaign": "spring",
+            "messages": "3",
+            "claimed_at": "2023-11-14T22:13:20+00:00",
+            "dag_id": "d",
+            "task_id": "t",
+            "run_id": "r",
+            "map_index": "4",
+            "try_number": "2",
+            "why": "read timeout",
+        }
+    ]
+
+
+def test_unknown_can_be_asked_of_one_campaign(ledger, sent):
+    """Other campaigns do not show; where nothing is unknown the list is empty, and that is no failure."""
+    sent(people(1), UNKNOWN, campaign="other")
+    sent(people(1))
+    said = ledger("unknown", "--campaign", "spring", "-o", "json")
+    assert (said.status, said.data) == (0, [])
+    assert len(ledger("unknown", "-o", "json").data) == 1
+
+
+def test_who_says_when_a_number_was_texted_and_by_what(ledger, sent, somebody):
+    """Time, state, campaign, who sent it, the request and the event, exactly, as text."""
+    request = sent(people(3), at=1_700_000_000.0)
+    sent(people(3, 10))
+    said = ledger("who", f"+{somebody[:2]} {somebody[2:]}", "-o", "json")
+    assert (said.status, said.err) == (0, "")
+    assert said.data == [
+        {
+            "claimed_at": "2023-11-14T22:13:20+00:00",
+            "finished_at": "2023-11-14T22:13:20+00:00",
+            "state": "accepted",
+            "messages": "1",
+            "campaign": "spring",
+            "dag_id": "d",
+            "task_id": "t",
+            "run_id": "r",
+            "map_index": "-1",
+            "try_number": "1",
+            "request": str(request),
+            "event_id": EVENT,
+        }
+    ]
+
+
+def test_who_reads_a_number_as_a_task_does(ledger, sent, somebody):
+    """A number that is written nationally is completed for its country."""
+    sent(people(1))
+    assert len(ledger("who", f"0{somebody[2:]}", "--default-region", "ZA", "-o", "json").data) == 1
+
+
+def test_somebody_who_was_not_texted_is_not_found(ledger, sent):
+    """Nobody texted is status 1; which ledger was searched is said, and no number."""
+    sent(people(1))
+    said = ledger("who", "27829999999")
+    assert (said.status, said.out) == (1, "")
+    assert ("No message to this number is in the ledger" in said.err, "27829999999" in said.err) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("0820000001",), "no country code"),
+        (("Anna 0820000001",), "letters or signs"),
+        (("0820000001", "--default-region", "XX"), "XX"),
+    ],
+)
+def test_what_is_no_number_is_refused(ledger, file_store, arguments, words):
+    """The reason is that of a task's check, without what was written."""
+    said = ledger("who", *arguments)
+    assert (said.status, said.out, words in said.err, "0820000001" in said.err) == (1, "", True, False)
+
+
+def test_export_writes_a_campaign(ledger, sent, tmp_path):
+    """The file holds the campaign; a second time it is replaced only where that is asked for."""
+    sent(people(3))
+    file = tmp_path / "spring.parquet"
+    said = ledger("export", "spring", file)
+    assert (said.status, said.out) == (0, "")
+    assert said.err.strip() == f"Wrote 3 messages of campaign spring to {file}"
+    assert pq.read_table(file).num_rows == 3
+    again = ledger("export", "spring", file)
+    assert (again.status, again.err.strip()) == (1, f"{file} is there already")
+    assert ledger("export", "spring", file, "--overwrite").status == 0
+
+
+@pytest.mark.parametrize("arguments", [("status", "sprign"), ("unknown", "--campaign", "sprign"), ("export", "sprign")])
+def test_a_campaign_that_is_not_there_is_said(ledger, sent, tmp_path, arguments):
+    """A mistyped name is status 1 and an error with the name, not an empty answer."""
+    sent(people(1))
+    file = (tmp_path / "x.parquet",) if arguments[0] == "export" else ()
+    said = ledger(*arguments, *file)
+    assert (said.status, said.out, said.err.strip()) == (1, "", "The ledger has no campaign 'sprign'")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("status", "c"),
+        ("unknown",),
+        ("who", "27820000001"),
+        ("export", "c", "c.parquet"),
+        ("resolve", "1", "--as", "accepted", "--yes"),
+        ("adopt", "d", "t", "r", "--yes"),
+        ("purge", "--older-than", "90d", "--yes"),
+    ],
+)
+def test_no_command_makes_a_ledger(ledger, ledger_path, airflow_home, arguments):
+    """Where there is none, each says where it looked, and leaves the place as it was."""
+    said = ledger(*arguments)
+    assert (said.status, said.out, f"no ledger at {ledger_path}" in said.err) == (1, "", True)
+    assert list(ledger_path.parent.iterdir()) == []
+
+
+def test_a_ledger_that_is_broken_is_said(ledger, ledger_path, airflow_home):
+    """A file that is no ledger is status 1 and a line, without a traceback."""
+    ledger_path.write_text("Dear diary" * 1000)
+    said = ledger("unknown")
+    assert (said.status, said.out) == (1, "")
+    assert said.err.strip() == "The ledger cannot be opened: DatabaseError: file is not a database"
+
+
+def test_a_ledger_is_named_by_its_connection(ledger, sent, request):
+    """``--ledger-conn-id`` goes before the configuration; a connection that is not there is status 1."""
+    sent(people(1))
+    said = ledger("status", "spring", "--ledger-conn-id", "nowhere")
+    assert (said.status, "no connection 'nowhere'" in said.err) == (1, True)
+
+
+def test_every_form_of_output_is_airflows(ledger, sent_to_file):
+    """YAML can be parsed, and plain has a line for each request and one above."""
+    sent_to_file(people(1), UNKNOWN)
+    assert [row["campaign"] for row in yaml.safe_load(ledger("unknown", "-o", "yaml").out)] == ["spring"]
+    assert len(ledger("unknown", "-o", "plain").out.splitlines()) == 2
+
+
+def test_names_are_shown_as_they_are(ledger, sent_to_file):
+    """What looks like a style or an emoji to the table's printer is a name like any other."""
+    name = "[red]spring :bomb:"
+    sent_to_file(people(1), ACCEPTED, campaign=name)
+    assert name in ledger("status", name).out
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("status",),
+        ("resolve", "1"),
+        ("resolve", "one", "--as", "accepted"),
+        ("resolve", "1", "--as", "lost"),
+        ("purge",),
+        ("status", "c", "-o", "csv"),
+    ],
+)
+def test_wrong_usage_is_status_2(ledger, arguments):
+    """What cannot be understood is told apart from what was not done."""
+    assert ledger(*arguments).status == 2

@@ -1,0 +1,284 @@
+from __future__ import annotations
+
+import getpass
+import time
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import text
+from support.sending import people
+
+from airflow_provider_sms.cli import write_commands
+from airflow_provider_sms.cli.console import utc
+from airflow_provider_sms.cli.definitions import age
+from airflow_provider_sms.ledger.balances import record_balance
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
+from airflow_provider_sms.ledger.pauses import pause, pause_of
+from airflow_provider_sms.ledger.progress import note_progress
+
+LONG_AGO = time.time() - 100 * 86_400
+
+
+@pytest.fixture
+def rows(store):
+    """Read the ledger."""
+
+    def rows(query):
+        with store.read() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+    return rows
+
+
+@pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
+def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_terminal, rows, outcome, left):
+    """What it concerns and what follows is said first; then who decided is kept, and what to do next is said."""
+    one = sent(people(3), UNKNOWN)
+    two = sent(people(2, 10), UNKNOWN)
+    at_terminal("y\n")
+    said = ledger("resolve", one, two, "--as", outcome)
+    assert said.status == 0
+    assert f"Request {one} of campaign spring: 3 messages, claimed at 20" in said.err
+    assert "by try 1 of task t of DAG d, run r. Why: read timeout" in said.err
+    assert f"Close 2 requests as {outcome.replace('-', ' ')}? [y/N]" in said.err
+    assert f"Request {two} is closed as {outcome.replace('-', ' ')}: 2 messages" in said.err
+    assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
+    assert holders(people(3) + people(2, 10)) == left
+    decided = rows("SELECT request_id, decision, decided_by FROM sms_decision ORDER BY request_id")
+    word = outcome.replace("-", "_")
+    assert decided == [(one, word, getpass.getuser()), (two, word, getpass.getuser())]
+
+
+def test_who_releases_messages_is_warned(ledger, sent, at_terminal):
+    """Before messages are freed it is said that these people may get the text twice."""
+    request = sent(people(3), UNKNOWN)
+    at_terminal("n\n")
+    said = ledger("resolve", request, "--as", "not-sent")
+    assert "Not sent frees 3 messages: the next try texts these people" in said.err
+    assert "get the text twice" in said.err
+
+
+@pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n", KeyboardInterrupt()])
+def test_nothing_but_yes_is_yes(ledger, sent, holders, at_terminal, rows, answer):
+    """No, nothing, the end of input, another word or Ctrl-C: status 1, and the ledger is as it was."""
+    request = sent(people(3), UNKNOWN)
+    at_terminal(answer)
+    said = ledger("resolve", request, "--as", "not-sent")
+    assert (said.status, said.err.endswith("Nothing was done\n")) == (1, True)
+    assert (holders(people(3)), rows("SELECT * FROM sms_decision")) == ({UNKNOWN}, [])
+
+
+@pytest.mark.parametrize("command", ["resolve", "adopt", "purge"])
+def test_without_a_terminal_a_script_must_say_yes(ledger, sent, rows, monkeypatch, command):
+    """Nobody is there to be asked: without ``--yes`` nothing is done, with it everything is."""
+    request = sent(people(3), UNKNOWN)
+    sent(people(3), campaign="old", at=LONG_AGO)
+    arguments = {
+        "resolve": ("resolve", request, "--as", "accepted"),
+        "adopt": ("adopt", "d", "t", "another run"),
+        "purge": ("purge", "--older-than", "90d"),
+    }[command]
+    before = rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")
+    with open("/dev/null") as nothing:  # noqa: PTH123  # a device
+        monkeypatch.setattr("sys.stdin", nothing)
+        said = ledger(*arguments)
+        assert (said.status, "there is no terminal to ask at. Say --yes" in said.err) == (1, True)
+        assert (rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")) == before
+        assert ledger(*arguments, "--yes").status == 0
+    assert (rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")) != before
+
+
+def test_requests_are_closed_all_or_none(ledger, sent, rows):
+    """Where one of them cannot be closed nobody is asked, and no other one is closed."""
+    request = sent(people(3), UNKNOWN)
+    accepted = sent(people(3, 10))
+    under_way = sent(people(3, 20), None)
+    for other, words in (
+        (accepted, "is not unknown: it is accepted"),
+        (under_way, "may still be under way"),
+        (4711, "no request 4711"),
+    ):
+        said = ledger("resolve", request, other, "--as", "accepted", "--yes")
+        assert (said.status, words in said.err) == (1, True)
+    assert rows(f"SELECT state FROM sms_request WHERE id = {request}") == [(UNKNOWN,)]
+
+
+def test_a_request_named_twice_is_closed_once(ledger, sent, rows):
+    """A repeated number is no second decision."""
+    request = sent(people(3), UNKNOWN)
+    assert ledger("resolve", request, request, "--as", "accepted", "--yes").status == 0
+    assert len(rows("SELECT * FROM sms_decision")) == 1
+
+
+def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
+    """What may be sent twice is said first; then the ledger knows the task, and who answers for it."""
+    monkeypatch.setattr(write_commands.socket, "gethostname", lambda: "office")
+    at_terminal("yes\n")
+    said = ledger("adopt", "campaign", "send", "manual__1", "--map-index", "2")
+    assert said.status == 0
+    assert "task send of DAG campaign, run manual__1, map index 2" in said.err
+    assert "will be sent again" in said.err
+    adopted = rows("SELECT dag_id, task_id, run_id, map_index, try_number, pid, host FROM sms_claimant")
+    assert adopted == [("campaign", "send", "manual__1", 2, 0, 0, f"{getpass.getuser()}@office")]
+
+
+def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, rows):
+    """The ledger need not have lost all of it; how much it has is said."""
+    sent(people(1))
+    said = ledger("adopt", "d", "t", "r", "--yes")
+    assert (said.status, "It has 1 request of that task" in said.err) == (0, True)
+    assert rows("SELECT try_number FROM sms_claimant ORDER BY id") == [(1,), (0,)]
+
+
+def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
+    """Nobody is asked; what it means, what may be under way and how to take it back is said; who did it is kept."""
+    sent(people(3), None)
+    said = ledger("pause", "spring")
+    assert (said.status, said.out) == (0, "")
+    assert said.err == (
+        "Campaign spring is paused: from now on no task claims anything of it, on any machine.\n"
+        "At most 1 request with 3 messages may be under way: what was claimed before is still posted, and recorded.\n"
+        "Nothing is lost: tasks that send it wait, holding their slots, and go on when you say\n"
+        "  airflow-sms ledger resume spring\n"
+    )
+    made = pause_of(store, "spring")
+    said = ledger("resume", "spring")
+    assert (said.status, said.out) == (0, "")
+    assert said.err == (
+        f"Campaign spring goes on: {getpass.getuser()} had paused it at {utc(made.paused_at)}. "
+        "Tasks that wait for it claim again; one that has ended since is to be cleared in Airflow\n"
+    )
+    assert pause_of(store, "spring") is None
+    assert rows("SELECT paused_by, resumed_by FROM sms_pause") == [(getpass.getuser(), getpass.getuser())]
+
+
+def test_to_pause_or_resume_twice_says_so(ledger, sent, store):
+    """It is no failure: the campaign stands as was asked for."""
+    sent(people(3), campaign="the spring")
+    made = pause(store, "the spring", "ann").pause
+    said = ledger("pause", "the spring")
+    assert said.status == 0
+    assert f"Campaign the spring is paused already, by ann since {utc(made.paused_at)}\n" in said.err
+    assert "under way" not in said.err
+    assert said.err.endswith("  airflow-sms ledger resume 'the spring'\n")
+    ledger("resume", "the spring")
+    said = ledger("resume", "the spring")
+    assert (said.status, said.err) == (0, "Campaign the spring is not paused: there is nothing to resume\n")
+
+
+@pytest.mark.parametrize("command", ["pause", "resume"])
+def test_a_campaign_that_is_not_there_is_not_paused(ledger, sent, command):
+    """A name with a typing error is said, and the exit status is 1."""
+    sent(people(1))
+    said = ledger(command, "sprign")
+    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprign'\n")
+
+
+def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):
+    """It is named, and kept: with it its pause would be forgotten."""
+    sent(people(3), campaign="held", at=LONG_AGO)
+    pause(store, "held", "ann")
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    assert (said.status, "Kept, since they are paused: held\n" in said.err) == (0, True)
+    assert rows("SELECT name FROM sms_campaign") == [("held",)]
+
+
+def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, rows, monkeypatch):
+    """It is named, with what its task waits for, and how to give it up."""
+    sent(people(3), campaign="mine", at=LONG_AGO)
+    sent(people(3), campaign="evening", at=LONG_AGO)
+    (waits,) = rows("SELECT max(id) FROM sms_claimant")[0]
+    monkeypatch.setattr(store, "clock", lambda: LONG_AGO)
+    note_progress(store, "evening", waits, "waiting for hours")
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    assert said.status == 0
+    assert "Kept, since a task of them is waiting for hours, and would text people again: evening\n" in said.err
+    assert "add --include-waiting\n" in said.err
+    assert rows("SELECT name FROM sms_campaign") == [("evening",)]
+    assert ledger("purge", "--older-than", "90d", "--yes", "--include-waiting").status == 0
+    assert rows("SELECT name FROM sms_campaign") == []
+
+
+def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
+    """How much it is and what it means is said first; what is unknown is kept and named, what is young stays."""
+    sent(people(3), campaign="old", at=LONG_AGO)
+    sent(people(2), campaign="older", at=LONG_AGO - 60)
+    sent(people(1), UNKNOWN, campaign="old and unknown", at=LONG_AGO)
+    sent(people(4), campaign="young")
+    at_terminal("y\n")
+    said = ledger("purge", "--older-than", "12w")
+    assert said.status == 0
+    assert "Kept, since requests of them are unknown or under way: old and unknown\n" in said.err
+    assert "To be forgotten: 2 campaigns with 5 messages" in said.err
+    assert "older, old\n" in said.err
+    assert "protects nobody any more" in said.err
+    assert "Forgotten: old, 3 messages\n" in said.err
+    states = [holders(people(4), name) for name in ("old", "older", "old and unknown", "young")]
+    assert states == [set(), set(), {UNKNOWN}, {ACCEPTED}]
+
+
+def test_old_balances_are_forgotten(ledger, sent, store, rows, monkeypatch):
+    """With old campaigns or without; those of the last days stay."""
+    sent(people(1))
+    now = store.clock()
+    for seconds, amount in ((LONG_AGO, 1), (LONG_AGO + 7200, 2), (now, 3)):
+        monkeypatch.setattr(store, "clock", lambda seconds=seconds: seconds)
+        record_balance(store, "sms_default", Decimal(amount))
+    refused = ledger("purge", "--older-than", "90d")
+    assert (refused.status, len(rows("SELECT amount FROM sms_balance"))) == (1, 3)
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    assert (said.status, "Forgotten: 2 balances that tasks saw before" in said.err) == (0, True)
+    assert rows("SELECT amount FROM sms_balance") == [("3",)]
+    assert "balance" not in ledger("purge", "--older-than", "90d").err
+
+
+def test_many_campaigns_are_counted_not_all_named(ledger, sent, at_terminal, monkeypatch):
+    """A campaign for each run makes many: some are named, the rest is counted."""
+    monkeypatch.setattr(write_commands, "MAX_NAMED", 1)
+    for name in ("one", "two", "three"):
+        sent(people(1), campaign=name, at=LONG_AGO)
+    at_terminal("n\n")
+    assert "one and 2 more\n" in ledger("purge", "--older-than", "90d").err
+
+
+def test_where_nothing_is_old_nothing_is_asked(ledger, sent):
+    """A ledger without old campaigns is no failure."""
+    sent(people(1))
+    said = ledger("purge", "--older-than", "1d")
+    assert (said.status, "No campaign can be forgotten" in said.err) == (0, True)
+
+
+def test_a_campaign_that_is_used_meanwhile_is_kept(ledger, sent, rows, monkeypatch):
+    """Who sends again while a person thinks is not purged; the others are, and the status says that one was not."""
+    sent(people(3), campaign="used", at=LONG_AGO)
+    sent(people(3), campaign="old", at=LONG_AGO)
+    monkeypatch.setattr(write_commands, "confirm", lambda *_, **__: sent(people(1, 10), campaign="used"))
+    said = ledger("purge", "--older-than", "90d")
+    assert (said.status, "Campaign used is in use again" in said.err) == (1, True)
+    assert rows("SELECT name FROM sms_campaign") == [("used",)]
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("24h", 86_400), ("36h", 129_600), ("90d", 7_776_000), ("2w", 1_209_600)]
+)
+def test_an_age_is_a_number_and_a_unit(written, seconds):
+    """Hours, days and weeks."""
+    assert age(written) == seconds
+
+
+@pytest.mark.parametrize("written", ["90", "d", "90m", "-1d", "1.5d", "23h", "0d", "90 d", "9\u0660d"])
+def test_what_is_no_age_is_wrong_usage(ledger, airflow_home, written):
+    """An age that is not understood, or less than a day, purges nothing."""
+    assert ledger("purge", f"--older-than={written}", "--yes").status == 2
+
+
+def test_a_user_without_a_name_is_recorded_by_number(ledger, sent, rows, monkeypatch):
+    """In a container the user need not be in the list of users."""
+
+    def nameless():
+        raise KeyError("uid not found")
+
+    monkeypatch.setattr(write_commands.getpass, "getuser", nameless)
+    request = sent(people(1), UNKNOWN)
+    assert ledger("resolve", request, "--as", "accepted", "--yes").status == 0
+    assert rows("SELECT decided_by FROM sms_decision")[0][0].startswith("uid ")

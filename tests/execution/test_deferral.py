@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
+from support.airflow import run_task
+
+from airflow_provider_sms.execution.deferral import read_parking, wait_for_balance, wait_until
+from airflow_provider_sms.operators.base import SmsOperatorBase
+
+
+class Parks(SmsOperatorBase):
+    """Waits once, and gives what it was waiting for."""
+
+    def __init__(self, *, wait, arguments, **kwargs):
+        super().__init__(**kwargs)
+        self.wait = wait
+        self.arguments = arguments
+
+    def send(self, context, event):
+        if event is None:
+            self.wait(self, *self.arguments)
+        return read_parking(event)
+
+
+@pytest.fixture
+def park(sms_default):
+    """Run a task in Airflow that waits."""
+
+    def park(wait, *arguments, **options):
+        return run_task(lambda: Parks(task_id="parks", wait=wait, arguments=arguments), **options)
+
+    return park
+
+
+def now(**later):
+    return datetime.now(timezone.utc) + timedelta(**later)
+
+
+def looks(sandbox):
+    return len([request for request in sandbox.state.requests if request.operation == "balance"])
+
+
+# A moment
+
+
+def test_a_moment_to_come_is_waited_for(park):
+    """The task goes on when it has come, and not before."""
+    moment = now(seconds=1)
+    ran = park(wait_until, moment)
+    assert (ran.state, ran.tries, ran.summary) == ("success", 1, "moment")
+    assert now() >= moment
+
+
+def test_a_moment_that_has_passed_is_not_waited_for(park):
+    """Also one in another time zone: it is the instant that counts."""
+    ran = park(wait_until, now(minutes=-1).astimezone(timezone(timedelta(hours=5))))
+    assert (ran.state, ran.summary) == ("success", "moment")
+
+
+def test_the_moment_is_all_that_the_trigger_is_told():
+    """It is stored in Airflow's database, and read there by a triggerer that may be started anew."""
+    moment = now(days=1)
+    with pytest.raises(TaskDeferred) as deferred:
+        wait_until(Parks(task_id="parks", wait=None, arguments=()), moment, "go_on")
+    given = deferred.value.trigger.serialize()[1]
+    assert given == {"moment": moment, "end_from_trigger": False}
+    assert (deferred.value.method_name, deferred.value.timeout) == ("go_on", None)
+
+
+# Credit
+
+
+def test_credit_is_waited_for(park, sandbox):
+    """However often the service fails meanwhile, the task goes on once there is enough."""
+    sandbox.state.set_balance(10)
+    sandbox.state.set_faults([{"kind": "status", "status": 503, "on": "balance", "times": 12}])
+
+    def top_up():
+        while looks(sandbox) < 14:
+            pass
+        sandbox.state.set_balance(700)
+
+    thread = threading.Thread(target=top_up)
+    thread.start()
+    ran = park(wait_for_balance, Decimal(500), 0.01)
+    thread.join()
+    assert (ran.state, ran.tries, ran.summary) == ("success", 1, "balance")
+
+
+def test_enough_credit_is_seen_at_once(park, sandbox):
+    """The first look does not wait for the interval; exactly the amount suffices."""
+    sandbox.state.set_balance("500.25")
+    ran = park(wait_for_balance, Decimal("500.25"), 3600.0)
+    assert (ran.summary, looks(sandbox)) == ("balance", 1)
+
+
+def test_a_refusal_ends_the_wait_and_the_task(park, sandbox):
+    """It will be refused again: no retry is spent on it, and the service's words are in the log."""
+    sandbox.state.set_faults([{"kind": "status", "status": 401, "on": "balance"}])
+    ran = park(wait_for_balance, Decimal(5), 0.01, retries=2)
+    assert (ran.state, ran.tries, looks(sandbox)) == ("failed", 1, 1)
+    assert "401" in ran.log
+
+
+def test_no_end_and_no_secret_are_told_to_the_trigger():
+    """It waits for as long as it takes, and its arguments are stored unencrypted."""
+    with pytest.raises(TaskDeferred) as deferred:
+        wait_for_balance(Parks(task_id="parks", wait=None, arguments=(), sms_conn_id="mine"), Decimal("2.50"), 60.0)
+    given = deferred.value.trigger.serialize()[1]
+    told = {name: value for name, value in given.items() if value}
+    assert told == {"sms_conn_id": "mine", "min_balance": "2.50", "poke_interval": 60.0}
+    assert (given["max_failures"], given["timeout"], deferred.value.timeout) == (None, None, None)
+    assert deferred.value.method_name == "execute_complete"
+
+
+# What Airflow brings back
+
+
+@pytest.mark.parametrize(
+    ("event", "kind"),
+    [
+        (now(), "moment"),
+        (now().isoformat(), "moment"),
+        ({"status": "success", "balance": 7.0, "post_paid": False}, "balance"),
+        ({"chosen_options": ["Fail"], "responded_by_user": {"name": "ann"}}, "answer"),
+        ({"error": "no such option", "error_type": "validation"}, "answer"),
+    ],
+    ids=["moment", "moment as text", "balance", "answer", "error"],
+)
+def test_events_are_told_apart(event, kind):
+    """A moment is no mapping, credit has a status, and all else is for whoever reads answers."""
+    assert read_parking(event) == kind
+
+
+@pytest.mark.parametrize(
+    ("event", "error"),
+    [
+        ({"status": "error", "message": "401 no", "permanent": True}, AirflowFailException),
+        ({"status": "error", "message": "503 no", "permanent": False}, AirflowException),
+        ({"status": "timeout", "message": "No credit"}, AirflowException),
+    ],
+)
+def test_a_wait_for_credit_that_failed_fails_the_task(event, error):
+    """With its words, and without retries where they could not help."""
+    with pytest.raises(error) as raised:
+        read_parking(event)
+    assert (type(raised.value), str(raised.value)) == (error, event["message"])

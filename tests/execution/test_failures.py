@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    InputError,
+    LedgerError,
+    LedgerLostError,
+    LedgerVersionError,
+    NotSentError,
+    OutageError,
+    RefusedError,
+    ThrottledError,
+)
+from airflow_provider_sms.execution.failures import failure, is_permanent
+from airflow_provider_sms.ledger.model import TextedTwice
+from airflow_provider_sms.sending.counts import SendCounts
+
+
+@pytest.mark.parametrize(
+    ("error", "permanent"),
+    [
+        (InputError(""), True),
+        (AuthenticationError("", status=401), True),
+        (RefusedError("", status=400), True),
+        (RefusedError("", status=403), True),
+        (LedgerVersionError(), True),
+        (LedgerLostError(""), True),
+        (OutageError(""), False),
+        (RefusedError("", status=403, code="InsufficientCredits"), False),
+        (NotSentError(""), False),
+        (ThrottledError("", status=503), False),
+        (LedgerError(""), False),
+        (OSError(), False),
+    ],
+    ids=repr,
+)
+def test_retries_are_spent_on_what_may_pass_by_itself(error, permanent):
+    """What only a person can mend fails without retries."""
+    assert is_permanent(error) is permanent
+
+
+def test_a_send_that_went_well_does_not_fail():
+    """Neither sent messages nor those that the service left out make a task fail."""
+    assert (
+        failure("spring", SendCounts(accepted=9, not_sent=1, partial=1), None, stopped=False, resend_unknown=False)
+        is None
+    )
+
+
+@pytest.mark.parametrize(("resend", "permanent"), [(False, True), (True, False)])
+def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent):
+    """No retry can make known what is unknown; one that resends can get it through."""
+    failed = failure(
+        "spring", SendCounts(unknown=7, unknown_requests={3, 5}), None, stopped=False, resend_unknown=resend
+    )
+    assert failed.permanent is permanent
+    assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in failed.words
+
+
+def test_an_error_and_unknown_messages_are_both_said():
+    """The end of a send says all that is wrong with it."""
+    failed = failure("spring", SendCounts(unknown=7), NotSentError("no route"), stopped=False, resend_unknown=False)
+    assert (failed.permanent, "no route" in failed.words, "7 messages" in failed.words) == (False, True, True)
+
+
+def test_a_stopped_send_can_be_retried():
+    """A task that was told to stop goes on in its next try."""
+    assert failure("spring", SendCounts(), None, stopped=True, resend_unknown=False).permanent is False
+
+
+def test_an_error_that_is_not_ours_is_named_not_quoted():
+    """The words of a foreign error may hold a number."""
+    failed = failure("spring", SendCounts(), ValueError("27821234567"), stopped=False, resend_unknown=False)
+    assert ("27821234567" in failed.words, "ValueError" in failed.words) == (False, True)
+
+
+def test_people_who_were_texted_twice_fail_the_task_by_request():
+    """It is the one thing that never passes in silence."""
+    tally = SendCounts(accepted=9, texted_twice=[TextedTwice(4, 12, is_sure=True, messages=3)])
+    failed = failure("spring", tally, None, stopped=False, resend_unknown=False)
+    assert (failed.permanent, "texted twice" in failed.words, "went out with request 12, too" in failed.words) == (
+        True,
+        True,
+        True,
+    )

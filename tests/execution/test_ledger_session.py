@@ -1,0 +1,402 @@
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+import time
+from contextlib import closing
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException
+from support.airflow import run_task
+from support.versions import KEEPS_TASK_STATE
+
+from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.execution.ledger_session import HighWaterMark, refuse_without_trace
+from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.decisions import adopt
+from airflow_provider_sms.ledger.high_water import HighWater, high_water
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
+from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+needs_task_state = pytest.mark.skipif(
+    not KEEPS_TASK_STATE,
+    reason="Airflow before 3.3 has no task state store; without one the try number decides, as other tests here hold",
+)
+
+
+class State:
+    """Airflow's task state store, as a task sees it."""
+
+    def __init__(self, **kept):
+        self.kept = kept
+
+    def get(self, key):
+        return self.kept.get(key)
+
+    def set(self, key, value, *, retention):
+        self.kept[key] = value
+
+
+class TaskInstance:
+    """A task instance whose XComs are those that a leg before a wait left."""
+
+    map_index = -1
+
+    def __init__(self, **xcoms):
+        self.xcoms = xcoms
+
+    def xcom_pull(self, *, task_ids, key, map_indexes):
+        return self.xcoms.get(key)
+
+    def xcom_push(self, *, key, value):
+        self.xcoms[key] = value
+
+
+class Superseded(State):
+    def set(self, key, value, *, retention):
+        raise RuntimeError("404")
+
+
+class Pushes:
+    do_xcom_push = True
+
+
+def refuse(context, store, who, *, resumed=False):
+    refuse_without_trace(context, store, who, high_water(store, who), resumed=resumed)
+
+
+def claims(store, who, count, *, campaign="c"):
+    """Enter the ledger as an attempt, and claim some requests."""
+    ledger = CampaignLedger(store, campaign, who)
+    for n in range(count):
+        (claim,) = ledger.commit(chunks=[Chunk([bytes([who.try_number, n]) * 8], ["27820000001"])], claim_seconds=60)
+        if claim.request_id is not None:
+            ledger.commit(outcomes=[Outcome(claim.request_id, NOT_SENT if n % 2 else ACCEPTED)])
+
+
+def marked(context, store, claimant_id=1, **arguments):
+    """Note how far the ledger is, as an attempt does."""
+    HighWaterMark(context, store, claimant_id, HighWater(), **arguments).beat(last=True)
+    return context
+
+
+def who(try_number, **changes):
+    fields = {"dag_id": "d", "task_id": "t", "run_id": "r", "map_index": -1, "host": "h", "pid": 1, **changes}
+    return Claimant(try_number=try_number, **fields)
+
+
+@pytest.fixture
+def store(tmp_path):
+    with closing(open_sqlite(tmp_path / "ledger.db")) as store:
+        yield store
+
+
+def test_a_ledger_that_was_lost_between_tries_stops_the_task(sms_default, ledger_path, people, sandbox, witnessed):
+    """The retry finds a new, empty ledger, and texts nobody a second time; the error says how to go on."""
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after", "times": 2}])
+
+    def lose(context):
+        for file in ledger_path.parent.glob("ledger.db*"):
+            file.unlink()
+
+    source = people(200)
+    ran = run_task(
+        lambda: BulkSmsOperator(
+            task_id="send",
+            source=source,
+            message="Hi",
+            concurrency=1,
+            on_unknown="resend",
+            on_retry_callback=lose,
+        ),
+        retries=3,
+    )
+    assert (ran.state, ran.tries, set(witnessed().values())) == ("failed", 2, {1, 2})
+    assert [request.operation for request in sandbox.state.requests].count("bulk") == 3
+    assert "has no trace of an earlier one" in ran.log
+    assert "airflow-sms ledger adopt dag_" in ran.log
+    assert (ran.summary["rows"], ran.summary["not_sent"]) == (200, 200)
+
+
+@needs_task_state
+def test_each_try_notes_its_ledger_in_airflow(sms_default, ledger_path, people):
+    """The note survives retries and clears, and holds no number or text."""
+    from airflow.models.task_state_store import TaskStateStoreModel
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=people(3), message="Hi"))
+    with create_session() as session:
+        rows = session.scalars(select(TaskStateStoreModel).filter_by(run_id=ran.run_id, key="sms_ledger")).all()
+        assert [(row.key, str(ledger_path) in row.value) for row in rows] == [("sms_ledger", True)]
+
+
+def test_a_first_try_needs_no_trace(store):
+    """Nobody was texted before the first try."""
+    refuse({"task_state_store": State()}, store, who(1))
+    refuse({}, store, who(1))
+
+
+def test_a_later_try_whose_earlier_ones_never_came_to_a_ledger_goes_on(store, monkeypatch):
+    """Where Airflow keeps notes for as long as the run, no note means that no try could send."""
+    monkeypatch.setattr("airflow.__version__", "3.3.2")
+    refuse({"task_state_store": State()}, store, who(3))
+
+
+def test_a_later_try_with_a_trace_goes_on(store):
+    """The ledger that earlier tries used is the right one, with and without notes."""
+    register(store, who(1))
+    refuse({"task_state_store": State(sms_ledger="x")}, store, who(2))
+    refuse({}, store, who(2))
+
+
+@pytest.mark.parametrize(
+    "context", [{"task_state_store": State(sms_ledger="PostgreSQL at db")}, {}], ids=["note", "none"]
+)
+def test_a_later_try_without_a_trace_is_refused(store, context):
+    """By the note where there is one, else by the try number; another task's trace is none."""
+    register(store, who(1, task_id="other"))
+    with pytest.raises(InputError, match=r"try 2.*Nothing was sent.*ledger adopt d t r$") as raised:
+        refuse(context, store, who(2))
+    assert ("PostgreSQL at db" in str(raised.value)) == bool(context)
+
+
+def test_a_mapped_task_is_named_by_its_index(store):
+    """The way out names the one task instance."""
+    with pytest.raises(InputError, match=r"ledger adopt d t r --map-index 4$"):
+        refuse({}, store, who(2, map_index=4))
+
+
+def test_notes_that_airflow_clears_on_success_prove_nothing(store, monkeypatch):
+    """Where notes go when a task succeeds, the try number counts again."""
+    monkeypatch.setenv("AIRFLOW__STATE_STORE__CLEAR_ON_SUCCESS", "True")
+    with pytest.raises(InputError, match="no trace"):
+        refuse({"task_state_store": State()}, store, who(2))
+
+
+@needs_task_state
+def test_a_try_that_was_superseded_does_not_send(store):
+    """Airflow takes no note from a try that another one has replaced."""
+    with pytest.raises(StoppedError, match="nothing was sent by this try"):
+        HighWaterMark({"task_state_store": Superseded()}, store, 1, HighWater()).leave()
+
+
+def test_every_try_leaves_its_trace_before_it_sends(send, people, ledger_path):
+    """A task that fails on its table has entered the ledger, so that its next try is not refused."""
+    ran = send(people(2, destination=["x", "y"]))
+    with closing(sqlite3.connect(ledger_path)) as connection:
+        rows = connection.execute("SELECT task_id, try_number FROM sms_claimant").fetchall()
+    assert (ran.state, rows) == ("failed", [("send", 1)])
+
+
+# A ledger that went back
+
+
+class FailsOnce(BulkSmsOperator):
+    """Takes a backup of the ledger before it claims anything, and fails when its first try has sent everything."""
+
+    def check_arguments(self):
+        super().check_arguments()
+        if not self.backup.exists():
+            with closing(sqlite3.connect(self.ledger)) as ledger, closing(sqlite3.connect(self.backup)) as backup:
+                ledger.backup(backup)
+
+    def execute(self, context):
+        super().execute(context)
+        if context["ti"].try_number == 1:
+            raise AirflowException("after everything was sent")
+
+
+@pytest.fixture
+def put_back(ledger_path, tmp_path, monkeypatch):
+    """Have FailsOnce take a backup of the ledger, and give what puts it back."""
+    backup = tmp_path / "backup.db"
+    monkeypatch.setattr(FailsOnce, "backup", backup, raising=False)
+    monkeypatch.setattr(FailsOnce, "ledger", ledger_path, raising=False)
+
+    def put_back(context=None):
+        for file in ledger_path.parent.glob("ledger.db*"):
+            file.unlink()
+        shutil.copy(backup, ledger_path)
+
+    return put_back
+
+
+@needs_task_state
+def test_an_older_backup_that_is_put_back_stops_the_task(sms_default, put_back, people, witnessed):
+    """It knows the task, and has forgotten whom it texted: the retry refuses, and says how to go on."""
+    source = people(200)
+    ran = run_task(
+        lambda: FailsOnce(task_id="send", source=source, message="Hi", on_retry_callback=put_back), retries=3
+    )
+    assert (ran.state, ran.tries, set(witnessed().values())) == ("failed", 2, {1})
+    assert "has gone back: it has 0 requests of this task, up to request 0, and had 2, up to request 2" in ran.log
+    assert "airflow-sms ledger adopt dag_" in ran.log
+
+
+@pytest.mark.parametrize("loses", [True, False])
+def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_back, people, sandbox, witnessed, loses):
+    """On every version of Airflow: the leg before the wait leaves an XCom. A ledger that is as it was goes on."""
+    sandbox.state.set_balance(100)
+    source = people(200)
+
+    def top_up():
+        # Looks that the trigger takes: three in a row, after the send.
+        while [each.operation for each in sandbox.state.requests][-3:] != ["balance"] * 3 or not witnessed():
+            time.sleep(0.01)
+        if loses:
+            put_back()
+        sandbox.state.set_balance(1000)
+
+    thread = threading.Thread(target=top_up)
+    thread.start()
+    ran = run_task(
+        lambda: FailsOnce(
+            task_id="send",
+            source=source,
+            message="Hi",
+            concurrency=1,
+            wait_for_credit=True,
+            credit_interval=0.05,
+            cost_per_part=0.1,
+        )
+    )
+    thread.join()
+    if loses:
+        assert "This is try 1 after a wait" in ran.log
+        assert "has gone back" in ran.log
+    assert (ran.state, len(witnessed()), set(witnessed().values())) == (
+        ("failed", 100, {1}) if loses else ("success", 200, {1})
+    )
+
+
+@needs_task_state
+def test_a_ledger_that_has_all_it_had_goes_on(store):
+    """Also where requests were not sent, others have claimed since, and another ledger's name is noted."""
+    claims(store, who(1), 3)
+    context = marked({"task_state_store": State()}, store)
+    claims(store, who(1, task_id="other"), 3)
+    claims(store, who(2), 1)
+    refuse(context, store, who(3))
+    assert context["task_state_store"].kept["sms_ledger"]["requests"] == 3
+
+
+@pytest.mark.parametrize("where", ["task_state_store", "xcom"])
+def test_a_ledger_with_fewer_requests_is_refused(store, where):
+    """Whether Airflow's store says so, or what the leg before a wait left; as many ids do not make up for a request."""
+    claims(store, who(1), 2)
+    marker = {"ledger": "x", "highest_request": 2, "requests": 3, "noted_at": store.clock()}
+    context = {"ti": TaskInstance(**({"sms_ledger": marker} if where == "xcom" else {}))}
+    if where == "task_state_store":
+        context[where] = State(sms_ledger=marker)
+    with pytest.raises(InputError, match=r"has gone back.*Nothing was sent.*ledger adopt d t r$"):
+        refuse(context, store, who(1), resumed=True)
+
+
+def test_a_ledger_whose_requests_have_lower_ids_is_refused(store):
+    """Other requests in the place of those that were lost do not make up for them."""
+    claims(store, who(1), 3)
+    marker = {"ledger": "x", "highest_request": 9, "requests": 3, "noted_at": store.clock()}
+    with pytest.raises(InputError, match="up to request 3, and had 3, up to request 9"):
+        refuse({"task_state_store": State(sms_ledger=marker)}, store, who(2))
+
+
+def test_a_person_can_answer_for_a_ledger_that_went_back(store):
+    """Once it is adopted a try goes on, and notes how far the ledger is now; an adoption holds for what came before."""
+    claims(store, who(1), 2)
+    state = State(sms_ledger={"ledger": "x", "highest_request": 8, "requests": 8, "noted_at": store.clock()})
+    adopt(store, who(0))
+    refuse({"task_state_store": state}, store, who(2))
+    later = {**state.kept["sms_ledger"], "noted_at": store.clock() + 1}
+    with pytest.raises(InputError, match="has gone back"):
+        refuse({"task_state_store": State(sms_ledger=later)}, store, who(2))
+
+
+@pytest.mark.parametrize("context", [{"task_state_store": State()}, {}], ids=["store", "none"])
+def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
+    """On every version and in a first try: what another try left is no trace of it; an adoption is."""
+    context = {**context, "ti": TaskInstance()}
+    register(store, who(2))
+    with pytest.raises(InputError, match=r"^This is try 3 after a wait, and .* has no trace"):
+        refuse(context, store, who(3), resumed=True)
+    adopt(store, who(0))
+    refuse(context, store, who(3), resumed=True)
+    register(store, who(1, run_id="other"))
+    refuse(context, store, who(1, run_id="other"), resumed=True)
+
+
+def test_a_leg_whose_campaign_was_purged_is_refused(store):
+    """Nobody of those whom it texted before it waited is texted again."""
+    claims(store, who(1), 3)
+    for old in old_campaigns(store, store.clock() + 1):
+        forget(store, old)
+    forget_claimants(store, store.clock() + 1)
+    with pytest.raises(InputError, match="was the campaign purged"):
+        refuse({"ti": TaskInstance()}, store, who(1), resumed=True)
+
+
+def test_a_note_of_an_older_version_is_read(store):
+    """It names the ledger, and no figures."""
+    register(store, who(1))
+    refuse({"task_state_store": State(sms_ledger="/home/ann/sms_ledger.db")}, store, who(2))
+
+
+@pytest.mark.parametrize(("version", "refused"), [("3.3.2", False), ("3.4.0b2", True), ("4.0.0", True)])
+def test_from_3_4_on_a_clear_discards_the_note(store, monkeypatch, version, refused):
+    """So there no note proves nothing, and the try number counts."""
+    monkeypatch.setattr("airflow.__version__", version)
+    context = {"task_state_store": State()}
+    if refused:
+        with pytest.raises(InputError, match="no trace"):
+            refuse(context, store, who(2))
+    else:
+        refuse(context, store, who(2))
+
+
+# Notes while it sends
+
+
+@needs_task_state
+def test_a_note_is_taken_now_and_then(store):
+    """While it sends, after some seconds, and only where the ledger is further."""
+    now = [0.0]
+    state = State()
+    mark = HighWaterMark({"task_state_store": state}, store, 1, HighWater(), clock=lambda: now[0])
+    mark.leave()
+    first = state.kept["sms_ledger"]
+    assert (first["highest_request"], first["requests"]) == (0, 0)
+    claims(store, who(1), 2)
+    mark.beat()
+    noted = state.kept["sms_ledger"]
+    assert (noted["highest_request"], noted["requests"]) == (2, 2)
+    claims(store, who(1, task_id="other"), 2)
+    for now[0] in (1.9, 2.0):
+        mark.beat()
+        assert state.kept["sms_ledger"] is noted
+
+
+@needs_task_state
+def test_a_note_that_is_refused_ends_nothing(store, caplog):
+    """Nobody is left out because Airflow takes no note; that it took none is said once."""
+    claims(store, who(1), 1)
+    mark = HighWaterMark({"task_state_store": Superseded()}, store, 1, HighWater())
+    mark.beat(last=True)
+    mark.beat(last=True)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+def test_an_attempt_that_waits_leaves_an_xcom(store):
+    """Where its task pushes any."""
+    claims(store, who(1), 2)
+    ti = TaskInstance()
+    context = {"ti": ti, "task": Pushes()}
+    HighWaterMark(context, store, 1, HighWater()).park()
+    assert (ti.xcoms["sms_ledger"]["highest_request"], ti.xcoms["sms_ledger"]["requests"]) == (2, 2)
+    context["task"].do_xcom_push = False
+    ti.xcoms.clear()
+    HighWaterMark(context, store, 1, HighWater()).park()
+    assert ti.xcoms == {}

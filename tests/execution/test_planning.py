@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import json
+
+import pandas as pd
+import pytest
+from support.versions import CAN_ASK
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.bulk_options import check_bulk_arguments, threshold_of
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.reporting.summary import COUNTS
+
+SENDS = ("bulk", "group")
+
+
+def sent(sandbox):
+    return [request for request in sandbox.state.requests if request.operation in SENDS]
+
+
+def counts(ran):
+    assert ran.summary["rows"] == sum(ran.summary[name] for name in COUNTS)
+    return {name: ran.summary[name] for name in COUNTS if ran.summary[name]}
+
+
+def test_the_plan_is_told_before_anything_is_sent(send, people, sandbox):
+    """A dry run reads the balance, makes the plan, and never calls a send operation."""
+    ran = send(people(250), "It\N{RIGHT SINGLE QUOTATION MARK}s you, {first_name}", dry_run=True)
+    plan = ran.xcoms["plan"]
+    assert sent(sandbox) == []
+    assert (plan["rows"], plan["to_send"], plan["requests"], plan["cost"], plan["balance"]) == (
+        250,
+        250,
+        3,
+        250,
+        sandbox.state.balance,
+    )
+    assert plan["texts"]["forcing"]["characters"][0]["code"] == "U+2019"
+    assert "Plan " + plan["id"] in ran.log
+    assert "U+2019 RIGHT SINGLE QUOTATION MARK" in ran.log
+    assert counts(ran) == {"not_sent": 250}
+
+
+def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
+    """Repeats, rows that cannot be texted, suppressed numbers and what is sent already: the plan and the end agree."""
+    frame = pd.read_parquet(people(300))
+    send(frame.head(100), campaign="c")
+    frame.loc[299, "destination"] = "x"
+    rows = pd.concat([frame, frame.iloc[[200]]], ignore_index=True)
+    ran = send(rows.to_dict("records"), campaign="c", on_invalid="skip", suppress=frame[["destination"]].iloc[150:160])
+    plan = ran.xcoms["plan"]
+    assert counts(ran) == {"accepted": 189, "invalid": 1, "duplicate": 1, "suppressed": 10, "already_sent": 100}
+    assert (plan["to_send"], plan["duplicate"], plan["already_sent"]) == (189, 1, 100)
+    assert (plan["suppressed"], sum(plan["invalid"].values())) == ({"listed": 10, "texted_recently": 0}, 1)
+    assert plan["parts"] == ran.summary["parts"]
+    assert plan["cost"] == ran.summary["cost"]
+
+
+def test_a_dry_run_knows_what_was_sent(send, people, sandbox):
+    """It looks into the ledger, and leaves no trace in it."""
+    path = people(120)
+    send(path, campaign="c")
+    before = len(sent(sandbox))
+    ran = send(path, campaign="c", dry_run=True)
+    assert (ran.xcoms["plan"]["already_sent"], ran.xcoms["plan"]["to_send"]) == (120, 0)
+    assert len(sent(sandbox)) == before
+
+
+def test_a_dry_run_needs_neither_ledger_nor_service(send, people, sandbox, ledger_path):
+    """Without them the plan says less, and why is in the log."""
+    ran = send(people(3), dry_run=True, sms_conn_id="nowhere")
+    assert (ran.state, ran.xcoms["plan"]["balance"], ran.xcoms["plan"]["seconds"]) == ("success", None, None)
+    assert "'nowhere' does not exist" in ran.log
+    assert not ledger_path.exists()
+
+
+def test_the_plan_holds_no_number_and_no_text(send, people):
+    """Neither the XCom nor the log quotes anybody."""
+    ran = send(people(5), "Secret words for {first_name}")
+    told = json.dumps(ran.xcoms["plan"]) + ran.log
+    assert "27820000" not in told
+    assert "Secret" not in told
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [
+        ({"max_rows": 99}, "more than max_rows=99 rows"),
+        ({"max_cost": 99.5}, "about 100 credits, more than max_cost=99.5"),
+        ({"max_cost": 100, "cost_per_part": {"27": 1.5}}, "about 150.0 credits"),
+        ({"max_parts_per_message": 1, "message": "x" * 161}, "takes 2 SMS parts"),
+        ({"max_invalid": 0, "on_invalid": "skip"}, "1 of 101 rows cannot be texted"),
+    ],
+    ids=["rows", "cost", "cost by prefix", "parts", "invalid"],
+)
+def test_a_plan_beyond_a_limit_sends_nothing(send, people, sandbox, limit, words):
+    """The task fails before the first text and without retries; the counts and the plan are there all the same."""
+    frame = pd.read_parquet(people(100))
+    if "max_invalid" in limit:
+        frame.loc[100] = ["x", "bad"]
+    ran = send(frame, retries=2, **limit)
+    assert (ran.state, ran.tries, sent(sandbox)) == ("failed", 1, [])
+    assert words in ran.log
+    assert ran.summary["not_sent"] in (100, 0)
+
+
+def test_a_refused_plan_is_reported_row_by_row(send, people, tmp_path):
+    """The report says of each row that it was not sent, and why."""
+    path = str(tmp_path / "report.parquet")
+    ran = send(people(30), max_cost=29, report=path)
+    report = pd.read_parquet(path)
+    assert (ran.state, set(report.status), len(report)) == ("failed", {"not_sent"}, 30)
+    assert "more than max_cost=29" in report.reason[0]
+
+
+def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_path, monkeypatch):
+    """Where the plan finds nothing left to send, the source is not read again, and the counts are the plan's."""
+    from airflow_provider_sms.execution.attempt import BulkAttempt
+
+    frame = pd.read_parquet(people(120))
+    rows = [*frame.to_dict("records"), {"destination": "x", "first_name": "y"}]
+    arguments = {"campaign": "c", "on_invalid": "skip", "suppress": [{"destination": frame.destination[0]}]}
+    send(rows, **arguments)
+    monkeypatch.setattr(BulkAttempt, "_blocks", None)
+    path = str(tmp_path / "report.parquet")
+    ran = send(rows, report=path, **arguments)
+    assert (ran.state, counts(ran)) == ("success", {"already_sent": 119, "invalid": 1, "suppressed": 1})
+    assert ran.xcoms["responses"] == []
+    report = pd.read_parquet(path)
+    assert report.status.tolist() == ["suppressed", *["already_sent"] * 119, "invalid"]
+
+
+def test_bad_answers_stop_the_send(send, people, sandbox):
+    """The service leaves out opted-out numbers, more than is allowed: sending stops, and says what was seen."""
+    sandbox.state._opted_out = frozenset(str(27_820_000_000 + n) for n in range(0, 1000, 3))
+    ran = send(people(1000), max_error_rate=0.2, concurrency=1, retries=2)
+    assert (ran.state, ran.tries) == ("failed", 1)
+    assert "more than max_error_rate=0.2" in ran.log
+    assert ran.summary["accepted"] < 100
+    assert ran.summary["rows"] == sum(ran.summary[name] for name in COUNTS)
+
+
+def test_a_suppressed_number_that_cannot_be_read_stops_the_task(send, people, sandbox):
+    """Whoever is meant could be texted; the error masks the number, and skip passes over it."""
+    listed = [{"destination": "27820000001"}, {"destination": "2782-abc-99"}]
+    ran = send(people(3), suppress=listed)
+    assert (ran.state, sent(sandbox)) == ("failed", [])
+    assert "1 of 2 rows of suppress have a number that cannot be read" in ran.log
+    ran = send(people(3), suppress=listed, on_invalid="skip")
+    assert counts(ran) == {"accepted": 2, "suppressed": 1}
+
+
+def test_an_earlier_report_suppresses(send, people, tmp_path, witnessed):
+    """Whom one campaign reports, another one leaves out; the report says why."""
+    first, second = str(tmp_path / "first.parquet"), str(tmp_path / "second.parquet")
+    frame = pd.read_parquet(people(10))
+    send(frame.head(4), report=first)
+    ran = send(frame, "Again {first_name}", suppress=first, report=second)
+    assert counts(ran) == {"accepted": 6, "suppressed": 4}
+    report = pd.read_parquet(second)
+    assert report.status.tolist() == ["suppressed"] * 4 + ["accepted"] * 6
+    assert report.reason[0] == "the number is on a list of those not to be texted"
+    assert len(witnessed()) == 10
+
+
+def test_suppressed_rows_are_kept_out_of_sight(send, people):
+    """Rows in memory do not reach what Airflow stores and shows."""
+    ran = send(people(2), suppress=[{"destination": "27829999999"}])
+    assert ran.rendered["suppress"] == "list of 1 rows"
+    assert "27829999999" not in str(ran.rendered) + str(ran.xcoms)
+
+
+@pytest.mark.parametrize(
+    ("argument", "words"),
+    [
+        ({"max_rows": 1.5}, "max_rows must be a whole number"),
+        ({"max_parts_per_message": 0}, "max_parts_per_message must be a whole number, at least 1"),
+        ({"max_cost": -1}, "max_cost must be a number of credits"),
+        ({"max_invalid": 1.5, "on_invalid": "skip"}, "max_invalid must be a whole number of rows, a share below 1"),
+        ({"max_invalid": 5}, "max_invalid needs on_invalid='skip'"),
+        ({"max_error_rate": 2}, "max_error_rate must be a share"),
+        ({"check_balance": "yes"}, "check_balance must be True or False"),
+        ({"credit_interval": 0}, "credit_interval must be a number of seconds"),
+        ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
+        ({"campaign_group": "g"}, "campaign_group and min_interval belong together"),
+        ({"campaign_group": " ", "min_interval": None}, "campaign_group must be a name"),
+        ({"campaign_group": "g", "min_interval": 7}, "min_interval must be a timedelta"),
+        ({"approve_above": {"people": 3}}, "approve_above must be a number of messages"),
+    ],
+)
+def test_arguments_that_cannot_be_obeyed_are_refused(argument, words):
+    """Each by its name, and before anything is read."""
+    task = BulkSmsOperator(task_id="t", source="s", message="m", **argument)
+    with pytest.raises(InputError, match=words.replace("(", "\\(")):
+        check_bulk_arguments(task)
+
+
+def test_the_threshold_is_of_messages_or_of_credits():
+    """A number alone is one of messages."""
+    assert threshold_of(None) is None
+    assert (threshold_of(10).rows, threshold_of(10).cost) == (10, None)
+    assert str(threshold_of({"cost": 0.1}).cost) == "0.1"
+
+
+@pytest.mark.skipif(CAN_ASK, reason="this Airflow can ask a person")
+def test_approval_is_refused_where_nobody_can_be_asked(send, people, sandbox):
+    """The error says what to do instead."""
+    ran = send(people(3), approve=True)
+    assert (ran.state, sent(sandbox)) == ("failed", [])
+    assert "approve=True needs Airflow 3.1 or newer" in ran.log

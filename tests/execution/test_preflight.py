@@ -1,0 +1,262 @@
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from support.airflow import stored_xcoms
+from support.later import later
+
+from airflow_provider_sms.reporting.summary import COUNTS
+from airflow_provider_sms.sandbox.faults import Fault
+
+
+def counts(ran):
+    assert ran.summary["rows"] == sum(ran.summary[name] for name in COUNTS)
+    return {name: ran.summary[name] for name in COUNTS if ran.summary[name]}
+
+
+def sends(sandbox):
+    return [request for request in sandbox.state.requests if request.operation == "bulk"]
+
+
+def looks(sandbox):
+    """How often the balance was read."""
+    return sum(request.operation == "balance" for request in sandbox.state.requests)
+
+
+def latest(key):
+    """What was pushed last."""
+    return max(stored_xcoms(key=key, task_id="send"), key=lambda row: row[0].timestamp)[1]
+
+
+class Hours:
+    """Hours that begin at a moment."""
+
+    recipient_time_zone = False
+
+    def __init__(self, opening):
+        self._opening = opening
+
+    def closed_until(self, now, destination=None):
+        return self._opening if now < self._opening else None
+
+
+def test_not_enough_credit_fails_before_the_first_text(send, people, sandbox):
+    """The balance is looked at first; a retry may find more of it."""
+    sandbox.state.set_balance(99)
+    ran = send(people(100), check_balance=True, retries=1)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 2, [])
+    assert "The balance is 99, and the 100 messages cost about 100 credits, so nothing was sent" in ran.log
+    assert counts(ran) == {"not_sent": 100}
+
+
+def test_a_post_paid_account_passes(send, people, sandbox):
+    """Its balance says nothing about what may be sent."""
+    sandbox.state.set_post_paid(True)
+    ran = send(people(100), check_balance=True, wait_for_credit=True, cost_per_part=10**9)
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
+
+
+def test_a_task_waits_for_credit_before_the_first_text(send, people, sandbox, witnessed):
+    """It gives up its slot, and goes on once there is enough."""
+    sandbox.state.set_balance(99)
+    with later(lambda: sandbox.state.set_balance(100), lambda: len(sandbox.state.requests) > 2):
+        ran = send(people(100), wait_for_credit=True, credit_interval=0.1)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 100})
+    assert "Waiting for credit: the balance has to be at least 100" in ran.log
+    assert set(witnessed().values()) == {1}
+
+
+@pytest.mark.parametrize(
+    ("balance", "cost_per_part", "spent"), [(600, 1, True), (350, 0.5, False)], ids=["foreseen", "said by the service"]
+)
+def test_credit_that_runs_out_in_the_middle_is_waited_for(
+    send, people, sandbox, witnessed, balance, cost_per_part, spent
+):
+    """The task goes on where it stopped: nothing is sent twice, nothing is lost, and the counts are of the whole."""
+    sandbox.state.set_balance(balance)
+
+    def spend():
+        if spent:
+            sandbox.state.set_balance(150)
+
+    def top_up():
+        sandbox.state.set_balance(1000)
+
+    with later(spend, lambda: sandbox.state.accepted), later(top_up, lambda: looks(sandbox) > 1):
+        ran = send(
+            people(600),
+            wait_for_credit=True,
+            cost_per_part=cost_per_part,
+            credit_interval=0.1,
+            concurrency=2,
+            max_requests_per_second=10,
+        )
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 600})
+    assert (len(witnessed()), set(witnessed().values())) == (600, {1})
+    assert (ran.summary["cost"], len(ran.summary["event_ids"])) == (600, ran.summary["requests"])
+    assert "Waiting for credit" in ran.log
+
+
+def test_the_counts_are_of_the_whole_try(send, people, sandbox):
+    """Repeats, unknown and rejected rows of both parts, each once, and one metric and one summary of them."""
+    sandbox.state.set_balance(250)
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    import pandas as pd
+
+    frame = pd.read_parquet(people(400))
+    rows = pd.concat([frame, frame.head(50), pd.DataFrame({"destination": ["x"], "first_name": ["y"]})])
+    with later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 1):
+        ran = send(rows, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1, on_invalid="skip")
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100, "duplicate": 50, "invalid": 1})
+    assert ran.summary["requests"] == 4
+
+
+def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, people, sandbox):
+    """What was sent before the wait is recorded, and in the XComs, before the task gives up its slot."""
+    sandbox.state.set_balance(250)
+    seen = {}
+
+    def look():
+        for key in ("return_value", "responses"):
+            seen[key] = latest(key)
+        sandbox.state.set_balance(1000)
+
+    with later(look, lambda: looks(sandbox) > 2):
+        ran = send(people(400), wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1)
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 400})
+    assert (seen["return_value"]["accepted"], seen["return_value"]["not_sent"]) == (200, 200)
+    assert len(seen["responses"]) == 2
+
+
+def test_a_task_waits_for_its_hours(send, people, sandbox, witnessed):
+    """Before they begin nothing is claimed."""
+    opening = datetime.now(timezone.utc) + timedelta(seconds=4)
+    ran = send(people(100), send_window=Hours(opening))
+    assert (ran.state, counts(ran), set(witnessed().values())) == ("success", {"accepted": 100}, {1})
+    assert sends(sandbox)[0].at >= opening.replace(microsecond=0)
+    assert "Outside of the sending hours: waiting until" in ran.log
+
+
+class Opening:
+    """Hours that end after so many looks, and begin again a second later."""
+
+    recipient_time_zone = False
+
+    def __init__(self, looks):
+        self._left = looks
+        self._until = None
+
+    def closed_until(self, now, destination=None):
+        self._left -= 1
+        if self._left == 0:
+            self._until = now + timedelta(seconds=1)
+        return self._until if self._until is not None and now < self._until else None
+
+
+def test_hours_that_end_in_the_middle_are_waited_for(send, people, witnessed):
+    """What is under way ends, the rest goes out when they begin again."""
+    ran = send(people(300), send_window=Opening(looks=150), concurrency=1)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 300})
+    assert (len(witnessed()), set(witnessed().values())) == (300, {1})
+    assert "Outside of the sending hours" in ran.log
+
+
+class Zones:
+    """Hours that have begun for some, and for the others begin two seconds after the first look."""
+
+    recipient_time_zone = True
+
+    def __init__(self):
+        self._until = None
+
+    def closed_until(self, now, destination=None):
+        self._until = self._until or now + timedelta(seconds=2)
+        return self._until if int(destination) % 3 and now < self._until else None
+
+
+def test_people_are_texted_in_the_hours_of_their_own_zone(send, people, sandbox, witnessed):
+    """Whose hours it is now is texted at once; the others stay for theirs, and the task with them."""
+    ran = send(people(300), send_window=Zones(), chunk_size=50)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 1, {"accepted": 300})
+    assert (len(witnessed()), set(witnessed().values())) == (300, {1})
+    early = [int(message.destination) % 3 for message in sandbox.state.accepted[:100]]
+    assert set(early) == {0}
+
+
+def test_while_it_waits_the_summary_is_the_plan(send, people, sandbox):
+    """Who looks at a task that waits sees what is left to be sent, and nothing that was lost."""
+    sandbox.state.set_balance(99)
+    seen = []
+
+    def look():
+        seen.append(latest("return_value"))
+        sandbox.state.set_balance(100)
+
+    with later(look, lambda: len(sandbox.state.requests) > 2):
+        send(people(100), wait_for_credit=True, credit_interval=0.1)
+    assert [summary["not_sent"] for summary in seen] == [100]
+
+
+@pytest.mark.parametrize(("status", "body"), [(401, None), (403, '{"errorCode": "Account.Deactivated"}')])
+def test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed(
+    send, people, sandbox, status, body
+):
+    """The plan reads the balance: where the service refuses the token there, no message is posted with it."""
+    sandbox.state.faults.add([Fault("status", on="balance", status=status, body=body, persistent=True)])
+    ran = send(people(100), retries=1)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert counts(ran) == {"not_sent": 100}
+
+
+def test_a_refused_look_at_the_balance_ends_no_task_that_has_nothing_to_send(send, people, sandbox):
+    """A campaign that is sent already ends well, whatever the token."""
+    send(people(100), campaign="sent")
+    sandbox.state.faults.add([Fault("status", on="balance", status=401, persistent=True)])
+    ran = send(people(100), campaign="sent")
+    assert (ran.state, counts(ran)) == ("success", {"already_sent": 100})
+
+
+def test_a_403_that_speaks_of_credit_says_nothing_of_the_token(send, people, sandbox):
+    """The service may refuse the balance for the want of credit: the messages are posted, and it decides."""
+    body = '{"errorCode": "InsufficientCredits", "errorMessage": "no credit"}'
+    sandbox.state.faults.add([Fault("status", on="balance", status=403, body=body)])
+    ran = send(people(100))
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 100})
+
+
+# An outage
+
+
+def test_an_outage_costs_a_handful_of_requests_and_a_retry_sends_the_rest(send, people, sandbox, witnessed):
+    """Where the gateway answers 502 to everything, few people are unknown; once it is well, the next try texts all."""
+    sandbox.state.faults.add([Fault("status", status=502, persistent=True), Fault("status", on="balance", status=502)])
+
+    def well_again():
+        posted = len(sends(sandbox))
+        if posted >= 3:
+            sandbox.state.faults.clear()
+        return posted >= 3
+
+    with later(lambda: None, well_again):
+        ran = send(people(5000), retries=2, concurrency=2)
+    assert ran.state == "failed"  # for what is unknown
+    found = counts(ran)
+    assert (found["unknown"] <= 600, found["unknown"] + found.get("accepted", 0) + found.get("already_sent", 0)) == (
+        True,
+        5000,
+    )
+    assert set(witnessed().values()) == {1}
+
+
+def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox):
+    """A 200 with ``Messages: 0`` fails the task with the service's reasons, and the next run sends these messages."""
+    body = {"Cost": 0, "RemainingBalance": 900, "EventId": 5, "Messages": 0, "Parts": 0}
+    report = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 100, "Faults": []}
+    sandbox.state.faults.add([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
+    ran = send(people(100), campaign="nobody")
+    assert (ran.state, counts(ran)) == ("failed", {"not_sent": 100})
+    assert "of their requests the service took none (OptedOuts 100 in its error reports)" in ran.log
+    again = send(people(100), campaign="nobody")
+    assert (again.state, counts(again)) == ("success", {"accepted": 100})

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from support.people import somebody_answers
+from support.versions import PARKS_WHO_ASKS
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.requests import KeptResponses
+from airflow_provider_sms.reporting.summary import COUNTS
+
+
+def counts(ran):
+    return {name: ran.summary[name] for name in COUNTS if ran.summary[name]}
+
+
+def statuses(path):
+    return dict(Counter(pq.read_table(path)["status"].to_pylist()))
+
+
+@pytest.fixture
+def report(tmp_path):
+    return tmp_path / "reports" / "report.parquet"
+
+
+def test_every_row_is_in_the_report(send, people, report, sandbox):
+    """One row for each of the source's, in its order, with exact event ids; the counts are the summary's."""
+    numbers = [str(27_820_000_000 + n) for n in range(250)]
+    numbers[7], numbers[9] = "12", numbers[8]
+    ran = send(people(250, destination=numbers), "Hi", on_invalid="skip", report=str(report))
+    table = pq.read_table(report).to_pandas()
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 248, "invalid": 1, "duplicate": 1})
+    assert (statuses(report), ran.summary["report"]) == (counts(ran), str(report))
+    assert table["row"].tolist() == list(range(250))
+    assert table["destination"].tolist() == numbers
+    assert (table["status"][7], table["status"][9]) == ("invalid", "duplicate")
+    events = {body["EventId"] for body in ran.xcoms["responses"]}
+    assert set(pq.read_table(report)["event_id"].drop_null().to_pylist()) == events
+    assert str(table["sent_at"].dtype) == "datetime64[us, UTC]"
+
+
+def test_the_report_is_complete_after_a_failure(send, people, report, sandbox):
+    """A send that is refused half-way leaves a report that tells the sent from the unsent, and says why."""
+    sandbox.state.set_faults([{"kind": "none", "times": 2}, {"kind": "drop_after"}, {"kind": "status", "status": 400}])
+    ran = send(people(500), report=str(report), concurrency=1)
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 200, "unknown": 100, "not_sent": 200})
+    assert (statuses(report), ran.summary["report"]) == (counts(ran), str(report))
+    reasons = pq.read_table(report).to_pandas().groupby("status")["reason"].first()
+    assert "400" in reasons["not_sent"]
+    assert "no whole answer" in reasons["unknown"]
+
+
+def test_the_next_try_replaces_the_report(send, people, report, sandbox):
+    """What an earlier try sent stands in the later one's report, with its request."""
+    sandbox.state.set_balance(200)
+    ran = send(
+        people(500),
+        report=str(report),
+        concurrency=1,
+        retries=1,
+        on_retry_callback=lambda context: sandbox.state.set_balance(10_000),
+    )
+    assert (ran.state, statuses(report)) == ("success", {"already_sent": 200, "accepted": 300})
+    assert statuses(report) == counts(ran)
+    assert pq.read_table(report)["request_id"].null_count == 0
+
+
+def test_invalid_rows_are_all_in_the_report(send, people, report, sandbox):
+    """A table that is refused leaves a list of every invalid row, and nothing was sent."""
+    ran = send(people(20, destination=["12"] * 15 + ["27820000001"] * 5), report=str(report))
+    table = pq.read_table(report).to_pandas()
+    assert (ran.state, sandbox.state.requests) == ("failed", [])
+    assert statuses(report) == {"invalid": 15, "not_sent": 5} == counts(ran)
+    assert set(table["reason"][:15]) == {table["reason"][0]}
+    assert "nothing was sent" in table["reason"][19]
+
+
+def test_a_dry_run_reports_too(send, people, report):
+    """Which rows can be texted is known before anything is sent."""
+    ran = send(
+        people(20, destination=["12"] + ["27820000001"] * 19), dry_run=True, on_invalid="skip", report=str(report)
+    )
+    assert (ran.state, statuses(report)) == ("success", {"invalid": 1, "not_sent": 19})
+
+
+def test_without_its_ledger_a_try_leaves_the_report_as_it_is(send, people, report, monkeypatch, tmp_path):
+    """A try that cannot open its ledger knows nothing of any row; the report of an earlier one is better."""
+    send(people(20), report=str(report))
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(tmp_path / "no" / "ledger.db"))
+    ran = send(people(20), report=str(report))
+    assert (ran.state, ran.summary["report"], statuses(report)) == ("failed", None, {"accepted": 20})
+
+
+@pytest.mark.parametrize("where", ["people-20.parquet", "more.parquet"])
+@pytest.mark.parametrize("source", ["people-20.parquet", ".", "*.parquet"])
+def test_a_report_is_never_written_over_the_recipients(send, people, sandbox, tmp_path, where, source):
+    """Neither over a source file, nor where the next try would read it as one."""
+    people(20)
+    if (where, source) == ("more.parquet", "people-20.parquet"):
+        where = source
+    ran = send(str(tmp_path / source), report=str(tmp_path / where))
+    assert (ran.state, sandbox.state.requests) == ("failed", [])
+    assert "over the source, or among its files" in ran.log
+
+
+@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+def test_a_report_after_an_answer_is_of_the_whole_try(send, people, report, sandbox):
+    """What was sent before the question, and after it, was sent by the same try."""
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_before"}])
+    with somebody_answers("Resend"):
+        ran = send(people(250), on_unknown="ask", report=str(report), concurrency=1)
+    assert (ran.state, statuses(report), counts(ran)) == ("success", {"accepted": 250}, {"accepted": 250})
+
+
+def test_a_report_goes_to_any_object_storage(send, people, report):
+    """A URI is one of Airflow's object storage."""
+    report.parent.mkdir()
+    ran = send(people(20), report=f"file://{report}")
+    assert (ran.state, statuses(report)) == ("success", {"accepted": 20})
+    assert ran.summary["report"].endswith("report.parquet")
+
+
+def test_a_report_is_templated(send, people, report):
+    """The path may name the run."""
+    ran = send(people(2), report=str(report.parent / "{{ run_id }}.parquet"))
+    assert Path(ran.summary["report"]).name == f"{ran.run_id}.parquet"
+    assert statuses(ran.summary["report"]) == {"accepted": 2}
+
+
+@pytest.mark.parametrize("place", ["/proc/no/report.parquet", "{folder}", "nosuch://bucket/report.parquet", " "])
+def test_a_report_that_cannot_be_written_is_refused_before_anything_is_sent(send, people, sandbox, tmp_path, place):
+    """The error names the argument."""
+    ran = send(people(20), report=place.format(folder=tmp_path), retries=1)
+    assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
+    assert "report" in ran.log.partition("Error")[2]
+
+
+def test_a_report_that_fails_in_the_end_is_written_by_the_next_try(send, people, report, sandbox, witnessed):
+    """What was sent is sent: the task is retried for its report, texts nobody twice, and writes it."""
+    sandbox.state.set_faults([{"kind": "delay", "seconds": 0.5}])
+
+    def lose_the_folder():
+        while not sandbox.state.requests:
+            time.sleep(0.01)
+        report.parent.rmdir()
+
+    thread = threading.Thread(target=lose_the_folder)
+    thread.start()
+    ran = send(people(20), report=str(report), retries=1)
+    thread.join()
+    assert (ran.state, ran.tries, statuses(report)) == ("success", 2, {"already_sent": 20})
+    assert "the next try texts nobody twice" in ran.log
+    assert set(witnessed().values()) == {1}
+
+
+def test_a_ledger_that_fails_in_the_end_costs_no_report(send, people, report, sandbox, monkeypatch, witnessed):
+    """Where the ledger cannot be read once all is sent, the task fails, and the report calls nothing unsent."""
+
+    def gone(*_):
+        raise LedgerError("the disk is gone")
+
+    monkeypatch.setattr(KeptResponses, "count", gone)
+    monkeypatch.setattr(CampaignLedger, "records", gone)
+    ran = send(people(20), report=str(report))
+    assert (ran.state, statuses(report), counts(ran)) == ("failed", {"unknown": 20}, {"accepted": 20})
+    assert ("the disk is gone" in ran.log, ran.summary["report"]) == (True, str(report))

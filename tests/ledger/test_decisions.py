@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import re
+import time
+from datetime import datetime
+
+import pytest
+from sqlalchemy import text
+from support.sending import claimant, people
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.decisions import (
+    FAIL,
+    RESEND,
+    adopt,
+    answer,
+    ask,
+    questions,
+    require_unknown,
+    resolve,
+    to_resend,
+)
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+
+
+def claim(ledger, messages, take_over=None):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
+
+
+@pytest.fixture
+def first(enter):
+    """The try that claims before the others."""
+    return enter()
+
+
+@pytest.fixture
+def unknown(first):
+    """A request of three messages whose answer was lost."""
+    ledger = first
+    claimed = claim(ledger, people(3))
+    ledger.commit(outcomes=[Outcome(claimed.request_id, UNKNOWN, reason="timeout")])
+    return claimed.request_id
+
+
+@pytest.fixture
+def column(store):
+    """Read a column of the ledger."""
+
+    def column(query):
+        with store.read() as connection:
+            return [value for (value,) in connection.execute(text(query))]
+
+    return column
+
+
+def test_what_was_sent_stays_claimed(store, enter, unknown):
+    """A person who says that a request was accepted closes it, and nobody of it is texted again."""
+    assert resolve(store, unknown, ACCEPTED, "ann") == 3
+    assert {holder.state for holder in enter(2).holders([m.key for m in people(3)]).values()} == {ACCEPTED}
+
+
+def test_what_was_not_sent_may_be_claimed_again(store, enter, unknown):
+    """A person who says that a request was not sent frees its messages."""
+    assert resolve(store, unknown, NOT_SENT, "ann") == 3
+    assert len(claim(enter(2), people(3)).won) == 3
+
+
+def test_the_ledger_says_who_decided(store, unknown, column):
+    """Each decision is kept: about what, what, who, when."""
+    resolve(store, unknown, ACCEPTED, "ann")
+    assert column("SELECT request_id FROM sms_decision") == [unknown]
+    assert column("SELECT decided_by FROM sms_decision") == ["ann"]
+    assert column("SELECT decision FROM sms_decision") == [ACCEPTED]
+    assert column("SELECT decided_at FROM sms_decision")[0] == pytest.approx(time.time(), abs=60)
+
+
+def test_a_claim_past_its_deadline_can_be_resolved(store, enter, column):
+    """What a dead process left behind is unknown, whether or not anybody has written that down."""
+    claimed = claim(enter(), people(1))
+    assert resolve(store, claimed.request_id, ACCEPTED, "ann") == 1
+    assert column("SELECT state FROM sms_request") == [ACCEPTED]
+
+
+def test_the_time_of_the_claim_stands_for_that_of_the_answer(store, enter, column, clock):
+    """What a person calls accepted was sent when it was claimed, as far as anybody knows."""
+    claimed = claim(enter(), people(1))
+    resolve(store, claimed.request_id, ACCEPTED, "ann")
+    assert column("SELECT finished_at FROM sms_request") == [clock.now]
+
+
+def test_a_claim_that_may_be_under_way_is_not_resolved(store, enter, column):
+    """Before the deadline its process may still record the truth; the error says until when."""
+    claimed = claim(enter(clock=time.time), people(1))
+    with pytest.raises(InputError, match=r"may still be under way.*UTC"):
+        resolve(store, claimed.request_id, NOT_SENT, "ann")
+    assert column("SELECT state FROM sms_request") == ["claimed"]
+    assert column("SELECT count(*) FROM sms_decision") == [0]
+
+
+@pytest.mark.parametrize(("state", "said"), [(ACCEPTED, "it is accepted"), (NOT_SENT, "it is not sent")])
+def test_what_is_known_is_not_up_to_anybody(store, enter, state, said):
+    """Only what is unknown is resolved; the error says what the request is."""
+    ledger = enter()
+    claimed = claim(ledger, people(1))
+    ledger.commit(outcomes=[Outcome(claimed.request_id, state)])
+    with pytest.raises(InputError, match=said):
+        resolve(store, claimed.request_id, NOT_SENT, "ann")
+
+
+def test_a_request_that_is_not_there(store):
+    """A wrong number is an error that names it."""
+    with pytest.raises(InputError, match="no request 77"):
+        resolve(store, 77, ACCEPTED, "ann")
+
+
+def test_messages_that_were_taken_over_go_back_to_what_is_unknown(store, enter, unknown):
+    """Not sent the second time leaves open whether they were sent the first time."""
+    ledger = enter(2)
+    second = claim(ledger, people(3), {m.key: unknown for m in people(3)})
+    ledger.commit(outcomes=[Outcome(second.request_id, UNKNOWN)])
+    resolve(store, second.request_id, NOT_SENT, "ann")
+    assert {holder.request_id for holder in ledger.holders([m.key for m in people(3)]).values()} == {unknown}
+
+
+@pytest.mark.parametrize("said", [ACCEPTED, NOT_SENT])
+def test_an_answer_that_comes_later_than_the_decision_is_kept(store, enter, said, column):
+    """The service knows better than a person: its late answer is recorded with the event id."""
+    ledger = enter()
+    claimed = claim(ledger, people(1))
+    resolve(store, claimed.request_id, said, "ann")
+    ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED, event_id=5, response="{}")])
+    assert column("SELECT state FROM sms_request") == [ACCEPTED]
+    assert column("SELECT event_id FROM sms_request") == [5]
+
+
+def test_a_late_doubt_changes_no_decision(store, first, unknown, column):
+    """A process that learns nothing of its request leaves what a person said."""
+    resolve(store, unknown, ACCEPTED, "ann")
+    first.commit(outcomes=[Outcome(unknown, NOT_SENT)])
+    assert column("SELECT state FROM sms_request") == [ACCEPTED]
+    assert column("SELECT count(*) FROM sms_message") == [3]
+
+
+def test_a_task_is_adopted_with_the_name_of_who_answers_for_it(store, column):
+    """A task instance that the ledger does not know gets a trace there that is no try's."""
+    adopt(store, claimant(0, map_index=3, host="ann@office", pid=0))
+    assert column("SELECT dag_id || task_id || run_id FROM sms_claimant") == ["dtr"]
+    assert column("SELECT map_index FROM sms_claimant") == [3]
+    assert column("SELECT try_number FROM sms_claimant") == [0]
+    assert column("SELECT host FROM sms_claimant") == ["ann@office"]
+    assert column("SELECT started_at FROM sms_claimant")[0] == pytest.approx(time.time(), abs=60)
+
+
+def test_what_cannot_be_resolved_is_said_before_anybody_is_asked(store, enter, unknown):
+    """A look refuses what the decision would refuse, and lets through what is unknown."""
+    require_unknown(store, unknown)
+    require_unknown(store, claim(enter(2), people(1, 10)).request_id)
+    resolve(store, unknown, ACCEPTED, "ann")
+    with pytest.raises(InputError, match="it is accepted"):
+        require_unknown(store, unknown)
+    under_way = claim(enter(clock=time.time), people(1, 20)).request_id
+    with pytest.raises(InputError, match="may still be under way"):
+        require_unknown(store, under_way)
+
+
+def test_a_request_of_a_time_to_come_can_be_resolved_as_soon_as_any_other(store, enter):
+    """The error says when a claim ends that a clock made which ran ahead, and the claim does not stay ahead."""
+    ahead = claim(enter(clock=lambda: time.time() + 3600), people(1)).request_id
+    with pytest.raises(InputError, match="may still be under way") as refused:
+        require_unknown(store, ahead)
+    until = re.search("until (.*) UTC", str(refused.value))[1]
+    left = datetime.strptime(f"{until} +0000", "%Y-%m-%d %H:%M:%S %z").timestamp() - time.time()
+    assert left == pytest.approx(60.0, abs=60.0)
+    with store.read() as connection:
+        assert connection.exec_driver_sql("SELECT max(claimed_at) FROM sms_request").scalar() < time.time() + 60
+
+
+@pytest.mark.parametrize("request_id", [0, -1, 2**63, 10**23])
+def test_a_number_that_no_request_can_have(store, request_id):
+    """Numbers that the database cannot hold are refused like those of no request."""
+    with pytest.raises(InputError, match="no request"):
+        resolve(store, request_id, ACCEPTED, "ann")
+
+
+@pytest.fixture
+def asking(store, enter):
+    """Ask about requests, as a try of a task does."""
+
+    def asking(*request_ids, **who):
+        return ask(store, "c", claimant(**who), enter(**who)._claimant_id, request_ids)
+
+    return asking
+
+
+def test_a_question_lists_what_is_unknown(asking, unknown, enter):
+    """Requests, messages, when and why; a claim past its deadline is written down as unknown."""
+    left = claim(enter(), people(2, 50)).request_id
+    first, second = asking(unknown, left)
+    assert (first.request_id, first.messages, first.reason) == (unknown, 3, "timeout")
+    assert (second.request_id, second.messages) == (left, 2)
+    assert "deadline" in second.reason
+
+
+def test_an_answer_is_about_what_was_asked_only(store, asking, unknown, first):
+    """What has an outcome by the time of the answer keeps it, and nothing is noted about it."""
+    other = claim(first, people(2, 50)).request_id
+    asking(unknown, other)
+    first.commit(outcomes=[Outcome(other, ACCEPTED, response="{}")])
+    assert answer(store, claimant(), RESEND, "ann") == 1
+    assert to_resend(store, "c", claimant()) == {unknown}
+    assert questions(store, claimant()) == []
+
+
+def test_only_the_task_that_asked_sends_again(store, asking, unknown):
+    """A decision about a request that several tasks hold rows of lets only that task post them, which asked."""
+    asking(unknown)
+    answer(store, claimant(), RESEND, "ann")
+    assert to_resend(store, "c", claimant(2)) == {unknown}
+    assert to_resend(store, "c", claimant(task_id="other")) == frozenset()
+
+
+@pytest.mark.parametrize("who", [{}, {"map_index": 1}], ids=["the same task", "another one"])
+def test_the_latest_decision_counts(store, asking, unknown, who):
+    """Whoever was asked: a later "fail" takes an earlier "resend" back."""
+    asking(unknown)
+    answer(store, claimant(), RESEND, "bob")
+    asking(unknown, **who)
+    answer(store, claimant(**who), FAIL, "ann")
+    assert to_resend(store, "c", claimant()) == frozenset()
+
+
+def test_what_was_treated_as_sent_is_accepted(store, asking, unknown, enter):
+    """The answer closes the request, with the name of who gave it."""
+    asking(unknown)
+    assert answer(store, claimant(), ACCEPTED, "ann") == 1
+    assert {holder.state for holder in enter(2).holders([m.key for m in people(3)]).values()} == {ACCEPTED}
+
+
+def test_a_question_about_other_requests_is_refused(asking, unknown, enter):
+    """Airflow goes on showing the first question of a task: nobody must decide about requests that it does not name."""
+    other = claim(enter(), people(2, 50)).request_id
+    asking(unknown)
+    with pytest.raises(InputError, match="airflow-sms ledger resolve"):
+        asking(unknown, other)
+    assert [question.request_id for question in asking(unknown)] == [unknown]
+
+
+@pytest.mark.parametrize("said", [ACCEPTED, RESEND, FAIL])
+def test_what_was_shown_is_remembered_after_the_answer(store, asking, unknown, enter, said):
+    """Also where all of a question is closed, Airflow would show it again."""
+    asking(unknown)
+    answer(store, claimant(), said, "ann")
+    other = claim(enter(), people(2, 50)).request_id
+    with pytest.raises(InputError, match="airflow-sms ledger resolve"):
+        asking(other)
+
+
+def test_a_decision_on_the_command_line_answers_the_question_too(store, asking, unknown, column):
+    """One decision is kept of a request that was resolved while a task asked about it: of whoever was first."""
+    asking(unknown)
+    resolve(store, unknown, ACCEPTED, "bob")
+    assert answer(store, claimant(), RESEND, "ann") == 0
+    assert column("SELECT decided_by FROM sms_decision") == ["bob"]

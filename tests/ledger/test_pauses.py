@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import threading
+
+import pytest
+from sqlalchemy import text
+from support.sending import people
+
+from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.pauses import Pause, pause, pause_of, resume
+from airflow_provider_sms.ledger.postgres import open_postgres
+
+
+def chunk(messages):
+    return Chunk([m.key for m in messages], [m.destination for m in messages])
+
+
+def claim(ledger, messages, outcomes=()):
+    return ledger.commit(outcomes=outcomes, chunks=[chunk(messages)], claim_seconds=60.0)
+
+
+@pytest.fixture
+def count(store):
+    """Count the rows of a table."""
+
+    def count(table):
+        with store.read() as connection:
+            return connection.execute(text(f"SELECT count(*) FROM {table}")).scalar()
+
+    return count
+
+
+def test_nothing_of_a_paused_campaign_is_claimed(enter, store, count):
+    """A pause that another process made holds for every try, which learns who paused and when."""
+    ledger, other = enter(1), enter(2)
+    made = pause(store, "c", "ann").pause
+    assert (claim(ledger, people(3)), claim(other, people(2, 10))) == ([], [])
+    assert (ledger.paused, other.paused, pause_of(store, "c")) == (made, made, made)
+    assert (made.paused_by, count("sms_request"), count("sms_message")) == ("ann", 0, 0)
+
+
+def test_outcomes_of_a_paused_campaign_are_recorded(enter, store):
+    """What was under way when the campaign was paused ends as ever."""
+    ledger = enter()
+    done, lost, unsent = [claim(ledger, people(1, n))[0].request_id for n in range(3)]
+    pause(store, "c", "ann")
+    outcomes = [Outcome(done, ACCEPTED), Outcome(lost, UNKNOWN), Outcome(unsent, NOT_SENT)]
+    assert claim(ledger, people(1, 10), outcomes) == []
+    states = {key: holder.state for key, holder in ledger.holders([m.key for m in people(3)]).items()}
+    assert states == {people(1)[0].key: ACCEPTED, people(1, 1)[0].key: UNKNOWN}
+
+
+def test_a_campaign_that_is_resumed_goes_on(enter, store):
+    """Nothing is lost by a pause: what was not claimed then is claimed now."""
+    ledger = enter()
+    made = pause(store, "c", "ann").pause
+    claim(ledger, people(3))
+    assert resume(store, "c", "bob") == made
+    (claimed,) = claim(ledger, people(3))
+    assert (list(claimed.won), ledger.paused, pause_of(store, "c")) == ([0, 1, 2], None, None)
+
+
+def test_other_campaigns_are_not_paused(enter, store):
+    """A pause is of one campaign."""
+    other = enter(campaign="other")
+    enter()
+    pause(store, "c", "ann")
+    assert len(claim(other, people(3))) == 1
+
+
+def test_a_pause_that_holds_stays(enter, store, count):
+    """Who pauses again learns who paused first; there is one pause."""
+    enter()
+    first, second = pause(store, "c", "ann"), pause(store, "c", "bob")
+    assert (first.was_paused, second.was_paused, second.pause) == (False, True, first.pause)
+    assert count("sms_pause") == 1
+
+
+def test_to_resume_what_is_not_paused_says_so(enter, store, count):
+    """It is no error, and leaves no trace."""
+    enter()
+    assert (resume(store, "c", "ann"), count("sms_pause")) == (None, 0)
+
+
+def test_the_history_of_pauses_is_kept(enter, store):
+    """Who paused and who resumed, each time; a pause that ended does not hold the next claim."""
+    enter()
+    for paused_by, resumed_by in [("ann", "bob"), ("cid", "dan")]:
+        pause(store, "c", paused_by)
+        resume(store, "c", resumed_by)
+    pause(store, "c", "eve")
+    with store.read() as connection:
+        rows = connection.execute(text("SELECT paused_by, resumed_by FROM sms_pause ORDER BY id")).all()
+    assert [tuple(row) for row in rows] == [("ann", "bob"), ("cid", "dan"), ("eve", None)]
+    assert pause_of(store, "c").paused_by == "eve"
+
+
+def test_who_pauses_learns_what_may_be_under_way(enter, store, clock):
+    """Claims whose deadline is ahead, and the messages that they hold; nothing that has ended or lapsed."""
+    clock.now = store.clock()
+    ledger = enter()
+    claim(ledger, people(3))
+    claim(ledger, people(2, 10))
+    done = claim(ledger, people(4, 20))[0].request_id
+    ledger.commit(outcomes=[Outcome(done, ACCEPTED)])
+    claim(enter(campaign="other"), people(5))
+    clock.now -= 3600
+    claim(ledger, people(6, 30))
+    paused = pause(store, "c", "ann")
+    assert (paused.requests, paused.messages) == (2, 5)
+
+
+@pytest.mark.parametrize("asked", [lambda store: pause(store, "x", "ann"), lambda store: resume(store, "x", "ann")])
+def test_a_campaign_that_is_not_there_is_refused(enter, store, count, asked):
+    """A name with a typing error pauses nothing, and says so."""
+    enter()
+    with pytest.raises(InputError, match="no campaign 'x'"):
+        asked(store)
+    assert (count("sms_pause"), count("sms_campaign")) == (0, 1)
+
+
+def test_to_ask_for_a_pause_needs_a_campaign(store):
+    """There is no answer for a campaign that the ledger does not have."""
+    with pytest.raises(InputError, match="no campaign 'x'"):
+        pause_of(store, "x")
+
+
+def test_a_pause_that_came_while_a_claim_waited_is_seen(enter, open_store, monkeypatch):
+    """A claim looks for a pause within its own transaction, and not before that begins."""
+    theirs = open_store()
+    ledger = enter(into=theirs)
+    write = theirs.write
+
+    def write_after_a_pause(lock, **how):
+        pause(open_store(), "c", "ann")
+        return write(lock, **how)
+
+    monkeypatch.setattr(theirs, "write", write_after_a_pause)
+    assert claim(ledger, people(3)) == []
+    assert isinstance(ledger.paused, Pause)
+
+
+def test_a_pause_waits_for_a_claim_that_is_under_way(postgres_url):
+    """Or the claim, which has looked already, would be committed after the pause."""
+    claiming, pausing = open_postgres(postgres_url), open_postgres(postgres_url, busy_seconds=0.1)
+    with claiming.write(campaign_lock("c")), pytest.raises(LedgerError, match="lock timeout"):
+        pause(pausing, "c", "ann")
+    claiming.close()
+    pausing.close()
+
+
+def test_no_claim_follows_a_pause(enter, open_store, count):
+    """Several processes claim as fast as they can: once a pause has returned, the ledger gets no further request."""
+    senders = [enter(number, into=open_store(), pid=number) for number in range(3)]
+    told = [threading.Event() for _ in senders]
+    after = [threading.Event() for _ in senders]
+    ended = threading.Event()
+
+    def send(number):
+        ledger, place = senders[number], number * 1_000_000
+        while not ended.is_set():
+            was_told = told[number].is_set()
+            claim(ledger, people(2, place))
+            place += 2
+            if was_told:
+                after[number].set()
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(len(senders))]
+    for thread in threads:
+        thread.start()
+    pause(open_store(), "c", "ann")
+    requests = count("sms_request")
+    for event in told:
+        event.set()
+    try:
+        # Each of them has begun and ended a claim since.
+        assert [event.wait(60.0) for event in after] == [True, True, True]
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join(60.0)
+    assert count("sms_request") == requests

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import make_url
+from support.postgres import DRIVER
+from support.sending import claimant, people
+
+from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.postgres import open_postgres
+
+LACKED = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact", "sms_progress", "sms_balance")
+"""Tables that a ledger of version 2 does not have."""
+
+
+@pytest.fixture
+def server(postgres_url):
+    """A connection of somebody else's to the ledger's database."""
+    engine = create_engine(postgres_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
+
+
+def test_a_commit_is_on_the_servers_disk_before_it_returns(postgres_url, server):
+    """A server that was told not to wait for its disk waits for the ledger."""
+    server.execute(text(f"ALTER DATABASE {postgres_url.database} SET synchronous_commit = off"))
+    store = open_postgres(postgres_url)
+    with store.write(7) as connection:
+        assert connection.execute(text("SHOW synchronous_commit")).scalar() == "on"
+    store.close()
+
+
+def test_a_newer_ledger_is_refused(postgres_url, server):
+    """A ledger of a newer version is not written to."""
+    open_postgres(postgres_url).close()
+    server.execute(text("UPDATE sms_ledger_version SET version = 99"))
+    with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
+        open_postgres(postgres_url)
+
+
+def test_an_older_ledger_is_brought_up_to_date(postgres_url, server):
+    """An older ledger gets the tables that it lacks, and keeps what it holds."""
+    open_postgres(postgres_url).close()
+    for table in LACKED:
+        server.execute(text(f"DROP TABLE {table}"))
+    server.execute(text("UPDATE sms_ledger_version SET version = 2"))
+    server.execute(text("INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)"))
+    open_postgres(postgres_url).close()
+    assert server.execute(text("SELECT version FROM sms_ledger_version")).scalar() == 5
+    assert server.execute(text("SELECT name FROM sms_campaign")).scalars().all() == ["c"]
+    counts = [server.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in LACKED]
+    assert counts == [0] * len(LACKED)
+
+
+def test_a_transaction_sees_what_it_waited_for(postgres_url, server):
+    """A server that was told to show each transaction one state only shows the ledger what another one committed."""
+    server.execute(
+        text(f"ALTER DATABASE {postgres_url.database} SET default_transaction_isolation = 'repeatable read'")
+    )
+    store = open_postgres(postgres_url)
+    with store.write(7) as connection:
+        assert connection.execute(text("SHOW transaction_isolation")).scalar() == "read committed"
+    store.close()
+
+
+def test_writers_of_a_campaign_wait_for_each_other_only_so_long(postgres_url):
+    """A lock that stays raises, and nothing is relied on; another campaign is not kept waiting."""
+    store, other = open_postgres(postgres_url), open_postgres(postgres_url, busy_seconds=0.1)
+    with store.write(7):
+        with other.write(8):
+            pass
+        with pytest.raises(LedgerError, match="lock timeout"), other.write(7):
+            pass
+    store.close()
+    other.close()
+
+
+def test_what_can_be_done_without_waits_less(postgres_url):
+    """A store that waits a minute for all else gives up sooner where it is told to, and only there."""
+    store, other = open_postgres(postgres_url), open_postgres(postgres_url)
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with store.write(7):
+            held.set()
+            release.wait(10.0)
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    held.wait(10.0)
+    with pytest.raises(LedgerError, match="lock timeout"), other.write(7, patience=0.1):
+        pass
+    threading.Timer(0.3, release.set).start()
+    with other.write(7):
+        assert release.is_set()
+    holding.join(10.0)
+    store.close()
+    other.close()
+
+
+def test_a_lost_connection_is_an_error_of_the_ledger_and_then_made_anew(postgres_url, server):
+    """What was under way when the server ended the session is not relied on; the next transaction works."""
+    store = open_postgres(postgres_url)
+    ledger = CampaignLedger(store, "c", claimant())
+
+    def write_while_the_session_ends():
+        with store.write(7) as connection:
+            server.execute(
+                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = :name"),
+                {"name": "airflow-provider-sms"},
+            )
+            connection.execute(text("SELECT 1"))
+
+    with pytest.raises(LedgerError):
+        write_while_the_session_ends()
+    messages = people(3)
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    assert list(ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].won) == [0, 1, 2]
+    store.close()
+
+
+def test_deadlines_are_by_the_servers_clock(postgres_url):
+    """Machines whose clocks differ agree on what time it is."""
+    store = open_postgres(postgres_url)
+    assert abs(store.clock() - time.time()) < 1.0
+    store.close()
+
+
+def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path):
+    """The error names neither user nor password."""
+    url = make_url(f"{DRIVER}://user:pass-word-1@/x?host={tmp_path}")
+    with pytest.raises(LedgerError) as caught:
+        open_postgres(url)
+    assert "pass-word-1" not in str(caught.value)
+
+
+def test_a_driver_that_is_not_there_is_named(postgres_url):
+    """Without a driver nothing is sent, and the error says which is missing."""
+    with pytest.raises(LedgerError, match="pg8000"):
+        open_postgres(postgres_url.set(drivername="postgresql+pg8000"))

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from contextlib import closing
+
+import psycopg2
+import pytest
+from sqlalchemy import text
+from support.cluster import running_node, running_pair, until
+from support.postgres import DRIVERS
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.postgres_durability import Server, check_server
+
+GOOD = Server(fsync=True, read_only=False, waits=True, standbys=1, hidden=0, synchronous=1)
+ALONE = GOOD._replace(waits=False, standbys=0, synchronous=0)
+WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
+WARNED = "has 1 standby servers and waits for none of them.*texted twice.*synchronous_standby_names"
+
+
+@pytest.fixture(scope="module")
+def synchronous():
+    """A primary whose commits wait for its standby."""
+    with running_pair(synchronous=True) as pair:
+        yield pair
+
+
+@pytest.fixture(scope="module")
+def asynchronous():
+    """A primary whose commits wait for nobody."""
+    with running_pair(synchronous=False) as pair:
+        yield pair
+
+
+def opened(url, **options):
+    return closing(open_postgres(url, **options))
+
+
+def insert(store, name):
+    with store.write(7) as connection:
+        connection.execute(text("INSERT INTO sms_campaign (name, created_at) VALUES (:name, 1)"), {"name": name})
+
+
+def test_a_standby_that_nobody_waits_for_is_warned_of(asynchronous, caplog):
+    """The log says what a failover does, and which setting keeps it from that."""
+    with caplog.at_level(logging.WARNING), opened(asynchronous.primary.url()):
+        pass
+    (warning,) = caplog.records
+    assert re.search(WARNED, warning.message)
+
+
+def test_a_user_without_rights_is_warned_too(asynchronous, caplog):
+    """That there are standbys is seen by every user of the server."""
+    asynchronous.primary.ask("CREATE ROLE plain LOGIN; GRANT ALL ON SCHEMA public TO plain")
+    asynchronous.primary.ask("CREATE DATABASE plain OWNER plain")
+    with caplog.at_level(logging.WARNING), opened(asynchronous.primary.url("plain").set(username="plain")):
+        pass
+    assert "texted twice" in caplog.text
+
+
+def test_a_standby_that_nobody_waits_for_is_refused_where_one_is_required(asynchronous):
+    """What is required is not only wished for."""
+    with pytest.raises(LedgerError, match=r"waits for no standby.*require_synchronous_standby.*Nothing was sent"):
+        open_postgres(asynchronous.primary.url(), require_standby=True)
+
+
+def test_a_synchronous_standby_is_good_and_silent(synchronous, caplog):
+    """Where commits wait for a standby, nothing is said, and what requires it is content."""
+    with caplog.at_level(logging.WARNING), opened(synchronous.primary.url(), require_standby=True):
+        pass
+    assert caplog.text == ""
+
+
+def test_a_user_who_may_not_see_the_standby_is_refused_where_one_is_required(synchronous):
+    """The error says which right is lacking; with it, the ledger opens."""
+    synchronous.primary.ask("CREATE ROLE blind LOGIN")
+    synchronous.primary.ask("CREATE DATABASE blind OWNER blind")
+    url = synchronous.primary.url("blind").set(username="blind")
+    with pytest.raises(LedgerError, match=r"GRANT pg_monitor"):
+        open_postgres(url, require_standby=True)
+    synchronous.primary.ask("GRANT pg_monitor TO blind")
+    with opened(url, require_standby=True):
+        pass
+
+
+def test_a_requirement_holds_for_each_claim(synchronous):
+    """A server that is told in mid-send to wait for nobody is not written to any more."""
+    primary = synchronous.primary
+    with opened(primary.url(), require_standby=True) as store:
+        primary.set(synchronous_standby_names="")
+        try:
+            until(lambda: primary.ask("SHOW synchronous_standby_names") == [("",)])
+            with pytest.raises(LedgerError, match=r"no longer waits for a standby"), store.write(7):
+                pass
+        finally:
+            primary.set(synchronous_standby_names="two")
+            synchronous.wait_until_streaming("sync")
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+@pytest.mark.parametrize("level", ["warning", "error"])
+def test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim(synchronous, driver, level):
+    """The server says so by a warning alone, which a database may be told to keep to itself: it raises all the same."""
+    primary = synchronous.primary
+    primary.ask(f"ALTER DATABASE postgres SET client_min_messages = {level}")
+    url = primary.url().set(drivername=f"postgresql+{driver}")
+    with opened(url) as store:
+        synchronous.link.fall_silent()
+
+        def cancel():
+            until(lambda: primary.ask(WAITING))
+            primary.ask(f"SELECT pg_cancel_backend(pid) FROM ({WAITING}) AS its")
+
+        cancelling = threading.Thread(target=cancel)
+        cancelling.start()
+        try:
+            with pytest.raises(LedgerError, match=r"may not be durable: .*canceling wait for"):
+                insert(store, f"{driver} {level}")
+        finally:
+            cancelling.join(30.0)
+            synchronous.link.speak()
+            primary.ask("ALTER DATABASE postgres RESET client_min_messages")
+
+
+def test_a_standby_is_no_ledger(synchronous):
+    """A server in recovery is refused in words, whoever asks for what."""
+    with opened(synchronous.primary.url()):
+        pass
+    until(synchronous.caught_up)
+    with pytest.raises(LedgerError, match=r"is a standby, which lags behind its primary.*Connect to the primary"):
+        open_postgres(synchronous.standby.url())
+
+
+def test_of_several_hosts_the_primary_is_taken(synchronous):
+    """A connection to a list of hosts leads to the one that can be written to, wherever it stands in the list."""
+    hosts = f"{synchronous.standby.folder},{synchronous.primary.folder}"
+    url = synchronous.primary.url().set(host=hosts, query={})
+    with opened(url) as store, store.read() as connection:
+        assert connection.execute(text("SELECT pg_is_in_recovery()")).scalar() is False
+
+
+def test_a_server_that_does_not_wait_for_its_disk_is_refused():
+    """With fsync off, a server forgets claims when its machine fails."""
+    with running_node(fsync="off") as node, pytest.raises(LedgerError, match=r"fsync = off.*Set fsync = on"):
+        open_postgres(node.url())
+
+
+def test_a_user_who_may_only_read_is_told_so(postgres_url):
+    """The error is in words, and not what the database says of the first statement that writes."""
+    connection = psycopg2.connect(host=postgres_url.query["host"], user="postgres", dbname="postgres")
+    connection.autocommit = True
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER DATABASE {postgres_url.database} SET default_transaction_read_only = on")
+    connection.close()
+    with pytest.raises(LedgerError, match=r"is read only for this user"):
+        open_postgres(postgres_url)
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        (ALONE, "waits for no standby"),
+        (GOOD._replace(standbys=0, synchronous=0), "no standby attached"),
+        (GOOD._replace(hidden=1, synchronous=0), "does not show this user"),
+        (GOOD._replace(synchronous=0), "no standby attached that is synchronous"),
+    ],
+)
+def test_what_is_required_is_there_for_sure(server, words):
+    """Whatever keeps a commit from being on a standby, or from being known to be there, refuses."""
+    with pytest.raises(LedgerError, match=words):
+        check_server(server, "the ledger", require_standby=True)
+
+
+def test_a_server_without_standbys_is_no_cause_for_warnings(caplog):
+    """There is nobody to fail over to."""
+    check_server(ALONE, "the ledger", require_standby=False)
+    assert caplog.text == ""

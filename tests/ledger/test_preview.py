@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.preview import CampaignPreview, pace
+
+WEEK = 7 * 86400.0
+
+
+@pytest.fixture
+def hold():
+    def hold(ledger, them, state=None, **fields):
+        chunk = Chunk([m.key for m in them], [m.destination for m in them])
+        (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+        if state is not None:
+            ledger.commit(outcomes=[Outcome(claim.request_id, state, **fields)])
+
+    return hold
+
+
+def test_a_look_says_what_is_not_free(store, enter, hold):
+    """What was sent, and what may have been or is under way; of this campaign only, and without a trace."""
+    messages = people(5)
+    hold(enter(), messages[:1], ACCEPTED)
+    hold(enter(), messages[1:2], UNKNOWN)
+    hold(enter(), messages[2:3])
+    hold(enter(campaign="other"), messages[3:4], ACCEPTED)
+    look = CampaignPreview(store, "c")
+    held = look.held([m.key for m in messages])
+    assert held == {messages[0].key: ACCEPTED, messages[1].key: UNKNOWN, messages[2].key: UNKNOWN}
+    assert look.any
+
+
+def test_a_new_campaign_holds_nothing(store, enter):
+    """Then nothing is looked up; the look makes no campaign."""
+    enter()
+    for name in ("c", "never seen"):
+        look = CampaignPreview(store, name)
+        assert (look.any, look.held([people(1)[0].key]), look.caps) == (False, {}, False)
+
+
+def test_what_is_sent_again_is_free(store, enter, hold):
+    """Where unknown messages are resent, they are part of the plan."""
+    messages = people(2)
+    hold(enter(), messages[:1], ACCEPTED)
+    hold(enter(), messages[1:], UNKNOWN)
+    look = CampaignPreview(store, "c", resends=lambda _: True)
+    assert look.held([m.key for m in messages]) == {messages[0].key: ACCEPTED}
+
+
+def test_a_look_says_who_was_texted_too_recently(store, enter, clock):
+    """By any campaign of the group; the interval is what the look asks for."""
+    store.clock = clock
+    cap = FrequencyCap("marketing", WEEK)
+    messages = people(3)
+    ledger = enter(cap=cap)
+    chunk = Chunk([m.key for m in messages[:2]], [m.destination for m in messages[:2]])
+    ledger.commit(chunks=[chunk], claim_seconds=60.0)
+    everybody = [m.destination for m in messages]
+    clock.now += 60.0
+    assert CampaignPreview(store, "new", cap).capped(everybody) == set(everybody[:2])
+    assert CampaignPreview(store, "new", FrequencyCap("marketing", 30.0)).capped(everybody) == set()
+    assert CampaignPreview(store, "new", FrequencyCap("other", WEEK)).capped(everybody) == set()
+    assert CampaignPreview(store, "new").capped(everybody) == set()
+
+
+def test_the_pace_is_that_of_the_last_requests(store, enter, hold, clock):
+    """The middle of what accepted requests took; nothing where there was none."""
+    assert pace(store) is None
+    ledger = enter()
+    for seconds in (0.2, 9.0, 0.4):
+        messages = people(1, int(seconds * 10))
+        chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+        (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+        clock.now += seconds
+        ledger.commit(outcomes=[Outcome(claim.request_id, ACCEPTED)])
+    assert pace(store) == pytest.approx(0.4)

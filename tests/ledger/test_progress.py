@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import json
+from contextlib import closing
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import text
+from support.sending import claimant, people
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.progress import note_progress, of_summary
+from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.reporting.summary import summarise
+from airflow_provider_sms.sending.counts import SendCounts
+
+NUMBER = "27820000001"
+
+
+@pytest.fixture
+def notes(store):
+    """Give the notes of each try, by its claimant."""
+
+    def notes():
+        query = "SELECT p.*, c.name FROM sms_progress p JOIN sms_campaign c ON c.id = p.campaign_id"
+        with store.read() as connection:
+            return {row["claimant_id"]: row for row in connection.execute(text(query)).mappings()}
+
+    return notes
+
+
+def test_a_note_is_of_a_try(store, notes):
+    """A row for each claimant, under its campaign, which is made where it is new."""
+    tries = [register(store, claimant(number)) for number in (1, 2)]
+    before = store.clock()
+    for who, campaign in zip(tries, ("spring", "autumn"), strict=True):
+        note_progress(store, campaign, who, "checking", conn_id="sms_default")
+    found = notes()
+    assert [found[who]["name"] for who in tries] == ["spring", "autumn"]
+    assert [found[who]["state"] for who in tries] == ["checking", "checking"]
+    assert [found[who]["conn_id"] for who in tries] == ["sms_default"] * 2
+    assert all(before <= found[who]["updated_at"] <= store.clock() for who in tries)
+
+
+def test_what_is_not_given_stays(store, notes):
+    """A later note of the same try changes what it says, and nothing else; what was never said is null."""
+    who = register(store, claimant())
+    note_progress(store, "c", who, "checking", conn_id="mine", total=10, invalid=2, plan={"to_send": 10})
+    first = dict(notes()[who])
+    note_progress(store, "c", who, "sending", done=4, rate=2.5, figures={"accepted": 4})
+    note = dict(notes()[who])
+    assert note.pop("updated_at") >= first.pop("updated_at")
+    assert note == {**first, "state": "sending", "done": 4, "rate": 2.5, "figures": '{"accepted": 4}'}
+    assert (json.loads(note["plan"]), note["total"], note["not_sent"]) == ({"to_send": 10}, 10, None)
+
+
+def test_zero_is_a_count(store, notes):
+    """Nobody done yet is not the same as nothing said."""
+    who = register(store, claimant())
+    note_progress(store, "c", who, "sending", total=5, done=3)
+    note_progress(store, "c", who, "sending", done=0, not_sent=0)
+    assert (notes()[who]["done"], notes()[who]["not_sent"]) == (0, 0)
+
+
+def test_a_late_note_of_another_try_changes_nothing(store, notes):
+    """What a process that hung says of itself is not said of those who came after it."""
+    dead, living = register(store, claimant(1)), register(store, claimant(1))
+    note_progress(store, "c", dead, "sending", done=1)
+    note_progress(store, "c", living, "ended", done=9)
+    note_progress(store, "c", dead, "sending", done=2)
+    assert (notes()[living]["state"], notes()[living]["done"], notes()[dead]["done"]) == ("ended", 9, 2)
+
+
+@pytest.fixture
+def two_stores(postgres_url):
+    """Open a ledger on a server twice; in a file there is one writer at a time, whatever it writes."""
+    with closing(open_postgres(postgres_url)) as one, closing(open_postgres(postgres_url)) as other:
+        yield one, other
+
+
+def test_a_note_waits_for_no_claim(two_stores):
+    """While a claim is being made, a try of the same campaign tells how it goes."""
+    store, other = two_stores
+    who = register(store, claimant())
+    note_progress(store, "c", who, "checking")
+    with other.write(campaign_lock("c")):
+        note_progress(store, "c", who, "sending")
+    with store.read() as connection:
+        assert connection.execute(text("SELECT state FROM sms_progress")).scalars().all() == ["sending"]
+
+
+def test_a_claim_waits_for_no_note(two_stores):
+    """A note that is being written keeps nobody from being claimed."""
+    store, other = two_stores
+    ledger = CampaignLedger(store, "c", claimant())
+    who = register(other, claimant(2))
+    messages = people(2)
+    with other.write(campaign_lock("another")) as connection:
+        connection.execute(text("SELECT id FROM sms_campaign FOR KEY SHARE"))
+        put = "INSERT INTO sms_progress (claimant_id, campaign_id, state, updated_at) SELECT :who, id, 's', 0 FROM "
+        connection.execute(text(put + "sms_campaign"), {"who": who})
+        chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+        (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+    assert len(claimed.won) == 2
+
+
+def test_a_campaign_that_is_forgotten_meanwhile_is_made_anew(store, notes):
+    """A try that goes on after a purge is of a campaign again."""
+    who = register(store, claimant())
+    note_progress(store, "c", who, "waiting for credit")
+    (old,) = old_campaigns(store, store.clock() + 1)
+    forget(store, old)
+    assert notes() == {}
+    note_progress(store, "c", who, "sending", conn_id="mine")
+    assert (notes()[who]["name"], notes()[who]["state"]) == ("c", "sending")
+
+
+def test_a_note_of_nobody_is_an_error_of_the_ledger(store, notes):
+    """Nothing is noted of a try that is not there."""
+    with pytest.raises(LedgerError):
+        note_progress(store, "c", 12345, "checking")
+    assert notes() == {}
+
+
+def test_a_summary_is_noted_without_what_the_service_may_have_made_up(store, notes):
+    """Neither event ids, nor names and values of counters that nobody knows, nor a number in a network's name."""
+    tally = SendCounts(accepted=3, requests=1, cost=Decimal("3.50"))
+    tally.event_ids = {1: 123456789}
+    tally.cost_breakdown = {"Local": (Decimal(2), 2), f"of {NUMBER}": (Decimal("1.50"), 1)}
+    tally.error_report |= {"OptedOuts": 2, "Text to Ann": int(NUMBER)}
+    noted = of_summary(summarise("c", 5, 2, tally))
+    assert noted["cost_breakdown"] == {
+        "Local": {"cost": 2.0, "quantity": 2},
+        "of 2782*****01": {"cost": 1.5, "quantity": 1},
+    }
+    assert noted["error_report"] == {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 2, "Faults": 0}
+    assert "event_ids" not in noted
+    assert (noted["accepted"], noted["invalid"], noted["rows"], noted["cost"]) == (3, 2, 5, 3.5)
+    assert "Ann" not in json.dumps(noted)

@@ -1,0 +1,327 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import closing
+
+import pytest
+from sqlalchemy import text
+from support.sending import claimant, people
+
+from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.ledger import purge
+from airflow_provider_sms.ledger.approvals import latest_approval, note_question, record_approval
+from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.ledger.progress import WAITS, note_progress
+from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+
+TABLES = ("sms_campaign", "sms_request", "sms_message", "sms_decision", "sms_claimant")
+LATER = 2_000_000.0
+
+
+def claim(ledger, messages, take_over=None):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].request_id
+
+
+def send(ledger, messages, state=ACCEPTED):
+    request_id = claim(ledger, messages)
+    ledger.commit(outcomes=[Outcome(request_id, state)])
+    return request_id
+
+
+@pytest.fixture
+def counts(store):
+    """Count the rows of each table."""
+
+    def counts():
+        with store.read() as connection:
+            return tuple(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in TABLES)
+
+    return counts
+
+
+def test_an_old_campaign_is_forgotten_wholly(store, enter, counts):
+    """Messages, requests, decisions, the campaign itself, and the tries that only it referred to."""
+    ledger = enter()
+    send(ledger, people(3))
+    resolve(store, send(ledger, people(2, 10), UNKNOWN), ACCEPTED, "ann")
+    send(ledger, people(2, 20), NOT_SENT)
+    assert counts() == (1, 3, 5, 1, 1)
+    with store.write(1) as connection:
+        connection.execute(text("UPDATE sms_decision SET decided_at = 1000000"))
+    (old,) = old_campaigns(store, LATER)
+    assert (old.name, old.messages, old.open_requests) == ("c", 5, 0)
+    assert forget(store, old) == 5
+    assert forget_claimants(store, LATER) == 1
+    assert counts() == (0, 0, 0, 0, 0)
+
+
+def test_what_is_forgotten_may_be_sent_again(store, enter):
+    """A campaign that was forgotten begins anew: everybody is free."""
+    send(enter(), people(3))
+    (old,) = old_campaigns(store, LATER)
+    forget(store, old)
+    assert enter(2).holders([m.key for m in people(3)]) == {}
+
+
+def test_other_campaigns_stay_as_they_are(store, enter, counts, clock):
+    """Only what is old is found, the oldest first."""
+    send(enter(campaign="second", clock=lambda: 1_500_000.0), people(3))
+    send(enter(campaign="first"), people(4))
+    send(enter(campaign="young", clock=lambda: LATER), people(5))
+    found = old_campaigns(store, LATER)
+    assert [old.name for old in found] == ["first", "second"]
+    for old in found:
+        forget(store, old)
+    assert counts()[:3] == (1, 1, 5)
+
+
+@pytest.mark.parametrize("late", ["claim", "outcome", "decision"])
+def test_any_activity_keeps_a_campaign(store, enter, clock, late):
+    """A campaign is as old as the last thing that happened in it."""
+    ledger = enter()
+    request_id = claim(ledger, people(1))
+    if late != "outcome":
+        ledger.commit(outcomes=[Outcome(request_id, UNKNOWN)])
+    clock.now = LATER
+    if late == "claim":
+        claim(ledger, people(1, 10))
+    elif late == "outcome":
+        ledger.commit(outcomes=[Outcome(request_id, ACCEPTED)])
+    else:
+        resolve(store, request_id, ACCEPTED, "ann")
+    assert old_campaigns(store, LATER) == []
+
+
+def test_a_paused_campaign_is_kept(store, enter, counts):
+    """A pause would be forgotten with its campaign, which would then go on; ended, it is forgotten with it."""
+    enter()
+    found = old_campaigns(store, LATER)
+    pause(store, "c", "ann")
+    assert [old.paused for old in found] == [False]
+    with pytest.raises(InputError, match="is paused"):
+        forget(store, found[0])
+    (old,) = old_campaigns(store, LATER)
+    assert old.paused
+    resume(store, "c", "ann")
+    assert old_campaigns(store, LATER) == []
+    (old,) = old_campaigns(store, store.clock() + 1)
+    forget(store, old)
+    assert counts()[0] == 0
+
+
+def test_what_was_decided_about_a_plan_is_forgotten_with_its_campaign(store, counts):
+    """A decision about a plan is activity; the try that asked for it is kept as long as it."""
+    tried = register(store, claimant(), lambda: 1_000_000.0)
+    record_approval(store, "c", "a1b2", "send", "ann", claimant_id=tried)
+    assert old_campaigns(store, LATER) == []
+    assert forget_claimants(store, LATER) == 0
+    (old,) = old_campaigns(store, store.clock() + 1)
+    forget(store, old)
+    assert forget_claimants(store, LATER) == 1
+    assert (latest_approval(store, "c"), counts()) == (None, (0, 0, 0, 0, 0))
+
+
+def test_a_note_of_how_a_try_goes_is_activity(store, enter, counts):
+    """Who has just found that all is sent counts on its being remembered; so does who waits, and has sent nothing."""
+    send(enter(campaign="sent"), people(1))
+    for campaign in ("sent", "waiting"):
+        note_progress(store, campaign, register(store, claimant(2)), "waiting for credit")
+    assert old_campaigns(store, LATER) == []
+    found = old_campaigns(store, store.clock() + 1)
+    assert [old.name for old in found] == ["sent", "waiting"]
+    for old in found:
+        forget(store, old)
+    assert counts()[0] == 0
+
+
+def test_the_notes_of_a_campaign_are_forgotten_with_it(store, counts):
+    """A try is kept as long as the note of it; those of another campaign stay."""
+    tried = [register(store, claimant(number), lambda: 1_000_000.0) for number in (1, 2)]
+    for who, campaign in zip(tried, ("first", "second"), strict=True):
+        note_progress(store, campaign, who, "ended")
+    assert forget_claimants(store, LATER) == 0
+    first, _ = old_campaigns(store, store.clock() + 1)
+    forget(store, first)
+    assert (forget_claimants(store, LATER), counts()) == (1, (1, 0, 0, 0, 1))
+    with store.read() as connection:
+        assert connection.execute(text("SELECT claimant_id FROM sms_progress")).scalars().all() == tried[1:]
+
+
+def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
+    """What a try notes between the question and the answer counts, also where it has sent nothing yet."""
+    who = register(store, claimant())
+    note_progress(store, "c", who, "waiting for approval")
+    (old,) = old_campaigns(store, store.clock() + 1)
+    note_progress(store, "c", who, "sending")
+    before = counts()
+    with pytest.raises(InputError, match="in use"):
+        forget(store, old)
+    assert counts() == before
+
+
+@pytest.mark.parametrize("state", WAITS)
+def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state):
+    """Forgotten, it would be texted again by the attempt that goes on; that it waits is said, and what for."""
+    waits = register(store, claimant())
+    send(enter(claimant_id=waits), people(3))
+    note_progress(store, "c", waits, state)
+    later = store.clock() + 1
+    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    register(store, claimant(0))
+    assert [old.waiting for old in old_campaigns(store, later)] == [state]
+    register(store, claimant())
+    assert [old.waiting for old in old_campaigns(store, later)] == [None]
+
+
+def test_an_attempt_that_asked_waits_whatever_it_noted(store):
+    """The question about its plan is in the ledger, also where the note of the wait was not taken."""
+    asks = register(store, claimant())
+    note_question(store, "c", "a1b2", claimant_id=asks, messages=5)
+    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == ["waiting for approval"]
+    record_approval(store, "c", "a1b2", "send", "ann", claimant_id=register(store, claimant()))
+    assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == [None]
+
+
+@pytest.mark.parametrize("state", [UNKNOWN, None])
+def test_a_campaign_with_an_open_request_is_to_be_kept(store, enter, counts, state):
+    """What is unknown, or claimed and never recorded, is not forgotten, whatever its age."""
+    ledger = enter()
+    send(ledger, people(2))
+    request_id = claim(ledger, people(1, 10))
+    if state:
+        ledger.commit(outcomes=[Outcome(request_id, state)])
+    (old,) = old_campaigns(store, LATER)
+    assert old.open_requests == 1
+    before = counts()
+    with pytest.raises(InputError, match="in use"):
+        forget(store, old)
+    assert counts() == before
+
+
+@pytest.mark.parametrize("state", [ACCEPTED, NOT_SENT, None])
+def test_a_campaign_that_is_used_again_is_kept(store, enter, counts, state):
+    """What happens between the question and the answer counts: the rest of the campaign stays."""
+    ledger = enter()
+    send(ledger, people(2))
+    (old,) = old_campaigns(store, LATER)
+    again = enter(2)
+    request_id = claim(again, people(1, 10))
+    if state:
+        again.commit(outcomes=[Outcome(request_id, state)])
+    before = counts()
+    with pytest.raises(InputError, match="Campaign c is in use again"):
+        forget(store, old)
+    assert counts() == before
+
+
+def test_a_campaign_goes_in_portions(store, enter, counts, monkeypatch):
+    """Each transaction forgets few requests, so that sends that run wait for none of them long."""
+    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 2)
+    ledger = enter()
+    for start in range(0, 50, 10):
+        send(ledger, people(1, start))
+    (old,) = old_campaigns(store, LATER)
+    transactions = 0
+    write = store.write
+
+    def counting(lock):
+        nonlocal transactions
+        transactions += 1
+        return write(lock)
+
+    monkeypatch.setattr(store, "write", counting)
+    assert (forget(store, old), transactions, counts()[:3]) == (5, 4, (0, 0, 0))
+
+
+def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
+    """What is forgotten by halves is old still: the next purge finds it and forgets the rest."""
+    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 1)
+    ledger, messages = enter(), people(1)
+    lost = send(ledger, messages, UNKNOWN)
+    second = enter(2)
+    again = claim(second, messages, {messages[0].key: lost})
+    second.commit(outcomes=[Outcome(again, ACCEPTED)])
+    ledger.commit(outcomes=[Outcome(lost, ACCEPTED)])
+    send(ledger, people(2, 10))
+    (old,) = old_campaigns(store, LATER)
+    with store.write(1) as connection:
+        purge._forget_some(connection, old)
+    (rest,) = old_campaigns(store, LATER)
+    assert (forget(store, rest), counts()[:3]) == (rest.messages, (0, 0, 0))
+
+
+def test_a_campaign_that_another_purge_has_forgotten_is_gone(store, enter, counts):
+    """Two purges at once do not harm a new campaign, though a database may give it the old one's number."""
+    send(enter(), people(2))
+    (old,) = old_campaigns(store, LATER)
+    forget(store, old)
+    send(enter(campaign="new"), people(3))
+    before = counts()
+    assert (forget(store, old), counts()) == (0, before)
+
+
+def test_a_send_that_runs_meanwhile_goes_on(open_store, enter, counts, monkeypatch):
+    """A purge of one campaign and claims in another, at the same time, wait for each other and both succeed."""
+    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 1)
+    ledger = enter()
+    for start in range(0, 300, 10):
+        send(ledger, people(1, start))
+    sending = enter(campaign="running", into=open_store(), clock=lambda: LATER)
+    purging = open_store()
+    (old,) = old_campaigns(purging, LATER)
+    forgotten = []
+    thread = threading.Thread(target=lambda: forgotten.append(forget(purging, old)))
+    thread.start()
+    for start in range(0, 300, 10):
+        send(sending, people(1, start))
+    thread.join()
+    assert (forgotten, counts()[:3]) == ([30], (1, 30, 30))
+
+
+def test_tries_that_are_young_or_referred_to_stay(store, enter, counts):
+    """A try that has only begun has claimed nothing yet; one that asked or sent is named by what it left."""
+    sent, asked = enter(1), enter(2)
+    request_id = send(sent, people(1))
+    enter(3)
+    enter(4, clock=lambda: LATER)
+    with store.write(1) as connection:
+        connection.execute(
+            text("INSERT INTO sms_decision (request_id, asked_by) VALUES (:request, :asked)"),
+            {"request": request_id, "asked": asked._claimant_id},
+        )
+        # A try may be registered by the store's clock.
+        connection.execute(text("UPDATE sms_claimant SET started_at = 1000000 WHERE try_number < 4"))
+    assert forget_claimants(store, LATER) == 1
+    with store.read() as connection:
+        left = connection.execute(text("SELECT try_number FROM sms_claimant ORDER BY try_number")).scalars().all()
+    assert left == [1, 2, 4]
+
+
+def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):
+    """Whoever entered a campaign before it was forgotten cannot claim in it any more: its claim is refused."""
+    ledger = enter()
+    (old,) = old_campaigns(store, LATER)
+    forget(store, old)
+    with pytest.raises(LedgerError):
+        claim(ledger, people(1))
+
+
+def test_numbers_are_overwritten_in_the_file(tmp_path, clock):
+    """In a SQLite file, what is forgotten is not left for whoever reads its bytes."""
+    store = open_sqlite(tmp_path / "own.db")
+    send(CampaignLedger(store, "c", claimant(), clock=clock), people(1))
+    written = int(people(1)[0].destination).to_bytes(6, "big")
+    with closing(sqlite3.connect(tmp_path / "own.db")) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    assert written in (tmp_path / "own.db").read_bytes()
+    (old,) = old_campaigns(store, LATER)
+    forget(store, old)
+    store.close()
+    assert [path.name for path in tmp_path.iterdir() if written in path.read_bytes()] == []

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import sqlite3
+import time
+from contextlib import closing
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import SQLAlchemyError
+from support.told import tell
+
+from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.reader import read_sqlite
+from airflow_provider_sms.monitoring.campaigns import dag_ids
+from airflow_provider_sms.monitoring.timeline import requests, unknown_requests
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "INSERT INTO sms_campaign (id, name, created_at) VALUES (9, 'x', 0)",
+        "UPDATE sms_ledger_version SET version = 9",
+        "DELETE FROM sms_claimant",
+        "DROP TABLE sms_progress",
+    ],
+)
+def test_a_reader_cannot_write(store, ledger, change):
+    """Whatever a page does, the ledger stays as it is."""
+    tell(store)
+    with pytest.raises((LedgerError, SQLAlchemyError)), ledger.read() as connection:
+        connection.execute(text(change).execution_options(autocommit=True))
+    assert dag_ids(ledger) == ["d"]
+
+
+def test_a_reader_waits_for_no_writer_and_keeps_none_waiting(store, ledger):
+    """A page is shown while a claim is being written, and a claim is written while a page is being made."""
+    tell(store, "spring")
+    with store.write(1) as writing, ledger.read() as reading:
+        writing.execute(text("INSERT INTO sms_campaign (name, created_at) VALUES ('other', 0)"))
+        assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 1
+    with ledger.read() as reading:
+        assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 2
+        tell(store, "third")
+        assert reading.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 2, "one look, one state"
+
+
+@pytest.mark.parametrize("opened", ["before", "after"])
+def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
+    """A request under way does not become unknown on a page because the machine's clock was set."""
+    ledger = open_reader() if opened == "before" else None
+    tell(store, claims=[(1, "claimed")])
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() + 3600)
+    ledger = ledger or open_reader()
+    assert unknown_requests(ledger, 1) == []
+    assert [line.state for line in requests(ledger, 1)] == ["claimed"]
+    with ledger.read():
+        assert ledger.clock() == pytest.approx(store.clock(), abs=60)
+
+
+@pytest.mark.parametrize(("version", "error"), [(99, LedgerVersionError), (3, InputError)])
+def test_a_ledger_of_another_version_is_refused_in_words(store, open_reader, version, error):
+    """A page that would read the wrong tables says so, and changes nothing."""
+    with store.write(1) as connection:
+        connection.execute(text(f"UPDATE sms_ledger_version SET version = {version}"))
+    with pytest.raises(error, match=f"The ledger is of version {version}"):
+        dag_ids(open_reader())
+
+
+def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
+    """A page makes no tables."""
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("CREATE TABLE t (x)")
+    with pytest.raises(InputError, match="holds no ledger"):
+        dag_ids(read_sqlite(path))
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
+
+
+def test_no_file_is_made_by_looking(tmp_path):
+    """A file that is not there stays so."""
+    with pytest.raises(LedgerError):
+        dag_ids(read_sqlite(tmp_path / "none.db"))
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,216 @@
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.requests import SendingTask, named_requests, status, texted, unknown_requests
+from airflow_provider_sms.ledger.transitions import LAPSED
+
+EVENT = 9_007_199_254_740_993
+
+
+@pytest.fixture
+def clock():
+    """The time of the world: a claim that these tests make is open."""
+    return time.time
+
+
+def claim(ledger, messages, take_over=None):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].request_id
+
+
+def close(ledger, request_id, state=ACCEPTED, **fields):
+    ledger.commit(outcomes=[Outcome(request_id, state, **fields)])
+
+
+def accept(ledger, messages, **fields):
+    request_id = claim(ledger, messages)
+    close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10", **fields)
+    return request_id
+
+
+def test_every_message_and_request_is_in_one_state(store, enter):
+    """Counts are by state; what was not sent holds no message."""
+    ledger = enter()
+    accept(ledger, people(3))
+    close(ledger, claim(ledger, people(2, 10)), UNKNOWN)
+    close(ledger, claim(ledger, people(4, 20)), NOT_SENT)
+    claim(ledger, people(5, 30))
+    found = status(store, "c")
+    assert found.messages == {ACCEPTED: 3, UNKNOWN: 2, CLAIMED: 5}
+    assert found.requests == {ACCEPTED: 1, UNKNOWN: 1, NOT_SENT: 1, CLAIMED: 1}
+
+
+def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):
+    """What a dead process left behind is unknown, and why is said, though nobody has written it down."""
+    claim(enter(clock=lambda: 1_000_000.0), people(2))
+    assert (status(store, "c").messages, status(store, "c").requests) == ({UNKNOWN: 2}, {UNKNOWN: 1})
+    (row,) = unknown_requests(store)
+    assert (row.messages, row.state, row.reason, row.claimed_at) == (2, UNKNOWN, LAPSED, 1_000_000.0)
+
+
+def test_money_is_added_up_exactly(store, enter):
+    """Costs are decimals: three times 1.10 is 3.30, and a request that says none adds none."""
+    ledger = enter()
+    for start in (0, 10, 20):
+        accept(ledger, people(2, start))
+    close(ledger, claim(ledger, people(1, 30)), UNKNOWN)
+    assert (status(store, "c").cost, status(store, "c").parts) == (Decimal("3.30"), 6)
+
+
+def test_who_sent_is_counted_by_task(store, enter):
+    """Each task is named, with the runs and the tries that sent."""
+    accept(enter(1, run_id="one"), people(1))
+    accept(enter(2, run_id="one"), people(1, 10))
+    accept(enter(1, run_id="two"), people(1, 20))
+    accept(enter(1, dag_id="another"), people(1, 30))
+    enter(1, dag_id="sent nothing")
+    assert status(store, "c").senders == (SendingTask("another", "t", 1, 1), SendingTask("d", "t", 2, 3))
+
+
+def test_activity_is_from_the_first_claim_to_the_last_word(store, enter):
+    """A person's decision is activity, too."""
+    early = enter(clock=lambda: 1_000_000.0)
+    close(early, claim(early, people(1)), UNKNOWN)
+    (row,) = unknown_requests(store)
+    assert (status(store, "c").first_activity, status(store, "c").last_activity) == (1_000_000.0, 1_000_000.0)
+    resolve(store, row.request_id, ACCEPTED, "ann")
+    assert status(store, "c").decisions == 1
+    assert status(store, "c").last_activity == pytest.approx(time.time(), abs=60)
+
+
+def test_a_campaign_that_sent_nothing_has_a_status(store, enter):
+    """A campaign that somebody entered is there, with nothing in it."""
+    enter(clock=lambda: 1_000_000.0)
+    found = status(store, "c")
+    assert (found.messages, found.requests, found.senders, found.cost) == ({}, {}, (), Decimal(0))
+    assert found.first_activity == found.last_activity == 1_000_000.0
+
+
+def test_other_campaigns_are_not_counted(store, enter):
+    """Each campaign stands by itself."""
+    accept(enter(), people(3))
+    accept(enter(campaign="other"), people(5))
+    assert (status(store, "c").messages, status(store, "other").messages) == ({ACCEPTED: 3}, {ACCEPTED: 5})
+
+
+def test_a_campaign_that_is_not_there_is_an_error(store):
+    """A name that was mistyped is not mistaken for a campaign without messages."""
+    for ask in (lambda: status(store, "sprign"), lambda: unknown_requests(store, "sprign")):
+        with pytest.raises(InputError, match="no campaign 'sprign'"):
+            ask()
+
+
+def test_unknown_requests_say_who_when_and_why(store, enter):
+    """All that a person needs to ask the service about them, of one campaign or of all."""
+    ledger = enter(2, map_index=7)
+    accept(ledger, people(1))
+    request_id = claim(ledger, people(3, 10))
+    close(ledger, request_id, UNKNOWN, reason="read timeout")
+    close(other := enter(campaign="other"), claim(other, people(2)), UNKNOWN)
+    (row,) = unknown_requests(store, "c")
+    assert (row.request_id, row.campaign, row.messages, row.reason) == (request_id, "c", 3, "read timeout")
+    assert (row.dag_id, row.task_id, row.run_id, row.map_index, row.try_number) == ("d", "t", "r", 7, 2)
+    assert [each.campaign for each in unknown_requests(store)] == ["c", "other"]
+
+
+def test_requests_are_found_by_their_numbers(store, enter):
+    """Each once, in order; one that is not there is named."""
+    ledger = enter()
+    first, second = (accept(ledger, people(1, start)) for start in (0, 10))
+    assert [row.request_id for row in named_requests(store, [second, first, second])] == [first, second]
+    with pytest.raises(InputError, match="no request 4711"):
+        named_requests(store, [first, 4711])
+
+
+def test_more_requests_are_found_than_fit_in_one_question(store, enter):
+    """Databases limit the values of a question; requests are asked for in portions."""
+    ledger = enter()
+    chunks = [Chunk([m.key], [m.destination]) for m in people(1010)]
+    ids = [claimed.request_id for claimed in ledger.commit(chunks=chunks, claim_seconds=60.0)]
+    assert [row.request_id for row in named_requests(store, ids)] == ids
+
+
+def test_a_number_is_found_in_every_campaign(store, enter):
+    """What texted a number, in order, with what became of it; others' requests do not show."""
+    first = accept(enter(), people(3))
+    accept(enter(), people(3, 50))
+    second = claim(enter(campaign="other", dag_id="d2"), people(2))
+    rows = texted(store, people(1)[0].destination)
+    assert [(row.request_id, row.campaign, row.state, row.messages) for row in rows] == [
+        (first, "c", ACCEPTED, 1),
+        (second, "other", CLAIMED, 1),
+    ]
+    assert (rows[0].event_id, rows[1].event_id) == (EVENT, None)
+
+
+def test_a_message_that_was_sent_anew_may_have_gone_out_twice(store, enter):
+    """Of a message that was taken from an unknown request, both requests may have texted the number."""
+    ledger, messages = enter(), people(1)
+    lost = claim(ledger, messages)
+    close(ledger, lost, UNKNOWN)
+    again = claim(enter(2), messages, {messages[0].key: lost})
+    assert [row.request_id for row in texted(store, messages[0].destination)] == [lost, again]
+
+
+def test_what_was_not_sent_texted_nobody(store, enter):
+    """A request that was surely not sent is no trace of a number."""
+    ledger = enter()
+    close(ledger, claim(ledger, people(1)), NOT_SENT)
+    assert texted(store, people(1)[0].destination) == []
+
+
+def test_looking_changes_nothing(open_store, enter):
+    """No question writes: a claim whose deadline has passed is called unknown, and stays as it is."""
+    request_id = claim(enter(clock=lambda: 1_000_000.0), people(1))
+    store = open_store()
+    for ask in (
+        lambda: status(store, "c"),
+        lambda: unknown_requests(store),
+        lambda: named_requests(store, [request_id]),
+    ):
+        ask()
+    with store.read() as connection:
+        assert connection.exec_driver_sql("SELECT state FROM sms_request").scalar() == CLAIMED
+
+
+def answered(ledger, messages, response):
+    """Claim messages as one request, and record the answer to it."""
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+    claim = ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
+    ledger.commit(outcomes=[Outcome(claim.request_id, ACCEPTED, response=response)])
+
+
+def test_responses_are_those_of_this_task_in_request_order(enter):
+    """A retry sees the answers of earlier tries of its task, and of no other task."""
+    first, other, retry = enter(1), enter(1, task_id="other"), enter(2)
+    for start, ledger in enumerate([first, other, first]):
+        answered(ledger, people(1, start), f'{{"EventId": {start}}}')
+    assert retry.responses.first(10) == ['{"EventId": 0}', '{"EventId": 2}']
+    assert retry.responses.first(1) == ['{"EventId": 0}']
+    assert retry.responses.count() == 2
+
+
+def test_mapped_tasks_have_their_own_answers(enter):
+    """Each of a mapped task's instances sees the answers to its own requests only."""
+    mapped = [enter(1, map_index=index) for index in range(2)]
+    for index, ledger in enumerate(mapped):
+        answered(ledger, people(1, index), f'{{"EventId": {index}}}')
+    assert [ledger.responses.first(10) for ledger in mapped] == [['{"EventId": 0}'], ['{"EventId": 1}']]
+    assert [ledger.responses.count() for ledger in mapped] == [1, 1]
+
+
+def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
+    """Another run of the campaign can read what became of a message."""
+    first = enter(1)
+    answered(first, people(1), "{}")
+    other = enter(1, run_id="other")
+    assert other.responses.to(people(1)[0].key) == "{}"
+    assert other.responses.to(people(1, 5)[0].key) is None

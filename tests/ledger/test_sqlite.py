@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+
+
+def sql(path, statement):
+    connection = sqlite3.connect(path)
+    rows = connection.execute(statement).fetchall()
+    connection.commit()
+    connection.close()
+    return rows
+
+
+def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
+    """The write-ahead log is synced at every commit: a claim must survive the machine."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    with store.write(0) as connection:
+        modes = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
+    store.close()
+    assert modes == ["wal", 2]
+
+
+def test_one_look_is_at_one_state(tmp_path):
+    """What another process commits between two statements of a look is not seen by the second: counts add up."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    with store.read() as connection:
+        count = "SELECT count(*) FROM sms_campaign"
+        before = connection.exec_driver_sql(count).scalar()
+        sql(tmp_path / "ledger.db", "INSERT INTO sms_campaign (name, created_at) VALUES ('spring', 0)")
+        assert connection.exec_driver_sql(count).scalar() == before == 0
+    store.close()
+
+
+def test_no_request_is_of_a_campaign_that_is_not_there(tmp_path):
+    """References are checked: SQLite does not unless each connection asks for it."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    claim = {"campaign_id": 12345, "claimant_id": 1, "kind": "bulk", "state": "claimed", "claimed_at": 0, "deadline": 1}
+    with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
+        store.insert_requests(connection, claim, [100])
+    store.close()
+
+
+def test_the_schema_version_is_recorded(tmp_path):
+    """A ledger says which version wrote it."""
+    for _ in range(2):
+        open_sqlite(tmp_path / "ledger.db").close()
+    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(5,)]
+
+
+def test_a_newer_ledger_is_refused(tmp_path):
+    """A ledger of a newer version is not written to, and the error says what to do."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 99")
+    with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
+        open_sqlite(tmp_path / "ledger.db")
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    """A ledger that cannot be opened raises, so that nothing is sent."""
+    (tmp_path / "ledger.db").write_text("not a database, but long enough to be one" * 10)
+    with pytest.raises(LedgerError):
+        open_sqlite(tmp_path / "ledger.db")
+
+
+def test_a_missing_folder_is_named(tmp_path):
+    """The error for a folder that is not there names it and the setting."""
+    with pytest.raises(LedgerError, match="nowhere does not exist: make it, or set"):
+        open_sqlite(tmp_path / "nowhere" / "ledger.db")
+
+
+def test_a_writer_waits_for_another_one_only_so_long(tmp_path):
+    """A ledger that stays locked raises, and nothing is relied on."""
+    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="locked"), store.write(0):
+        pass
+    other.close()
+    store.close()
+
+
+def test_what_can_be_done_without_waits_less(tmp_path):
+    """Whoever writes next with the same connection waits as long as ever."""
+    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=60.0)
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="locked"), store.write(0, patience=0.05):
+        pass
+    other.close()
+    for patience in (None, 0.05, None):
+        with store.write(0, patience=patience) as connection:
+            assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
+    store.close()
+
+
+def test_reading_waits_for_no_writer(tmp_path):
+    """A reader sees the last commit while another process writes."""
+    store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
+    other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with store.read() as connection:
+        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 5
+    other.close()
+    store.close()
+
+
+def test_processes_that_make_the_ledger_at_once_all_open_it(tmp_path):
+    """Two tasks may be the first to use a ledger at the same instant."""
+    code = (
+        "import sys, pathlib; from airflow_provider_sms.ledger.sqlite import open_sqlite; sys.stdin.read(1);"
+        "open_sqlite(pathlib.Path(sys.argv[1])).close()"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "ledger.db")]
+    processes = [subprocess.Popen(command, stdin=subprocess.PIPE) for _ in range(6)]
+    for process in processes:
+        process.stdin.write(b"x")
+        process.stdin.close()
+    assert [process.wait(60) for process in processes] == [0] * 6
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_ledger_that_is_deleted_in_use_is_not_written_to(tmp_path, replaced):
+    """Writing to a file that is gone would succeed, and be seen by nobody."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    (tmp_path / "ledger.db").unlink()
+    if replaced:
+        open_sqlite(tmp_path / "ledger.db").close()
+    with pytest.raises(LedgerError, match="deleted or replaced"), store.write(0):
+        pass
+    store.close()
+
+
+def test_a_ledger_that_is_gone_is_not_made_anew_by_whoever_has_it_open(tmp_path):
+    """A connection that is made later in a send finds no file, and makes none."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    store.close()
+    (tmp_path / "ledger.db").unlink()
+    with pytest.raises(LedgerError), store.write(0):
+        pass
+    assert not (tmp_path / "ledger.db").exists()
+    store.close()
+
+
+def test_a_ledger_behind_a_link_is_that_file(tmp_path):
+    """A link leads to the ledger that is there, and its name changes nothing."""
+    (tmp_path / "disk").mkdir()
+    open_sqlite(tmp_path / "disk" / "ledger.db").close()
+    (tmp_path / "link.db").symlink_to(tmp_path / "disk" / "ledger.db")
+    store, other = open_sqlite(tmp_path / "link.db"), open_sqlite(tmp_path / "disk" / "ledger.db")
+    with store.write(0) as connection:
+        connection.exec_driver_sql("INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
+    with other.read() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM sms_campaign").scalar() == 1
+    store.close()
+    other.close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["disk", "link.db"]
+
+
+def test_a_ledger_is_never_made_through_a_link_that_leads_nowhere(tmp_path):
+    """The disk behind it may not be mounted: another ledger in its place would know nobody."""
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "ledger.db").symlink_to(tmp_path / "disk" / "ledger.db")
+    with pytest.raises(LedgerError, match=r"is a link to .*disk/ledger.db, which is not there"):
+        open_sqlite(tmp_path / "ledger.db")
+    assert list((tmp_path / "disk").iterdir()) == []
+
+
+def test_a_ledger_with_two_names_is_refused(tmp_path):
+    """Each name has a write-ahead log of its own, so whoever uses the other one would not see the last claims."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    (tmp_path / "again.db").hardlink_to(tmp_path / "ledger.db")
+    with pytest.raises(LedgerError, match=r"has 2 names \(hard links\).*\.backup"):
+        open_sqlite(tmp_path / "ledger.db")
+
+
+def test_a_file_that_a_container_has_mounted_by_itself_is_refused(tmp_path):
+    """Its write-ahead log would be in the container's own folder, and no other container's."""
+    host, container = tmp_path / "host", tmp_path / "container"
+    for folder in (host, container):
+        folder.mkdir()
+    open_sqlite(host / "ledger.db").close()
+    (container / "ledger.db").touch()
+    code = (
+        "import sys, pathlib, subprocess; from airflow_provider_sms.ledger.sqlite import open_sqlite;"
+        "subprocess.run(['mount', '--bind', *sys.argv[1:]], check=True);"
+        "open_sqlite(pathlib.Path(sys.argv[2])).close()"
+    )
+    own_mounts, files = (
+        ["unshare", "--mount", "--map-root-user"],
+        [str(host / "ledger.db"), str(container / "ledger.db")],
+    )
+    try:
+        subprocess.run([*own_mounts, "mount", "--bind", *files], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        pytest.skip("nothing can be mounted here")
+    ran = subprocess.run([*own_mounts, sys.executable, "-c", code, *files], check=False, capture_output=True, text=True)
+    assert "is mounted as a single file" in ran.stderr
+    assert "Mount the folder" in ran.stderr
+
+
+def test_only_its_owner_reads_a_new_ledger(tmp_path):
+    """The ledger holds everybody's number."""
+    open_sqlite(tmp_path / "ledger.db").close()
+    assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600
+
+
+OF_VERSION_3 = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact")
+OF_VERSION_4 = ("sms_progress", "sms_balance")
+LACKED = {1: ("sms_decision", *OF_VERSION_3, *OF_VERSION_4), 2: (*OF_VERSION_3, *OF_VERSION_4), 3: OF_VERSION_4}
+"""Tables that an older version's ledger does not have."""
+
+
+@pytest.mark.parametrize("version", LACKED)
+def test_an_older_ledger_is_brought_up_to_date(tmp_path, version):
+    """An older ledger gets the tables that it lacks, and keeps what it holds."""
+    path = tmp_path / "ledger.db"
+    open_sqlite(path).close()
+    for table in LACKED[version]:
+        sql(path, f"DROP TABLE {table}")
+    sql(path, f"UPDATE sms_ledger_version SET version = {version}")
+    sql(path, "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
+    open_sqlite(path).close()
+    assert sql(path, "SELECT version FROM sms_ledger_version") == [(5,)]
+    assert sql(path, "SELECT name FROM sms_campaign") == [("c",)]
+    assert [sql(path, f"SELECT count(*) FROM {table}") for table in LACKED[1]] == [[(0,)]] * len(LACKED[1])

@@ -1,0 +1,113 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.planning.prices import Prices
+
+NUMBERS = ["27821234567", "27111234567", "447012345678", "15551234567"]
+
+
+def total(prices, numbers, parts):
+    return prices.total(pa.array(numbers, pa.string()), np.array(parts, np.int32))
+
+
+@pytest.mark.parametrize("price", [2, 2.0, Decimal(2), "2", "2.00"])
+def test_one_price_is_for_all(price):
+    """A price alone is that of a part to any number, however it is written."""
+    assert Decimal(12) == total(Prices(price), NUMBERS[:3], [1, 2, 3])
+    assert Decimal(6) == Prices(price).of(NUMBERS[0], 3)
+
+
+def test_a_part_is_a_credit():
+    """Without a price, a part costs one credit."""
+    assert Decimal(3) == total(Prices(), NUMBERS[:2], [1, 2])
+
+
+def test_the_longest_prefix_counts():
+    """Of prefixes that fit a number the longest has its price, and '' is for those that none fits."""
+    prices = Prices({"": 7, "27": 1, "+2782": "0.5", "44": 2.5})
+    expected = [Decimal("0.5"), Decimal(1), Decimal("2.5"), Decimal(7)]
+    assert expected == [prices.of(number, 1) for number in NUMBERS]
+    assert Decimal("36.5") == total(prices, NUMBERS, [1, 3, 2, 4])
+
+
+def test_cents_add_up_exactly():
+    """Sums are those of decimals: a float is taken as it reads."""
+    assert Decimal("100000.0") == total(Prices(0.1), NUMBERS[:1] * 1_000_000, [1] * 1_000_000)
+    assert Decimal("0.3") == total(Prices({"27": 0.1}), NUMBERS[:1] * 3, [1] * 3)
+
+
+def test_no_messages_cost_nothing():
+    """No messages cost nothing, with one price and with several."""
+    assert [Decimal(0)] * 2 == [total(Prices(), [], []), total(Prices({"27": 1, "44": 2}), [], [])]
+
+
+def test_nothing_may_be_free():
+    """A price of nothing is a price."""
+    assert Decimal(0) == total(Prices({"": 0}), NUMBERS, [1] * 4)
+
+
+@pytest.mark.parametrize(
+    "ask", [lambda prices: prices.of(NUMBERS[2], 1), lambda prices: total(prices, NUMBERS, [1] * 4)]
+)
+def test_a_number_without_a_price_is_an_error(ask):
+    """The error names the argument, and shows the number only masked."""
+    with pytest.raises(InputError, match="cost_per_part") as caught:
+        ask(Prices({"27": 1, "1555": 1}))
+    assert "4470*****78" in str(caught.value)
+    assert NUMBERS[2] not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "price", [-1, "-0.01", float("nan"), "NaN", float("inf"), "one", "", None, True, [1], {"27": -1}]
+)
+def test_a_price_is_a_number_of_credits(price):
+    """What is no number, or a negative one, is refused, and the error names the argument."""
+    with pytest.raises(InputError, match=r"^cost_per_part.*, 0 or more$"):
+        Prices(price)
+
+
+def test_the_price_that_is_wrong_is_named():
+    """Among several prices, the error says which one is wrong."""
+    with pytest.raises(InputError, match=r"^cost_per_part\['44'\] is -1"):
+        Prices({"27": 1, "44": -1})
+
+
+def test_there_is_a_price():
+    """No prices at all are no way to say that it is free."""
+    with pytest.raises(InputError, match=r"^cost_per_part has no price"):
+        Prices({})
+
+
+@pytest.mark.parametrize("prefix", ["ZA", "+", "2 7", "++27", "٢٧", 27, None])
+def test_a_prefix_is_digits(prefix):
+    """A prefix is text of digits, with a plus or without; '+' alone is none."""
+    with pytest.raises(InputError, match=r"^cost_per_part: .* is no prefix"):
+        Prices({prefix: 1})
+
+
+def test_a_prefix_has_one_price():
+    """A prefix with a plus and the same one without cannot both have a price."""
+    with pytest.raises(InputError, match=r"^cost_per_part has two prices for '27'"):
+        Prices({"27": 1, "+27": 2})
+
+
+prefixes = st.text(st.sampled_from("123"), max_size=4)
+
+
+@given(
+    st.dictionaries(prefixes, st.decimals(0, 10, places=2)).map(lambda prices: {**prices, "": Decimal(1)}),
+    st.lists(st.tuples(st.text(st.sampled_from("123"), min_size=7, max_size=9), st.integers(1, 9))),
+)
+def test_a_total_is_the_sum(prices, messages):
+    """The total of a column is the sum of what each message costs."""
+    numbers, parts = [number for number, _ in messages], [count for _, count in messages]
+    expected = sum((Prices(prices).of(*message) for message in messages), Decimal(0))
+    assert expected == total(Prices(prices), numbers, parts)

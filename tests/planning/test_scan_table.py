@@ -1,0 +1,197 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from airflow_provider_sms.exceptions import ChangedSourceError, ColumnError, InvalidRowsError, StoppedError
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.planning import scan as table_module
+from airflow_provider_sms.planning.scan import CheckedTable, check_table, outgoing_blocks, require_sendable
+from airflow_provider_sms.recipients.sources import open_source
+from airflow_provider_sms.stop_flag import StopFlag
+
+
+class Changing:
+    """A source that is another table each time it is read."""
+
+    def __init__(self, *versions):
+        self.schema = versions[0].schema
+        self._versions = list(versions)
+
+    def batches(self, columns=None, batch_size=10_000):
+        return iter(self._versions.pop(0).to_batches())
+
+
+def table_of(*destinations):
+    return pa.table({"destination": pa.array(destinations, pa.string())})
+
+
+def checked(source, preparation=None, **how):
+    table = CheckedTable()
+    check_table(source, preparation or Preparation("Hi", None, **how), table, StopFlag())
+    return table
+
+
+def test_every_row_is_looked_at():
+    """Rows, invalid rows and their reasons are counted over all batches."""
+    table = checked(open_source(table_of(*["27820000000"] * 25_000, None, "x", None)))
+    assert (table.rows, table.invalid, sum(table.reasons.values())) == (25_003, 3, 3)
+    assert [example.row for example in table.examples] == [25_000, 25_001, 25_002]
+
+
+def test_few_of_many_invalid_rows_are_kept():
+    """A table without one good row costs no memory: only the first are remembered."""
+    table = checked(open_source(table_of(*["x"] * 30_000)))
+    assert (table.invalid, len(table.examples)) == (30_000, 10)
+
+
+def test_the_explanation_masks_numbers():
+    """It says how many rows, why and which, and shows no number."""
+    table = checked(open_source(table_of("27820000000", "2782123456789012345")))
+    words = table.explain()
+    assert "1 of 2 rows cannot be texted" in words
+    assert "row 1, column destination" in words
+    assert ("2782123456789012345" in words, "2782*****45" in words) == (False, True)
+
+
+def test_a_missing_column_is_named_before_any_row_is_read():
+    """The error lists the columns that there are."""
+    with pytest.raises(ColumnError, match="phone"):
+        checked(open_source(pa.table({"phone": ["27820000000"]})))
+
+
+def test_invalid_rows_stop_everything_or_are_left_out():
+    """By default one invalid row is too many; asked for, invalid rows are left out, but not all of them."""
+    mixed, bad = checked(open_source(table_of("27820000000", None))), checked(open_source(table_of(None)))
+    with pytest.raises(InvalidRowsError, match="on_invalid='skip'"):
+        require_sendable(mixed, skip_invalid=False)
+    require_sendable(mixed, skip_invalid=True)
+    with pytest.raises(InvalidRowsError, match="no row is valid"):
+        require_sendable(bad, skip_invalid=True)
+
+
+def test_a_look_can_be_stopped():
+    """Told to stop, a task does not read a long table to its end."""
+    stop, table = StopFlag(), CheckedTable()
+    stop.set()
+    with pytest.raises(StoppedError, match="nothing was sent"):
+        check_table(open_source(table_of("27820000000")), Preparation("Hi", None), table, stop)
+
+
+def test_blocks_are_the_valid_rows():
+    """What is sent are the rows that were found valid, in source order."""
+    source, preparation = open_source(table_of("27820000000", None, "27820000001")), Preparation("Hi", None)
+    blocks = list(outgoing_blocks(source, preparation, checked(source), StopFlag()))
+    assert [(m.destination, m.content) for block in blocks for m in block.messages(0, 10)] == [
+        ("27820000000", "Hi"),
+        ("27820000001", "Hi"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        table_of("27820000000", "27820000001", "27820000002"),
+        table_of("27820000000", None),
+        table_of("27820000000"),
+        table_of("27820000000", "27820000002"),
+        table_of("27820000001", "27820000000"),
+    ],
+    ids=["more rows", "other invalid rows", "fewer rows", "other people", "another order"],
+)
+def test_a_source_that_changes_after_the_check_stops_the_send(later):
+    """Rows that nobody has checked are not sent."""
+    source, preparation = Changing(table_of("27820000000", "27820000001"), later), Preparation("Hi", None)
+    table = checked(source)
+    with pytest.raises(ChangedSourceError, match="has changed since it was checked"):
+        list(outgoing_blocks(source, preparation, table, StopFlag()))
+
+
+def test_where_everything_is_gone_something_has_changed():
+    """A source that is empty by now is not one that is sent."""
+    source, preparation = Changing(table_of("27820000000"), table_of()), Preparation("Hi", None)
+    table = checked(source)
+    with pytest.raises(ChangedSourceError, match="at row 0 or after it"):
+        list(outgoing_blocks(source, preparation, table, StopFlag()))
+
+
+def many(count, message="Hi {n}"):
+    numbers = [str(27_820_000_000 + (n * 7919) % count) for n in range(count)]
+    source = open_source(pa.table({"destination": numbers, "n": list(range(count))}))
+    return source, Preparation(message, None)
+
+
+def keys_of(block):
+    return block.keys(0, len(block))
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Shrink the bounds: a test of the real ones would take long."""
+    monkeypatch.setattr(table_module, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(table_module, "MAX_BLOCK_ROWS", 400)
+
+
+def test_a_short_table_keeps_its_order():
+    """As long as the ledger is small, rows go out as they come."""
+    source, preparation = many(2000)
+    (block,) = outgoing_blocks(source, preparation, checked(source, preparation), StopFlag())
+    assert [message.row for message in block.messages(0, 2000)] == list(range(2000))
+
+
+def test_a_long_table_comes_in_blocks_by_key(small_blocks):
+    """Beyond the first rows, a claim is of neighbours: in blocks that grow up to a bound, ordered by key."""
+    source, preparation = many(3000)
+    blocks = list(outgoing_blocks(source, preparation, checked(source, preparation), StopFlag()))
+    assert [message.row for message in blocks[0].messages(0, 100)] == list(range(100))
+    assert all(keys_of(block) == sorted(keys_of(block)) for block in blocks[1:])
+    sizes = [len(block) for block in blocks]
+    assert (sizes[0], max(sizes), sizes[:-1]) == (100, 400, sorted(sizes[:-1]))
+    assert sorted(m.row for block in blocks for m in block.messages(0, 400)) == list(range(3000))
+    assert [block.until for block in blocks] == [sum(sizes[: n + 1]) for n in range(len(sizes))]
+
+
+def test_a_long_table_can_keep_its_order(small_blocks):
+    """Where the order is wanted, every block has it."""
+    source, preparation = many(1000)
+    blocks = outgoing_blocks(source, preparation, checked(source, preparation), StopFlag(), keep_order=True)
+    assert [m.row for block in blocks for m in block.messages(0, 1000)] == list(range(1000))
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_no_message_of_a_block_that_has_changed_is_given(small_blocks, keep_order):
+    """Two rows of different blocks change places: what comes before the first of them is given, and nothing else."""
+    (before, preparation), places = many(1000), list(range(1000))
+    places[450], places[950] = 950, 450
+    rows = pa.Table.from_batches(before.batches())
+    tables = (rows, rows.take(places))
+    source = Changing(*(pa.Table.from_batches(table.combine_chunks().to_batches(100)) for table in tables))
+    expected, given = checked(source, preparation), []
+    blocks = outgoing_blocks(source, preparation, expected, StopFlag(), keep_order=keep_order)
+    with pytest.raises(ChangedSourceError, match="at row 400 or after it"):
+        given.extend(message.row for block in blocks for message in block.messages(0, len(block)))
+    assert sorted(given) == list(range(400))
+
+
+def test_what_is_kept_for_the_comparison_is_small(small_blocks):
+    """It is 16 bytes for a batch, however many rows and texts there are."""
+    assert len(checked(*many(1000)).digests) == 10 * 16
+
+
+def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks):
+    """Told to stop, what is read is handed over at once: it is only looked up for the counts, and time is short."""
+    source, preparation = many(3000)
+    stop = StopFlag()
+    blocks = outgoing_blocks(source, preparation, checked(source, preparation), stop)
+    for _ in range(8):
+        assert len(next(blocks)) >= 100
+    stop.set()
+    assert {len(block) for block in blocks} == {100}
+
+
+def test_long_texts_make_smaller_blocks(small_blocks, monkeypatch):
+    """A block is bounded by the bytes of its texts, too."""
+    monkeypatch.setattr(table_module, "MAX_BLOCK_BYTES", 1000)
+    source, preparation = many(3000)
+    blocks = list(outgoing_blocks(source, preparation, checked(source, preparation), StopFlag()))
+    assert {len(block) for block in blocks} == {100}

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from airflow_provider_sms.exceptions import ColumnError, InputError
+from airflow_provider_sms.messages.prepared import RejectedRow
+from airflow_provider_sms.planning.suppression import MAX_EXAMPLES, read_suppressed
+from airflow_provider_sms.recipients.sources import open_source
+
+NO_CODE = "no country code: set default_region or store numbers with their country code"
+
+
+@pytest.fixture
+def read():
+    """Read suppressed numbers of any source, and close them in the end."""
+    opened = []
+
+    def read(source, destination_column="destination", default_region=None):
+        opened.append(read_suppressed(open_source(source), destination_column, default_region))
+        return opened[-1]
+
+    yield read
+    for found in opened:
+        found.close()
+
+
+def rows(*numbers):
+    return [{"destination": number} for number in numbers]
+
+
+def masked(found, *destinations):
+    return found.mask(pa.array(destinations, pa.string())).tolist()
+
+
+def test_a_number_is_suppressed_however_it_is_written(read):
+    """Numbers are cleaned as those of recipients are, so that they meet."""
+    found = read(rows("+27 82 123-4567", "0027821234568", "27821234567"))
+    assert masked(found, "27821234567", "27821234568", "27821234569") == [True, True, False]
+    assert (found.rows, found.numbers, found.blank) == (3, 2, 0)
+
+
+def test_national_numbers_are_completed(read):
+    """With a region, national numbers are read as those of recipients."""
+    found = read(rows("082 123 4567"), default_region="ZA")
+    assert masked(found, "27821234567") == [True]
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.float64(), pa.string(), pa.large_string()])
+def test_a_column_may_have_any_type_of_numbers(read, kind):
+    """It does not matter how the column of numbers is stored."""
+    table = pa.table({"to": pa.array([27821234567]).cast(pa.string() if kind == pa.large_string() else kind)})
+    assert masked(read(table, "to"), "27821234567") == [True]
+
+
+def test_an_earlier_report_is_a_source(read, tmp_path):
+    """A report's rows without a number are nobody's: they are counted, and are no error."""
+    report = {
+        "row": [0, 1, 2],
+        "destination": ["27821234567", None, "  "],
+        "status": ["accepted", "invalid", "invalid"],
+    }
+    pq.write_table(pa.table(report), tmp_path / "report.parquet")
+    found = read(str(tmp_path / "report.parquet"))
+    assert (found.rows, found.numbers, found.blank, found.unreadable.total()) == (3, 1, 2, 0)
+
+
+def test_unreadable_numbers_are_counted(read):
+    """A number that cannot be read is counted with its reason, and its row is shown masked, among the first."""
+    found = read(rows("27821234567", None, "0821234567", "call me"))
+    characters = "holds letters or signs that do not belong to a phone number"
+    assert {NO_CODE: 1, characters: 1} == found.unreadable
+    expected = [
+        RejectedRow(2, "destination", NO_CODE, "0821*****67"),
+        RejectedRow(3, "destination", characters, "*****"),
+    ]
+    assert expected == found.examples
+    assert found.explain() == (
+        f"2 of 4 rows of suppress have a number that cannot be read: 1 times {NO_CODE}; 1 times {characters}. "
+        f"Rows count from 0; the first: row 2: {NO_CODE} (0821*****67); row 3: {characters} (*****)"
+    )
+
+
+def test_rows_count_through_all_batches(read):
+    """Rows, counts and examples go on from batch to batch, and examples end at a bound."""
+    numbers = [f"27820{number:06}" for number in range(25_000)]
+    numbers[12_345] = "0821234567"
+    numbers[20_000:20_020] = ["821"] * 20
+    found = read(pa.table({"destination": numbers}))
+    assert (found.rows, found.numbers, found.unreadable.total()) == (25_000, 25_000 - 21, 21)
+    assert [12_345, *range(20_000, 20_000 + MAX_EXAMPLES - 1)] == [example.row for example in found.examples]
+    assert masked(found, numbers[0], "27820012345", numbers[24_999]) == [True, False, True]
+
+
+def test_more_than_stay_in_memory(read):
+    """Numbers that are in a file are found as those in memory are."""
+    numbers = pa.array(range(27_820_000_000, 27_820_150_000)).cast(pa.string())
+    found = read(pa.table({"destination": numbers}))
+    assert found.numbers == 150_000
+    assert masked(found, "27820000000", "27820149999", "27820150000") == [True, True, False]
+
+
+def test_no_rows_suppress_nobody(read):
+    """A source of no rows has no columns to lack, and holds nobody back."""
+    found = read([])
+    assert (found.rows, found.numbers, masked(found, "27821234567")) == (0, 0, [False])
+    assert masked(found) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ({"number": ["27821234567"]}, "^suppress: the source has no column 'destination'; it has 'number'"),
+        ({"destination": [True]}, "^suppress: 'destination' is of type bool"),
+    ],
+)
+def test_the_column_must_be_there(read, table, words):
+    """A source without the column, or with one of another kind, is an error that names both and the argument."""
+    with pytest.raises(ColumnError, match=words):
+        read(pa.table(table))
+
+
+def test_an_unknown_region_is_an_error(read):
+    """A region that is none is an error, as it is for recipients."""
+    with pytest.raises(InputError):
+        read(rows("27821234567"), default_region="XX")
+
+
+def test_no_number_shows(read):
+    """What a log shows of them are counts."""
+    found = read(rows("27821234567", "0821234567"))
+    assert repr(found) == "SuppressedNumbers(1 numbers of 2 rows)"
+    assert "0821234567" not in found.explain()
+
+
+def test_pandas_is_not_imported(tmp_path):
+    """Reading and comparing numbers imports no pandas, which takes longer than a hundred thousand rows."""
+    pq.write_table(pa.table({"destination": ["27821234567", None, "082"]}), tmp_path / "numbers.parquet")
+    code = (
+        "import sys\n"
+        "from airflow_provider_sms.recipients.columns import strings\n"
+        "from airflow_provider_sms.recipients.sources import open_source\n"
+        "from airflow_provider_sms.planning.suppression import read_suppressed\n"
+        "found = read_suppressed(open_source(sys.argv[1]), 'destination', None)\n"
+        "assert found.mask(strings(['27821234567'])).all()\n"
+        "print('pandas' in sys.modules)\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path / "numbers.parquet")]
+    assert subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout == "False\n"

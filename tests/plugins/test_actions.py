@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+from support.plugins import Person
+from support.told import tell
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.pauses import pause_of
+from airflow_provider_sms.ledger.requests import status
+from airflow_provider_sms.ledger.schema import decision
+from airflow_provider_sms.plugins import actions
+
+
+@pytest.fixture
+def ed(site):
+    return Person(site, "ed")
+
+
+def decisions(store):
+    with store.read() as connection:
+        query = select(decision.c.request_id, decision.c.decision, decision.c.decided_by).order_by(decision.c.id)
+        return [tuple(row) for row in connection.execute(query)]
+
+
+def test_what_a_person_says_of_a_request_is_done_and_recorded(ed, store):
+    """With the user's name; what was sent stays held, what was not sent is free again."""
+    sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
+    one = ed.post("/campaigns/1/resolve", {"requests": [sent], "outcome": "accepted", "people": 3})
+    assert one.json() == {"message": "Noted: 1 request to 3 people sent.", "people": 3}
+    other = ed.post("/campaigns/1/resolve", {"requests": [unsent], "outcome": "not_sent", "people": 4})
+    assert other.json()["message"].endswith("Clear the task, and its next try texts them.")
+    assert decisions(store) == [(sent, "accepted", "ed"), (unsent, "not_sent", "ed")]
+    assert status(store, "spring").messages == {"accepted": 3}
+
+
+def test_several_requests_are_said_at_once(ed, store):
+    """All of them, with as many people as the person was told."""
+    ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
+    answer = ed.post("/campaigns/1/resolve", {"requests": ids, "outcome": "accepted", "people": 7})
+    assert answer.json()["people"] == 7
+
+
+def test_nothing_is_done_where_it_concerns_others_than_the_person_was_told(ed, store):
+    """A confirmation holds for what it said."""
+    ids = tell(store, claims=[(3, "unknown"), (4, "accepted")])
+    tell(store, "other", claims=[(2, "unknown")])
+    wrong = [
+        ({"requests": ids[:1], "outcome": "accepted", "people": 2}, "It concerns 3 people now"),
+        ({"requests": ids, "outcome": "accepted", "people": 7}, "it is accepted"),
+        ({"requests": [3], "outcome": "not_sent", "people": 2}, "of another campaign"),
+        ({"requests": [99], "outcome": "not_sent", "people": 2}, "no request 99"),
+    ]
+    for body, words in wrong:
+        answer = ed.post("/campaigns/1/resolve", body)
+        assert answer.status_code == 409
+        assert words in answer.json()["detail"]
+    assert decisions(store) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"requests": [], "outcome": "accepted", "people": 0},
+        {"requests": [1], "outcome": "perhaps", "people": 1},
+        {"requests": ["x"], "outcome": "accepted", "people": 1},
+        {"requests": [2**63], "outcome": "accepted", "people": 1},
+        {"requests": [0], "outcome": "accepted", "people": 1},
+        {"requests": list(range(1, 1002)), "outcome": "accepted", "people": 1},
+    ],
+)
+def test_what_means_nothing_is_refused(ed, store, body):
+    """Before the ledger is looked at."""
+    tell(store, claims=[(1, "unknown")])
+    assert ed.post("/campaigns/1/resolve", body).status_code == 422
+
+
+def test_a_campaign_is_paused_and_resumed_under_the_users_name(ed, site, store):
+    """Twice is no harm, and says who was first."""
+    tell(store, state="sending", claims=[(5, "claimed")])
+    assert "1 request with 5 messages may be under way" in ed.post("/campaigns/1/pause").json()["message"]
+    assert pause_of(store, "spring").paused_by == "ed"
+    assert "already, by ed" in Person(site, "ann").post("/campaigns/1/pause").json()["message"]
+    assert "ed had paused it" in ed.post("/campaigns/1/resume").json()["message"]
+    assert pause_of(store, "spring") is None
+    assert ed.post("/campaigns/1/resume").json()["message"] == "It was not paused."
+
+
+def test_a_number_is_looked_up_without_being_in_an_address(ed, store):
+    """It is in the body of the request, since addresses stand in logs."""
+    (request,) = tell(store, claims=[(2, "accepted")])
+    found = ed.post("/look-up", {"number": "082 000 0001", "region": "za"})
+    assert str(2**62 + request) in found.text
+    assert "has texted +27820000009" in ed.post("/look-up", {"number": "+27820000009"}).text
+    refused = ed.post("/look-up", {"number": "0820000001"})
+    assert (refused.status_code, "0820000001" in refused.text) == (409, False)
+    assert "default_region" in refused.json()["detail"]
+
+
+def test_an_answer_that_comes_at_the_last_moment_stands_and_the_rest_is_done(ed, store, monkeypatch):
+    """What was done is told, and what was not, and why."""
+    ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
+
+    def late(store, request_id, state, who):
+        if request_id == ids[0]:
+            raise InputError(f"Request {request_id} is not unknown: it is accepted")
+        return resolve(store, request_id, state, who)
+
+    monkeypatch.setattr(actions, "resolve", late)
+    answer = ed.post("/campaigns/1/resolve", {"requests": ids, "outcome": "not_sent", "people": 7})
+    assert answer.json()["people"] == 4
+    assert "Noted: 1 request to 4 people not sent." in answer.json()["message"]
+    assert f"Request {ids[0]} is not unknown: it is accepted" in answer.json()["message"]

@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import datetime as dt
+import tempfile
+from decimal import Decimal
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.recipients.sources import open_source
+
+NUMBER = 27820000000
+
+
+class Kind(NamedTuple):
+    """A kind of column, and the messages for which its values have one text in every form."""
+
+    drawn: st.SearchStrategy
+    messages: tuple[str, ...]
+    in_csv: tuple[str, ...]
+    """Of the messages those for which a CSV file says the same: what has no format is there as the writer wrote it."""
+    arrow_types: tuple[pa.DataType, ...]
+
+
+def times(start, end):
+    return st.datetimes(start, end).map(lambda time: time.replace(microsecond=0))
+
+
+cents = st.integers(-(10**6), 10**6).map(lambda value: value / 100)
+DAY, LATER = dt.datetime(2026, 1, 1), dt.datetime(2027, 1, 1)  # noqa: DTZ001 - without a zone is what is meant
+NUMBERS = ("{x:.2f}", "{x:,.1f}", "{x:.0f}", "{x:>12.3f}", "{x:+.2f}", "{x:.1%}")
+DATES = ("{x:%d %B}", "on {x:%Y/%m/%d %H:%M}")
+TEXTS = [
+    "1.0", "1", "12.50", "-0.0", "007", "1e5", "1e-05", "nan", "None", "Nan", "", " ", "True", "false", "2026-03-01",
+    "2026-03-01 00:00:00", "2026-03-01T09:30:00+02:00", "a,b", 'say "hi"', "Jose\u0301", "a\u00a0b", " Ann ",
+]  # fmt: skip
+DECIMALS = [Decimal(10), Decimal("10.00"), Decimal("1E+3")]
+KINDS = {
+    "integers": Kind(
+        st.integers(-(2**53) + 1, 2**53 - 1), ("{x}", "{x:d}", "{x:05}", "{x:,}", *NUMBERS), ("{x:d}", *NUMBERS),
+        (pa.int64(), pa.decimal128(20, 0)),
+    ),
+    "floats": Kind(
+        cents | st.sampled_from([10.0, 0.0, -0.0, 2.675, 0.125, 1e-5]) | st.floats(-(2.0**40), 2.0**40),
+        ("{x}", "{x:,}", *NUMBERS), NUMBERS, (pa.float64(), pa.float32()),
+    ),
+    "decimals": Kind(
+        cents.map(lambda value: Decimal(repr(value))) | st.sampled_from(DECIMALS),
+        NUMBERS, NUMBERS, (pa.decimal128(20, 2), pa.decimal128(12, 4), pa.decimal256(50, 2)),
+    ),
+    "texts": Kind(
+        st.sampled_from(TEXTS) | st.text(st.characters(codec="utf-8", categories=["L", "M", "N", "P", "S", "Zs"])),
+        ("{x}", "{x:>5}", "{x:.3s}"), ("{x}", "{x:>5}", "{x:.3s}"), (pa.string(), pa.large_string()),
+    ),
+    "truths": Kind(st.booleans(), ("{x}",), ("{x}",), (pa.bool_(),)),
+    "dates": Kind(st.dates(DAY.date(), LATER.date()), ("{x}", *DATES), ("{x}", *DATES), (pa.date32(), pa.date64())),
+    "times": Kind(
+        times(DAY, LATER) | st.just(DAY), ("{x}", *DATES), DATES,
+        (pa.timestamp("s"), pa.timestamp("us"), pa.timestamp("ns")),
+    ),
+}  # fmt: skip
+
+
+def read(source, message, key_columns):
+    """Give each row's text and key by its number; a row that is invalid has none."""
+    opened = open_source(source)
+    preparation = Preparation(message, None, key_columns=key_columns)
+    preparation.check(opened.schema)
+    found = {}
+    for batch in opened.batches(preparation.columns, batch_size=3):
+        preparation.check_batch(batch, 0)
+        made = preparation.prepare(batch, 0)
+        found.update(zip(made.destinations, zip(made.contents, made.keys, strict=True), strict=True))
+    return found
+
+
+def arrow_column(values, kind, draw):
+    """Make a column of one of the types that can hold the values."""
+    for choice in draw(st.permutations(kind.arrow_types)):
+        try:
+            column = pa.array(values, choice, from_pandas=True)
+        except (pa.ArrowException, OverflowError):
+            continue
+        if choice == pa.float32() and not all(
+            value is None or (float(str(np.float32(value))) == value and abs(value) < 2**24) for value in values
+        ):
+            continue
+        return column.dictionary_encode() if draw(st.booleans()) and not pa.types.is_decimal(choice) else column
+    return pa.array(values, from_pandas=True)
+
+
+def in_memory(rows, form, kind, draw, _=None):
+    numbers, values = [row["destination"] for row in rows], [row["x"] for row in rows]
+    if form == "dicts":
+        return rows
+    if form == "frame":
+        return pd.DataFrame({"destination": numbers, "x": values})
+    if form == "objects":
+        return pd.DataFrame({"destination": numbers, "x": pd.Series(values, dtype=object)})
+    if form == "categories":
+        return pd.DataFrame({"destination": numbers, "x": pd.Series(values, dtype=object).astype("category")})
+    return pa.table({"destination": numbers, "x": arrow_column(values, kind, draw)})
+
+
+def in_files(rows, form, kind, draw, folder):
+    """Write the rows into files, split somewhere."""
+    cuts = sorted(draw(st.sets(st.integers(1, len(rows)), max_size=2)) | {0, len(rows)})
+    for name, (start, end) in enumerate(pairwise(cuts)):
+        part = in_memory(rows[start:end], form.removeprefix("csv of ").removeprefix("parquet of "), kind, draw)
+        frame = part if isinstance(part, (pd.DataFrame, pa.Table)) else pd.DataFrame(part)
+        if form.startswith("csv"):
+            frame.to_csv(folder / f"{name}.csv", index=False)
+        elif isinstance(frame, pa.Table):
+            pq.write_table(frame, folder / f"{name}.parquet")
+        else:
+            frame.to_parquet(folder / f"{name}.parquet", index=False)
+    return folder
+
+
+FORMS = ("dicts", "frame", "objects", "categories", "table", "parquet of frame", "parquet of table", "csv of frame")
+
+
+@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(st.data())
+def test_a_row_has_one_text_and_one_key_in_any_form(data):
+    """Any table, split into any files, in any format, any rows beside a row: the row's text and key stay the same."""
+    draw = data.draw
+    name = draw(st.sampled_from(sorted(KINDS)))
+    kind, form = KINDS[name], draw(st.sampled_from(FORMS))
+    values = draw(st.lists(st.none() | kind.drawn, min_size=1, max_size=5))
+    key_columns = draw(st.sampled_from([None, ["x"]]))
+    messages = kind.in_csv if form.startswith("csv") else kind.messages
+    message = "Hi " + draw(st.sampled_from(messages)) if key_columns is None else "Hi"
+    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
+    alone = {}
+    for row in rows:
+        alone.update(read([row], message, key_columns))
+    with tempfile.TemporaryDirectory() as folder:
+        write = in_files if " of " in form else in_memory
+        assert read(write(rows, form, kind, draw, Path(folder)), message, key_columns) == alone
+
+
+anything = st.one_of(*(KINDS[name].drawn for name in KINDS if name != "decimals"))
+
+
+@settings(max_examples=60)
+@given(st.lists(st.none() | anything, min_size=1, max_size=5), st.sampled_from([None, ["x"]]), st.booleans())
+def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_columns, as_frame):
+    """Numbers, words, dates and truths in one column each have the text and the key that they have alone."""
+    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
+    alone = {}
+    for row in rows:
+        alone.update(read([row], "Hi {x}", key_columns))
+    source = in_memory(rows, "objects", None, None) if as_frame else rows
+    assert read(source, "Hi {x}", key_columns) == alone

@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.recipients.sources import open_source
+
+PEOPLE = b"destination,name\n0821234567,Thandi\n27821234568,Sipho\n"
+PEOPLE_READ = {"destination": ["0821234567", "27821234568"], "name": ["Thandi", "Sipho"]}
+MANY = b"destination,name\n" + b"".join(b"27%09d,Name %d\n" % (n, n) for n in range(100_000))
+
+
+def zstd(content):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+COMPRESS = {"": lambda content: content, ".gz": gzip.compress, ".bz2": bz2.compress, ".zst": zstd}
+
+
+def write(path, content=PEOPLE):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path
+
+
+def read(source, columns=None, batch_size=10_000):
+    """Read a whole source as columns of Python values."""
+    source = open_source(source)
+    names = source.schema.names if columns is None else columns
+    batches = list(source.batches(columns, batch_size))
+    return {name: [value for batch in batches for value in batch[name].to_pylist()] for name in names}
+
+
+def refusal(source, columns=None):
+    """Give the words with which a source is refused, now or while it is read."""
+    with pytest.raises(SourceError) as caught:
+        read(source, columns)
+    assert caught.value.__cause__ is None
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_file(tmp_path, suffix):
+    """A CSV file is read whether it is compressed or not; how many rows it has is not known before."""
+    path = write(tmp_path / f"a.csv{suffix}", COMPRESS[suffix](PEOPLE))
+    source = open_source(str(path))
+    assert source.schema == pa.schema([("destination", pa.string()), ("name", pa.string())])
+    assert source.num_rows is None
+    assert source.describe() == f"{path} (1 CSV file)"
+    assert read(path) == PEOPLE_READ
+    assert read(path, ["name"]) == {"name": PEOPLE_READ["name"]}
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "A.TSV", "a.tsv.gz"])
+def test_tabs(tmp_path, name):
+    """In a TSV file tabs divide the fields, and a comma is part of a value."""
+    content = PEOPLE.replace(b",", b"\t").replace(b"Sipho", b"Sipho, M")
+    path = write(tmp_path / name, gzip.compress(content) if name.endswith("gz") else content)
+    assert read(path) == {**PEOPLE_READ, "name": ["Thandi", "Sipho, M"]}
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0821234567", "+27821234567", "2.78E+10", "007", "1e5", "5.0", "NA", "null", "nan", "#N/A", "true", " x ", "Zoë"],
+)
+def test_values_are_text_as_written(tmp_path, value):
+    """No value is taken for a number, a date or nothing: zeros stay, and somebody may be called NA."""
+    rows = f'a,b\n{value},x\n"{value}",y\n'
+    assert read(write(tmp_path / "a.csv", rows.encode()), ["a"]) == {"a": [value, value]}
+
+
+def test_a_format_of_numbers(tmp_path):
+    """A format for numbers writes those of a CSV file as it writes any, and what is none makes its row invalid."""
+    source = open_source(
+        write(tmp_path / "a.csv", b'destination,amount\n27821234567,1250.5\n27821234568,"1,250.5"\n27821234569,soon\n')
+    )
+    preparation = Preparation("You owe R{amount:,.2f}", None)
+    preparation.check(source.schema)
+    prepared = preparation.prepare(next(source.batches()), 0)
+    assert prepared.contents == ["You owe R1,250.50"]
+    reason = "no number that the format in the message could write"
+    assert [(1, "amount", reason), (2, "amount", reason)] == [(r.row, r.column, r.reason) for r in prepared.rejected]
+
+
+def test_missing_values(tmp_path):
+    """A field without anything in it is null, quoted or not: a writer that quotes everything quotes nothing, too."""
+    path = write(tmp_path / "a.csv", b'a,b\n,""\n"",x\n')
+    assert read(path) == {"a": [None, None], "b": [None, "x"]}
+
+
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("beginning", [b"", b"\xef\xbb\xbf", b"\n\n"], ids=["", "BOM", "blank"])
+def test_lines(tmp_path, line_end, beginning):
+    """Lines end as any system ends them, the last may lack its end, and a mark of UTF-8 is no part of a name."""
+    content = beginning + PEOPLE
+    assert read(write(tmp_path / "a.csv", content.replace(b"\n", line_end))) == PEOPLE_READ
+    assert read(write(tmp_path / "a.csv", content.strip(b"\n").replace(b"\n", line_end))) == PEOPLE_READ
+
+
+def test_blank_lines(tmp_path):
+    """Blank lines are no rows."""
+    path = write(tmp_path / "a.csv", b"a\n\n1\n\n\n2\n\n")
+    assert read(path) == {"a": ["1", "2"]}
+
+
+@pytest.mark.parametrize("content", [b"a,b\n", b"a,b", b"\xef\xbb\xbfa,b\r\n"])
+def test_a_header_alone(tmp_path, content):
+    """A file with a header and no rows is a table without rows."""
+    assert read(write(tmp_path / "a.csv", content)) == {"a": [], "b": []}
+
+
+def test_quotes(tmp_path):
+    """Within quotes are commas, line breaks, and quotes that are doubled."""
+    path = write(tmp_path / "a.csv", b'a,b\n"x\r\ny","p""q"\n"""",","\n')
+    assert read(path) == {"a": ["x\r\ny", '"'], "b": ['p"q', ","]}
+
+
+@given(
+    rows=st.lists(st.lists(st.text(st.sampled_from('aé ,"\n;0')), min_size=3, max_size=3), max_size=20),
+    quoting=st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]),
+    line_end=st.sampled_from(["\n", "\r\n"]),
+    batch_size=st.integers(1, 7),
+)
+def test_what_a_writer_wrote_is_read(tmp_path_factory, rows, quoting, line_end, batch_size):
+    """Each row that Python's writer wrote is read, in order, with each value."""
+    path = tmp_path_factory.getbasetemp() / "written.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, quoting=quoting, lineterminator=line_end)
+        writer.writerows([["a", "b", "c"], *rows])
+    expected = [[value or None for value in row] for row in rows]
+    assert expected == [list(row) for row in zip(*read(path, batch_size=batch_size).values(), strict=True)]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_large_file(tmp_path, suffix):
+    """Rows come in order, in batches of the size that was asked for, across the blocks in which they are read."""
+    path = write(tmp_path / f"a.csv{suffix}", COMPRESS[suffix](MANY))
+    batches = list(open_source(path).batches(["name"]))
+    assert [len(batch) for batch in batches] == [10_000] * 10
+    assert [name for batch in batches for name in batch["name"].to_pylist()] == [f"Name {n}" for n in range(100_000)]
+
+
+def test_parts_of_a_compressed_file(tmp_path):
+    """Compressed files that were put one after the other are one file."""
+    path = write(tmp_path / "a.csv.gz", gzip.compress(PEOPLE[:30]) + gzip.compress(PEOPLE[30:]))
+    assert read(path) == PEOPLE_READ
+
+
+def test_a_directory(tmp_path):
+    """A directory is all CSV files in it, sorted by path, whatever their compression and the order of their columns."""
+    write(tmp_path / "day=01" / "a.csv", b"a,b\n1,x\n")
+    write(tmp_path / "day=02" / "a.tsv.gz", gzip.compress(b"b\ta\ny\t2\n"))
+    write(tmp_path / "_log.csv")
+    write(tmp_path / "notes.txt")
+    source = open_source(tmp_path)
+    assert source.describe() == f"{tmp_path} (2 CSV files)"
+    assert read(tmp_path) == {"a": ["1", "2"], "b": ["x", "y"], "day": ["01", "02"]}
+    assert read(tmp_path, ["day"]) == {"day": ["01", "02"]}
+    assert read(f"{tmp_path}/*/*sv", ["a"]) == {"a": ["1"]}
+    assert read([tmp_path / "day=02" / "a.tsv.gz", tmp_path / "day=01"], ["a"]) == {"a": ["2", "1"]}
+
+
+@pytest.mark.parametrize("form", [lambda path: path, lambda path: f"{path}/*", lambda path: sorted(path.iterdir())])
+def test_csv_beside_parquet(tmp_path, form):
+    """Where CSV files lie among Parquet files, neither are passed over in silence."""
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "a.parquet")
+    write(tmp_path / "b.csv")
+    words = refusal(form(tmp_path))
+    assert words.startswith(f"{tmp_path}/b.csv is CSV, and {tmp_path}/a.parquet is taken for Parquet")
+
+
+def test_other_filesystems():
+    """A CSV file may be anywhere that fsspec reaches."""
+    filesystem = fsspec.filesystem("memory")
+    try:
+        filesystem.pipe("/people/a.csv.gz", gzip.compress(PEOPLE))
+        assert read("memory://people/a.csv.gz") == PEOPLE_READ
+        assert read("memory://people") == PEOPLE_READ
+    finally:
+        filesystem.rm("/people", recursive=True)
+
+
+def test_a_signed_uri(tmp_path):
+    """What follows the path of a URI says nothing about the format."""
+    path = write(tmp_path / "a.csv")
+
+    class Storage:
+        def info(self, _):
+            return {"type": "file"}
+
+        def open(self, *_):
+            return path.open("rb")
+
+    assert read(SimpleNamespace(fs=Storage(), path="https://host/a.csv?signature=x.parquet")) == PEOPLE_READ
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty; the first line must hold the names of the columns"),
+        (b"\n\n", "is empty; the first line must hold the names of the columns"),
+        (b"\xef\xbb\xbf", "is empty; the first line must hold the names of the columns"),
+        (PEOPLE.decode().encode("utf-16"), "is UTF-16 text; write it as UTF-8"),
+        (PEOPLE.decode().encode("utf-16-le"), "line 1: holds a zero byte, so it is no text in UTF-8"),
+        (b"PAR1 and more", "is a Parquet file; name it .parquet"),
+        (b"PK\x03\x04 and more", "is a workbook or a zip archive; save it as CSV"),
+        (gzip.compress(PEOPLE, mtime=0), "is compressed with gzip; name it .csv.gz"),
+        (PEOPLE.replace(b",", b";"), "the columns seem to be separated by ';', not by ','"),
+        (PEOPLE.replace(b",", b"\t"), r"the columns seem to be separated by '\t', not by ','"),
+        (b"0821234567,Thandi\n", "the first line holds a number; it must hold the names of the columns"),
+        (b"+27 82 123 4567,Thandi\n", "the first line holds a number; it must hold the names of the columns"),
+        (b"2.78E+10,Thandi\n", "the first line holds a number; it must hold the names of the columns"),
+        (b"a,a\n1,2\n", "more than one column is named 'a'; rename or drop the others"),
+        (b"n\xe4me,a\nx,1\n", "the header holds text that is not UTF-8"),
+        (b"a,b\n1,caf\xe9\n", "row 0 of the file holds text that is not UTF-8"),
+        (b"a,b\n1,2\n\n3\n", "row 1 of the file has 1 values, but the header names 2 columns"),
+        (b'a,b\n"1\n\n\n",2\n3,4,5\n', "row 1 of the file has 3 values, but the header names 2 columns"),
+        (b'a,b\n1,"x\n3,4\n5,6\n', "line 2: a quote is opened and never closed"),
+        (b"a\n" + b"x" * (3 << 20), "a row is longer than 1 MiB; is a quote never closed?"),
+        (MANY + b"27820000000\n", "row 100000 of the file has 1 values, but the header names 2 columns"),
+        (MANY + b"1,caf\xe9\n", "row 100000 of the file holds text that is not UTF-8"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_what_is_refused(tmp_path, content, words, suffix):
+    """What is wrong with a file is said of the file and the row, in words without a value."""
+    path = write(tmp_path / f"a.csv{suffix}", COMPRESS[suffix](content))
+    assert refusal(path) == f"{path}: {words}"
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+@pytest.mark.parametrize("lost", [1, 3, 8, 20, 1000])
+def test_a_compressed_file_that_is_cut_short(tmp_path, suffix, lost):
+    """A compressed file that was cut short on its way is never taken for a shorter one."""
+    path = write(tmp_path / f"a.csv{suffix}", COMPRESS[suffix](MANY)[:-lost])
+    assert refusal(path) == f"{path}: is not a CSV file, or is damaged or cut short"
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".bz2", ".zst"])
+@pytest.mark.parametrize("content", [PEOPLE, b"x", b"\0" * 100])
+def test_a_file_that_is_not_compressed(tmp_path, suffix, content):
+    """A file that is not compressed as its name says is refused."""
+    path = write(tmp_path / f"a.csv{suffix}", content)
+    assert refusal(path) == f"{path}: is not a CSV file, or is damaged or cut short"
+
+
+def test_dates_as_names(tmp_path):
+    """Columns may be called after days, and have spaces, dots and marks in their names."""
+    names = ["2026-01-31", "20260131", "31/01/2026", "a.b", " c", "5% {x}", ""]
+    assert list(read(write(tmp_path / "a.csv", ",".join(names).encode()))) == names
+
+
+def test_columns_that_are_not_there(tmp_path):
+    """A column that no file has is the caller's mistake; one that a file lacks is said of that file."""
+    write(tmp_path / "1.csv", b"a,b\n1,2\n")
+    path = write(tmp_path / "2.csv", b"a\n1\n")
+    assert read(tmp_path, ["a"]) == {"a": ["1", "1"]}
+    assert refusal(tmp_path) == f"{path}: has no column 'b', unlike other files of the source"
+    with pytest.raises(ColumnError, match="no column 'c'"):
+        read(tmp_path, ["c"])
+
+
+def test_a_file_that_changes(tmp_path):
+    """A file whose columns change between two passes, or that vanishes, is an error."""
+    path = write(tmp_path / "a.csv")
+    source = open_source(path)
+    write(path, b"destination\n27821234567\n")
+    with pytest.raises(SourceError, match=r"a\.csv: is not a CSV file, or is damaged"):
+        list(source.batches())
+    path.unlink()
+    with pytest.raises(SourceError, match="there is no such file"):
+        list(source.batches())
+
+
+class Noting(io.BytesIO):
+    """A file of a slow storage that counts what is read."""
+
+    taken = 0
+    late = False
+
+    def read(self, size=-1, /):
+        time.sleep(0.002)
+        self.late = self.late or self.closed
+        content = super().read(size)
+        self.taken += len(content)
+        return content
+
+
+class NotingStorage:
+    """A storage of one file that keeps each one it opened."""
+
+    def __init__(self, content):
+        self.content, self.opened = content, []
+
+    def info(self, _):
+        return {"type": "file"}
+
+    def open(self, *_):
+        self.opened.append(Noting(self.content))
+        return self.opened[-1]
+
+
+@pytest.mark.parametrize("suffix", COMPRESS)
+def test_a_reader_that_stops_early(suffix):
+    """Who stops early closes the file, of which only a little ahead was read, and nothing reads from it after that."""
+    storage = NotingStorage(COMPRESS[suffix](MANY if suffix else MANY * 10))
+    source = open_source(SimpleNamespace(fs=storage, path=f"/a.csv{suffix}"))
+    batches = source.batches(["name"])
+    assert len(next(batches)) == 10_000
+    assert not storage.opened[-1].closed
+    batches.close()
+    assert all(file.closed for file in storage.opened)
+    time.sleep(0.01)
+    assert not any(file.late for file in storage.opened)
+    assert suffix or max(file.taken for file in storage.opened) < 16 << 20 < len(storage.content)
+
+
+def test_two_readers_at_once(tmp_path):
+    """Two passes beside each other do not disturb one another."""
+    source = open_source(write(tmp_path / "a.csv", MANY))
+    one, other = source.batches(["name"], 1000), source.batches(["destination"], 1000)
+    pairs = [(a["name"][0].as_py(), b["destination"][0].as_py()) for a, b in zip(one, other, strict=True)]
+    assert [(f"Name {n}", f"27{n:09}") for n in range(0, 100_000, 1000)] == pairs
+
+
+def test_files_are_closed(tmp_path):
+    """After a pass, and after an error, no file stays open."""
+
+    def opened():
+        links = (os.path.realpath(link) for link in Path("/proc/self/fd").iterdir())
+        return [link for link in links if link.startswith(str(tmp_path))]
+
+    with (tmp_path / "x").open("w"):
+        assert opened() == [str(tmp_path / "x")]
+    read(write(tmp_path / "a.csv", MANY))
+    refusal(write(tmp_path / "b.csv", MANY + b"1\n"))
+    assert opened() == []

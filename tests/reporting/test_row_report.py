@@ -1,0 +1,617 @@
+from __future__ import annotations
+
+import io
+import json
+import random
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
+from datetime import datetime, timezone
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.sending import failing
+
+from airflow_provider_sms.exceptions import (
+    LedgerError,
+    NotSentError,
+    RefusedError,
+    SourceError,
+    ThrottledError,
+    UnknownOutcomeError,
+)
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.requests import RequestRecord
+from airflow_provider_sms.ledger.transitions import LAPSED
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.planning.scan import CheckedTable, check_table, outgoing_blocks
+from airflow_provider_sms.recipients.sources import open_source
+from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, whole_file, write_row_report
+from airflow_provider_sms.reporting.row_status import RequestFates, RowStatus
+from airflow_provider_sms.reporting.summary import COUNTS, summarise
+from airflow_provider_sms.sandbox.faults import Fault
+from airflow_provider_sms.sending.counts import RowBits, SeenRows
+from airflow_provider_sms.service.client import SmsClient
+from airflow_provider_sms.service.responses import parse_send_response
+from airflow_provider_sms.stop_flag import StopFlag
+
+TOKEN = "sandbox-token-0123"
+LOST = UnknownOutcomeError("the answer was lost")
+REFUSED = RefusedError("403: credit insufficient", status=403)
+EVENT = 9_007_199_254_740_993
+"""The event id of the first request of the service: no float holds it."""
+
+
+def numbers(count, start=0):
+    return [str(27_820_000_000 + n) for n in range(start, start + count)]
+
+
+def table_of(destinations, **columns):
+    return pa.table({"destination": pa.array(destinations, pa.string()), **columns})
+
+
+class Campaign:
+    """A table, sent by one try after the other, with a report after each."""
+
+    def __init__(self, table, sender, enter, message="Hi"):
+        self.preparation = Preparation(message, None)
+        self.source = open_source(table)
+        self._sender = sender
+        self._enter = enter
+        self.table = CheckedTable()
+        check_table(self.source, self.preparation, self.table, StopFlag())
+
+    def send(self, try_number=1, *, ledger=None, **options):
+        """Send, and give the sender."""
+        self.ledger = ledger or self._enter(try_number)
+        self.send_ = self._sender(self.ledger, **options)
+        self.send_.run(outgoing_blocks(self.source, self.preparation, self.table, StopFlag()))
+        return self.send_
+
+    @property
+    def summary(self):
+        return summarise("c", self.table.rows, self.table.invalid, self.send_.tally)
+
+    def report(self, **how):
+        """Write the report of the last try, and give its rows."""
+        ended = None if self.send_.error is None else str(self.send_.error)
+        return self.write(**{"seen": self.send_.tally.seen, "ledger": self.ledger, "ended": ended, **how})
+
+    def write(self, **how):
+        file = io.BytesIO()
+        counts = write_row_report(file, how.pop("source", self.source), self.preparation, **how)
+        rows = pq.read_table(file)
+        assert rows.schema.remove_metadata().equals(SCHEMA)
+        assert counts == Counter(rows["status"].to_pylist())
+        assert rows["row"].to_pylist() == list(range(len(rows)))
+        return rows.to_pylist()
+
+
+@pytest.fixture
+def campaign(sender, enter):
+    def campaign(table, **how):
+        return Campaign(table, sender, enter, **how)
+
+    return campaign
+
+
+def counts(rows):
+    return dict(Counter(row["status"] for row in rows))
+
+
+def summed(summary):
+    """The summary's seven counts, without those that are 0."""
+    return {name: summary[name] for name in COUNTS if summary[name]}
+
+
+def partly(messages, faults=(), *, lowered=False):
+    """Script an answer that took so many messages, and blames destinations by the place of their message."""
+
+    def step(service, submitted, number):
+        service.take(submitted, number)
+        named = [{"rawDestination": submitted[place].destination, "errorMessage": words} for place, words in faults]
+        report = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": named}
+        body = {"Cost": 1, "RemainingBalance": 9, "EventId": EVENT + number, "Messages": messages, "Parts": messages}
+        text = json.dumps({**body, "ErrorReport": report})
+        if lowered:
+            text = json.dumps({"statusCode": 200, "sendResponse": json.loads(text.replace("Faults", "faults"))})
+            text = text.replace("rawDestination", "RAWDESTINATION").replace("errorMessage", "ErrorMessage")
+        return parse_send_response(text.encode())
+
+    return step
+
+
+def test_each_row_says_what_became_of_it(campaign, service, clock):
+    """One row for each of the source, in its order, with the request, the event and the time of its message."""
+    rows = [*numbers(2), None, "0821", *numbers(1), *numbers(10, 2)]
+    send = campaign(table_of(rows))
+    service.script = [None, failing(LOST)]
+    send.send(concurrency=1)
+    found = send.report()
+    at = datetime.fromtimestamp(clock(), timezone.utc)
+    accepted = {"status": "accepted", "reason": None, "request_id": 1, "event_id": EVENT, "sent_at": at}
+    unknown = {"status": "unknown", "reason": str(LOST), "request_id": 2, "event_id": None, "sent_at": at}
+    none = {"request_id": None, "event_id": None, "sent_at": None}
+    assert found[0] == {"row": 0, "destination": "27820000000", **accepted}
+    assert found[2] == {"row": 2, "destination": None, "status": "invalid", "reason": "destination: no number", **none}
+    length = "destination: not 7 to 15 digits"
+    assert found[3] == {"row": 3, "destination": "0821", "status": "invalid", "reason": length, **none}
+    repeat = {"status": "duplicate", "reason": "the same message as another row", **none}
+    assert found[4] == {"row": 4, "destination": "27820000000", **repeat}
+    assert found[14] == {"row": 14, "destination": "27820000011", **unknown}
+    assert counts(found) == summed(send.summary) == {"accepted": 10, "unknown": 2, "duplicate": 1, "invalid": 2}
+
+
+def test_a_later_try_finds_what_earlier_ones_did(campaign, service):
+    """A try's report counts as its summary does: what others sent was sent already, with their request and event."""
+    send = campaign(table_of(numbers(30)))
+    service.script = [None, failing(LOST), failing(REFUSED)]
+    first = send.send(1, concurrency=1)
+    rows = send.report()
+    assert counts(rows) == summed(send.summary) == {"accepted": 10, "unknown": 10, "not_sent": 10}
+    assert [rows[29][name] for name in ("reason", "request_id", "sent_at")] == [str(first.error), None, None]
+    send.send(2)
+    rows = send.report()
+    assert counts(rows) == summed(send.summary) == {"already_sent": 10, "unknown": 10, "accepted": 10}
+    assert (rows[0]["event_id"], rows[29]["event_id"]) == (EVENT, EVENT + 3)
+
+
+def test_what_was_sent_again_belongs_to_the_request_that_holds_it_last(campaign, service):
+    """A message that a second request took over is reported with that one."""
+    send = campaign(table_of(numbers(10)))
+    service.script = [failing(LOST)]
+    send.send(resend_unknown=True)
+    rows = send.report()
+    assert {(row["status"], row["request_id"]) for row in rows} == {("accepted", 2)}
+    assert counts(rows) == summed(send.summary)
+
+
+@pytest.mark.parametrize("event_id", [2**63 - 1, -(2**63) + 1, 2**53 + 1, 0])
+def test_event_ids_are_exact(campaign, service, event_id):
+    """All 64 bits of an event id arrive."""
+    service.script = [lambda s, messages, number: replace(s.take(messages, number), event_id=event_id)]
+    send = campaign(table_of(numbers(1)))
+    send.send()
+    assert [row["event_id"] for row in send.report()] == [event_id]
+
+
+@pytest.mark.parametrize("lowered", [False, True], ids=["plain", "other keys, wrapped"])
+def test_messages_that_the_service_names_as_left_out_are_not_sent(campaign, service, lowered):
+    """Where its faults account for the whole difference, the rest was accepted; numbers in its words are masked."""
+    service.script = [partly(8, [(3, "bad number 27820000003"), (5, "blocked")], lowered=lowered)]
+    send = campaign(table_of(numbers(20)))
+    send.send(concurrency=1)
+    rows = send.report()
+    assert counts(rows) == summed(send.summary) == {"accepted": 18, "not_sent": 2}
+    assert [(row["row"], row["reason"]) for row in rows if row["status"] == "not_sent"] == [
+        (3, "bad number 2782*****03"),
+        (5, "blocked"),
+    ]
+    assert (rows[3]["event_id"], rows[3]["sent_at"]) == (EVENT, None)
+
+
+def test_messages_of_which_nobody_knows_are_partial(campaign, service):
+    """Where the service does not say whom it left out, no row is called sent, and none is called not sent."""
+    service.script = [partly(7, [(3, "blocked")])]
+    send = campaign(table_of(numbers(20)))
+    send.send(concurrency=1)
+    rows = send.report()
+    assert counts(rows) == {"accepted": 10, "not_sent": 1, "partial": 9}
+    assert summed(send.summary) == {"accepted": 17, "not_sent": 3}
+    assert rows[0]["reason"] == "the service took 7 of the request's 10 messages, and does not say which"
+
+
+def test_a_request_of_which_nothing_was_taken_is_not_sent(campaign, service):
+    """Nobody was taken: every row says so, and is free to be sent again."""
+    service.script = [lambda s, messages, number: s.take(messages, number, left_out=len(messages))]
+    send = campaign(table_of([*numbers(9), "27820000003"], name=[f"n{n}" for n in range(10)]), message="Hi {name}")
+    send.send()
+    rows = send.report()
+    assert counts(rows) == summed(send.summary) == {"not_sent": 10}
+    assert {row["request_id"] for row in rows} == {None}
+
+
+def test_a_fault_of_a_message_that_was_taken_blames_nobody(campaign, service):
+    """A service that names more messages than it left out contradicts itself: no row is called not sent."""
+    service.script = [partly(9, [(3, "blocked"), (4, "blocked")])]
+    send = campaign(table_of(numbers(10)))
+    send.send()
+    assert counts(send.report()) == {"partial": 10}
+
+
+def test_a_fault_for_one_of_two_messages_to_a_number_blames_neither(campaign, service):
+    """Faults name numbers: which of two messages to the same one it was is not known; all others were accepted."""
+    service.script = [partly(9, [(0, "blocked")])]
+    send = campaign(table_of([*numbers(9), *numbers(1)], name=[f"n{n}" for n in range(10)]), message="Hi {name}")
+    send.send()
+    rows = send.report()
+    assert counts(rows) == {"accepted": 8, "partial": 2}
+    assert [row["row"] for row in rows if row["status"] == "partial"] == [0, 9]
+
+
+def test_a_later_try_keeps_what_was_said_of_a_request_taken_in_part(campaign, service):
+    """What an earlier try posted counts as sent already, since it is not sent again; the reason says what is known."""
+    service.script = [partly(7, [(3, "blocked")])]
+    send = campaign(table_of(numbers(10)))
+    send.send(1)
+    send.send(2)
+    rows = send.report()
+    assert counts(rows) == summed(send.summary) == {"already_sent": 10}
+    assert (rows[3]["reason"], rows[3]["sent_at"]) == ("blocked", None)
+    assert rows[4]["reason"] == "the service took 7 of the request's 10 messages, and does not say which"
+
+
+def test_a_report_of_what_went_through_a_socket(campaign, sandbox):
+    """With the client and the service's own answers: counts, event ids and the words of a fault are all there."""
+    body = {"cost": 1, "remainingBalance": 9, "eventId": -EVENT, "messages": 9, "parts": 9}
+    fault = {"rawDestination": "0820000004", "scrubbedDestination": "+27820000004", "status": "OptedOut"}
+    answer = json.dumps({**body, "errorReport": {"faults": [fault]}})
+    sandbox.state.set_faults([Fault("none"), Fault("drop_after"), Fault("status", status=200, body=answer)])
+
+    def post(messages):
+        return client.send_bulk([{"Content": m.content, "Destination": m.destination} for m in messages])
+
+    send = campaign(table_of([*numbers(20, 10), *numbers(10), *numbers(5, 30)]))
+    with SmsClient(sandbox.base_url, token=TOKEN, connect_timeout=1, timeout=4) as client:
+        send.send(post=post, concurrency=1)
+    rows = send.report()
+    assert counts(rows) == summed(send.summary) == {"accepted": 24, "unknown": 10, "not_sent": 1}
+    assert [(row["row"], row["reason"]) for row in rows if row["status"] == "not_sent"] == [(24, "OptedOut")]
+    assert rows[24]["event_id"] == -EVENT
+    assert len({row["event_id"] for row in rows if row["status"] == "accepted"}) == 3
+
+
+def in_pieces(table, chance):
+    """The same table, in as many chunks as chance has it: so it is read in small blocks."""
+    cuts = sorted(chance.sample(range(1, len(table)), chance.randint(0, 9)))
+    pieces = [table.slice(start, end - start) for start, end in zip([0, *cuts], [*cuts, len(table)], strict=True)]
+    return pa.concat_tables(pieces)
+
+
+def anything(chance):
+    """What a request may come to."""
+    taken = chance.randint(0, 9)
+    return chance.choice(
+        [
+            None,
+            failing(LOST),
+            failing(LOST, accepted=True),
+            failing(NotSentError("connection refused")),
+            failing(ThrottledError("429", retry_after=0.001)),
+            partly(taken),
+            lambda service, messages, number: partly(
+                max(0, len(messages) - taken), [(place, "blocked") for place in range(min(taken, len(messages)))]
+            )(service, messages, number),
+            *[failing(REFUSED)] * (chance.random() < 0.3),
+        ]
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_report_counts_as_the_summary_does(campaign, service, seed):
+    """Whatever happens to whichever requests, in whichever try: each row is under the status that counted it."""
+    chance = random.Random(seed)
+    people = [chance.choice(numbers(70)) if chance.random() < 0.9 else None for _ in range(100)]
+    send = campaign(in_pieces(table_of(people), chance))
+    for try_number in range(1, 4):
+        stop = StopFlag()
+        ends = chance.choice([None, None, len(service.requests) + chance.randint(0, 6)])
+        service.before_each = lambda messages, ends=ends, stop=stop: (
+            stop.set() if ends == len(service.requests) else None
+        )
+        service.script = [anything(chance) for _ in range(chance.randint(0, 12))]
+        send.send(
+            try_number, stop=stop, concurrency=chance.randint(1, 3), resend_unknown=chance.random() < 0.4, chunk_size=7
+        )
+        found, expected = counts(send.report()), summed(send.summary)
+        in_part = found.pop("partial", 0)
+        taken_or_not = {name: found.pop(name, 0) for name in ("accepted", "not_sent")}
+        assert expected.pop("accepted", 0) >= taken_or_not["accepted"]
+        assert sum(taken_or_not.values()) + in_part == send.summary["accepted"] + send.summary["not_sent"]
+        assert (in_part > 0) or (taken_or_not["accepted"] == send.summary["accepted"])
+        expected.pop("not_sent", 0)
+        assert found == expected
+
+
+def test_what_another_live_process_holds_at_the_end_is_unknown(campaign, service, enter):
+    """A try that is stopped before the other one has recorded an outcome knows none."""
+    stop = StopFlag()
+    service.before_each = lambda messages: stop.set()
+    send = campaign(table_of(numbers(15)))
+    enter(1).commit(chunks=[chunk_of(send, numbers(5))], claim_seconds=60)
+    send.send(2, stop=stop)
+    assert counts(send.report()) == summed(send.summary) == {"unknown": 5, "accepted": 10}
+
+
+def test_two_tries_at_once_are_told_apart(campaign, service, enter, open_store):
+    """Each report has under ``accepted`` what its own try sent, and under ``already_sent`` what the other one did."""
+    table = pa.concat_tables([table_of(numbers(150, 50 * piece)) for piece in range(6)])
+    tries = [campaign(table), campaign(table)]
+    ledgers = [enter(1, clock=time.time), enter(2, into=open_store(), clock=time.time)]
+    both = threading.Barrier(2, timeout=30)
+    # The first two posts wait for each other, so that each try makes one of them.
+    service.before_each = lambda messages: both.wait() if len(service.requests) == 0 else None
+    service.script = [None, None, failing(LOST)]
+    threads = [
+        threading.Thread(target=send.send, kwargs={"ledger": ledger, "concurrency": 1})
+        for send, ledger in zip(tries, ledgers, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    reports = [send.report() for send in tries]
+    assert [counts(rows) for rows in reports] == [summed(send.summary) for send in tries]
+    assert all(counts(rows)["accepted"] > 0 for rows in reports)
+    accepted = [{row["destination"] for row in rows if row["status"] == "accepted"} for rows in reports]
+    assert (len(accepted[0] | accepted[1]), accepted[0] & accepted[1]) == (390, set())
+
+
+def test_a_repeat_that_was_read_before_its_message_was_claimed_is_a_duplicate(campaign, service):
+    """A send that ends early looks again at what it had read ahead: a repeat of what went out is no unsent message."""
+    stop = StopFlag()
+    service.before_each = lambda messages: stop.set()
+    first, second = table_of(numbers(10)), table_of([*numbers(10, 10), *numbers(10)])
+    send = campaign(pa.concat_tables([first, second]))
+    send.send(stop=stop, concurrency=2)
+    assert counts(send.report()) == summed(send.summary) == {"accepted": 20, "duplicate": 10}
+
+
+def test_a_repeat_of_what_was_sent_again_is_a_duplicate(campaign, service, enter):
+    """Read ahead as unknown, a repeat is none any more once its message was sent again and accepted."""
+    stop = StopFlag()
+    service.before_each = lambda messages: stop.set()
+    send = campaign(pa.concat_tables([table_of(numbers(10)), table_of([*numbers(10, 10), *numbers(10)])]))
+    earlier = enter(1)
+    (claim,) = earlier.commit(chunks=[chunk_of(send, numbers(10))])
+    earlier.commit(outcomes=[Outcome(claim.request_id, UNKNOWN)])
+    send.send(2, stop=stop, concurrency=2, resend_unknown=True)
+    assert counts(send.report()) == summed(send.summary) == {"accepted": 20, "duplicate": 10}
+
+
+def test_what_was_to_be_sent_again_and_was_not_is_unknown(campaign, service):
+    """A try that is stopped before it posts its own lost request once more leaves it unknown: it repeats nothing."""
+    stop = StopFlag()
+    service.before_each = lambda messages: stop.set()
+    service.script = [failing(LOST)]
+    send = campaign(table_of(numbers(10)))
+    send.send(stop=stop, resend_unknown=True)
+    assert counts(send.report()) == summed(send.summary) == {"unknown": 10}
+
+
+def test_rows_that_were_never_looked_up_are_what_the_ledger_says(campaign, service, enter):
+    """Sending that ends before the source does leaves rows that it knows nothing of: they are not all unsent."""
+    rows = numbers(10), numbers(10, 10), [*numbers(10, 20), *numbers(5)]
+    send = campaign(pa.concat_tables(map(table_of, rows)))
+    enter(1).commit(chunks=[chunk_of(send, numbers(5, 20))], claim_seconds=60)
+    ledger = enter(2)
+    send.send(2, ledger=Unreadable(ledger, after=1), concurrency=1)
+    assert isinstance(send.send_.error, LedgerError)
+    assert summed(send.summary) == {"accepted": 10, "not_sent": 25}
+    found = send.report(ledger=ledger)
+    assert counts(found) == {"accepted": 10, "not_sent": 15, "unknown": 5, "duplicate": 5}
+    assert found[20]["reason"] == "another process claimed it, and has not recorded an outcome yet"
+
+
+def test_a_try_that_waited_for_a_person_counts_what_it_sent_before(campaign, enter):
+    """A try that goes on after an answer enters the ledger once more, and is one try; a second copy is another."""
+    send = campaign(table_of(numbers(10)))
+    send.send(2)
+    assert counts(send.report(ledger=enter(2, resumed=True))) == {"accepted": 10}
+    assert counts(send.report(ledger=enter(3, resumed=True))) == {"already_sent": 10}
+    assert counts(send.report(ledger=enter(2))) == {"already_sent": 10}
+
+
+def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
+    """In whose hands it is, and whether its deadline has passed, changes the reason and nothing else."""
+    send = campaign(table_of(numbers(10)))
+    mine, other = enter(2), enter(1)
+    other.commit(chunks=[chunk_of(send, numbers(4))], claim_seconds=60)
+    other.commit(chunks=[chunk_of(send, numbers(2, 4))], claim_seconds=6)
+    mine.commit(chunks=[chunk_of(send, numbers(4, 6))], claim_seconds=60)
+    clock.now += 30
+    found = send.write(seen=all_seen(10), ledger=mine)
+    assert counts(found) == {"unknown": 10}
+    assert [found[row]["reason"] for row in (0, 4, 6)] == [
+        "another process claimed it, and has not recorded an outcome yet",
+        LAPSED,
+        "posted or about to be, and no outcome was recorded",
+    ]
+    assert {row["sent_at"].timestamp() for row in found} == {clock.now - 30}
+
+
+def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
+    """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
+    record = RequestRecord(7, NOT_SENT, *[False] * 2, 1, None, 1.5, 2.5, None, "refused", None)
+    assert RequestFates(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
+
+
+def test_a_block_may_be_of_any_number_of_requests(campaign, enter):
+    """Requests of one message each are all found, though a database takes only so many parameters."""
+    send, ledger = campaign(table_of(numbers(2500))), enter()
+    ledger.commit(chunks=[chunk_of(send, [number]) for number in numbers(2500)])
+    rows = send.write(seen=all_seen(2500), ledger=ledger)
+    assert [row["request_id"] for row in rows] == list(range(1, 2501))
+
+
+def test_without_the_ledger_no_row_is_called_unsent(campaign):
+    """What cannot be looked up is unknown; invalid rows and repeats are known without it."""
+    send = campaign(table_of([*numbers(10), *numbers(2), None]))
+    send.send()
+    found = send.report(ledger=None)
+    assert counts(found) == {"unknown": 10, "duplicate": 2, "invalid": 1}
+    assert found[0]["reason"] == "the ledger could not be read, so what became of it is not known"
+    assert {row["request_id"] for row in found} == {None}
+
+
+def test_a_ledger_that_fails_midway_costs_no_row(campaign, enter, caplog):
+    """The report is complete even then: rows from there on are unknown, and the log says so, without a number."""
+    send = campaign(pa.concat_tables([table_of(numbers(10)), table_of(numbers(10, 10)), table_of(numbers(5, 20))]))
+    send.send()
+    found = send.report(ledger=Unreadable(send.ledger, after=1))
+    assert counts(found) == {"accepted": 10, "unknown": 15}
+    assert caplog.messages[-1:] == ["The report does without the ledger from row 10 on: disk is gone"]
+
+
+def test_a_task_that_failed_before_it_sent_anything_sent_nothing(campaign):
+    """Rows that were refused before the first claim are not sent, and say why; there is no ledger to ask yet."""
+    send = campaign(table_of([*numbers(3), *numbers(1), "x"]))
+    words = f"1 of 5 rows cannot be texted: 27821234567. {'Mend the rows. ' * 100}"
+    found = send.write(seen=SeenRows(), ledger=None, ended=words, nothing_sent=True)
+    assert counts(found) == {"not_sent": 4, "invalid": 1}
+    assert {row["reason"] for row in found[:4]} == {words.replace("27821234567", "2782*****67")[:300]}
+
+
+def test_what_earlier_tries_sent_is_seen_by_one_that_sends_nothing(campaign, enter):
+    """With the ledger to ask, a try that failed at once does not call unsent what another one sent."""
+    send = campaign(table_of(numbers(10)))
+    send.send(1)
+    found = send.write(seen=SeenRows(), ledger=enter(2), ended="no", nothing_sent=True)
+    assert counts(found) == {"already_sent": 10}
+
+
+def test_a_source_that_has_changed_is_reported_as_it_is_now(campaign):
+    """Rows that came, went or changed since the send are what the ledger says of them: nothing is made up."""
+    send = campaign(table_of(numbers(10)))
+    send.send()
+    now = open_source(table_of([None, *numbers(5, 5), *numbers(20, 100), *numbers(1)]))
+    assert counts(send.report(source=now)) == {"invalid": 1, "accepted": 5, "not_sent": 20, "duplicate": 1}
+    assert counts(send.report(source=open_source(table_of(numbers(3))))) == {"accepted": 3}
+
+
+@pytest.mark.parametrize("rows", [[], [{"destination": None}] * 3], ids=["no rows", "no numbers"])
+def test_a_source_without_anybody_gives_a_report(campaign, rows):
+    """A table that is empty, or has no value at all, gives a file with all columns."""
+    send = campaign(table_of([row["destination"] for row in rows]))
+    found = send.write(source=open_source(rows), seen=SeenRows(), ledger=None)
+    assert [(row["destination"], row["status"]) for row in found] == [(None, "invalid")] * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (pa.array([27820000000, 12, None, -27820000001]), ["27820000000", "12", None, "-27820000001"]),
+        (pa.array([27820000000.0, 0.5, float("nan"), 1e20]), ["27820000000", "0.5", None, "1e+20"]),
+        (pa.array([" +27 82 000 0000", "  x ", "  ", "2.78E+10"]), ["27820000000", "  x ", None, "2.78E+10"]),
+        (pa.nulls(2), [None, None]),
+    ],
+    ids=["integers", "floats", "text", "null"],
+)
+def test_numbers_are_cleaned_or_as_they_were_written(campaign, column, expected):
+    """What cannot be read as a number stands there as the source has it, so that it can be found and mended."""
+    send = campaign(pa.table({"destination": column}))
+    send.send()
+    assert [row["destination"] for row in send.report()] == expected
+
+
+def test_a_row_that_lacks_a_value_keeps_its_number(campaign):
+    """The reason names the column to blame, and the number is cleaned, since nothing is wrong with it."""
+    send = campaign(table_of(["+27 82 000 0000"], name=pa.nulls(1, pa.string())), message="Hi {name}")
+    (row,) = send.write(seen=SeenRows(), ledger=None)
+    assert [row[name] for name in ("destination", "status", "reason")] == ["27820000000", "invalid", "name: no value"]
+
+
+def test_many_small_files_make_few_row_groups(campaign, tmp_path):
+    """Row groups are of a size that readers like, whatever the source's files; rows count through all of them."""
+    for number in range(30):
+        pq.write_table(table_of(numbers(7, 7 * number)), tmp_path / f"{number:02}.parquet")
+    send = campaign(str(tmp_path))
+    send.send()
+    file = io.BytesIO()
+    write_row_report(file, send.source, send.preparation, seen=send.send_.tally.seen, ledger=send.ledger)
+    assert pq.ParquetFile(file).metadata.num_row_groups == 1
+    assert pq.read_table(file)["destination"].to_pylist() == numbers(210)
+
+
+def test_long_reports_are_written_as_they_are_made(campaign):
+    """Rows leave the memory in row groups of a bounded size, through a file that can only be written to."""
+
+    class Pipe(io.RawIOBase):
+        taken = io.BytesIO()
+
+        def writable(self):
+            return True
+
+        def write(self, data):
+            return self.taken.write(data)
+
+    count = 2 * ROWS_AT_ONCE + 1
+    send = campaign(table_of(numbers(count)))
+    pipe = Pipe()
+    found = write_row_report(pipe, send.source, send.preparation, seen=SeenRows(), ledger=None)
+    metadata = pq.ParquetFile(pipe.taken).metadata
+    assert found == {"unknown": count}
+    assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [ROWS_AT_ONCE, ROWS_AT_ONCE, 1]
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["on this machine", "in an object store"])
+def test_a_report_appears_whole_or_not_at_all(tmp_path, stored, airflow_home):
+    """A file that cannot be finished leaves the one before it in place, and nothing beside it."""
+    from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+    path = tmp_path / "report.parquet"
+    path.write_bytes(b"before")
+    target = ObjectStoragePath(path.as_uri()) if stored else path
+
+    def fail_midway():
+        with whole_file(target) as file:
+            file.write(b"half")
+            raise SourceError("the source is gone")
+
+    with pytest.raises(SourceError):
+        fail_midway()
+    assert ([path.read_bytes()], [path]) == ([b"before"], list(tmp_path.iterdir()))
+    with whole_file(target) as file:
+        file.write(b"after")
+        assert path.read_bytes() == b"before"
+    assert ([path.read_bytes()], [path]) == ([b"after"], list(tmp_path.iterdir()))
+
+
+def test_rows_are_noted_by_the_bit():
+    """A bit for each row, whatever the order in which rows are noted and asked for."""
+    chance = random.Random(1)
+    rows = set(chance.sample(range(10_000), 500))
+    bits = RowBits()
+    for row in chance.sample(sorted(rows), 500):
+        bits.add(row)
+    for first, count in [(0, 20_000), (3, 4), (17, 1000), (8, 8), (12_000, 5), (5000, 0)]:
+        assert bits.among(first, count) == {row for row in rows if first <= row < first + count}
+    assert len(bits._bits) <= 10_000 // 8
+
+
+class Unreadable:
+    """A ledger that can be read so many times only."""
+
+    def __init__(self, ledger, after):
+        self._ledger = ledger
+        self._left = after
+        self.clock, self.commit, self.finish = ledger.clock, ledger.commit, ledger.finish
+        self.paused, self.texted_twice, self.has_event = None, [], ledger.has_event
+
+    def holders(self, keys):
+        self._read()
+        return self._ledger.holders(keys)
+
+    def records(self, keys):
+        self._read()
+        return self._ledger.records(keys)
+
+    def _read(self):
+        self._left -= 1
+        if self._left < 0:
+            raise LedgerError("disk is gone")
+
+
+def chunk_of(send, destinations):
+    """What a try would claim of these people."""
+    (batch,) = open_source(table_of(destinations)).batches()
+    prepared = send.preparation.prepare(batch, 0)
+    return Chunk(prepared.keys, prepared.destinations)
+
+
+def all_seen(count):
+    seen = SeenRows()
+    seen.until = count
+    return seen

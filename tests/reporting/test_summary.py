@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+
+from support.sending import Clock, answer
+
+from airflow_provider_sms.reporting.summary import COUNTS, Progress, summarise
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.service.responses import NetworkCost, parse_send_response
+
+
+def test_the_summary_has_the_documented_shape():
+    """Names and types of the summary are a contract with whoever reads the XCom."""
+    tally = SendCounts()
+    tally.add_accepted(1, 100, answer(12_345_678_901, 100))
+    summary = summarise("c", 105, 5, tally)
+    assert json.loads(json.dumps(summary)) == {
+        "campaign": "c",
+        "rows": 105,
+        "accepted": 100,
+        "unknown": 0,
+        "not_sent": 0,
+        "invalid": 5,
+        "duplicate": 0,
+        "suppressed": 0,
+        "already_sent": 0,
+        "requests": 1,
+        "parts": 100,
+        "cost": 150.0,
+        "remaining_balance": 1000.0,
+        "event_ids": ["12345678901"],
+        "cost_breakdown": {},
+        "error_report": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0},
+        "report": None,
+    }
+
+
+def test_rows_are_the_sum_of_the_counts_whenever_sending_ended():
+    """What nothing accounts for was not sent."""
+    tally = SendCounts(unknown=10, duplicate=2, already_sent=5)
+    tally.add_accepted(1, 20, answer(1, 17, left_out=3))
+    summary = summarise("c", 100, 4, tally)
+    assert (summary["not_sent"], sum(summary[name] for name in COUNTS)) == (62, 100)
+
+
+def test_above_the_limit_there_are_no_event_ids():
+    """The summary's size does not grow with the send; what it has is in request order, not in that of the answers."""
+    tally = SendCounts(max_event_ids=3)
+    for number in range(3):
+        tally.add_accepted(9 - number, 1, answer(number, 1))
+    assert summarise("c", 3, 0, tally)["event_ids"] == ["2", "1", "0"]
+    tally.add_accepted(3, 1, answer(3, 1))
+    assert summarise("c", 4, 0, tally)["event_ids"] == []
+
+
+def test_costs_are_added_exactly():
+    """Money is added as decimals: ten times 0.1 is 1."""
+    tally = SendCounts()
+    body = (
+        b'{"Cost": 0.1, "RemainingBalance": 9.9, "EventId": 1, "Messages": 1, "Parts": 1,'
+        b' "CostBreakDown": [{"Network": "Local", "Cost": 0.1, "Quantity": 1}]}'
+    )
+    response = parse_send_response(body)
+    assert response.cost_breakdown == (NetworkCost("Local", Decimal("0.1"), 1),)
+    for _ in range(10):
+        tally.add_accepted(1, 1, response)
+    summary = summarise("c", 10, 0, tally)
+    assert (summary["cost"], summary["cost_breakdown"]) == (1.0, {"Local": {"cost": 1.0, "quantity": 10}})
+
+
+def test_error_reports_are_added_with_counters_nobody_foresaw():
+    """Further counters of the service are in the summary, faults as a count only."""
+    tally = SendCounts()
+    body = (
+        b'{"Cost": 1, "RemainingBalance": 9, "EventId": 1, "Messages": 1, "Parts": 1, "ErrorReport":'
+        b' {"NoNetwork": 1, "Duplicates": 0, "OptedOuts": 2, "NoContents": 4,'
+        b' "Faults": [{"rawDestination": "27821234567"}]}}'
+    )
+    for _ in range(2):
+        tally.add_accepted(1, 9, parse_send_response(body))
+    assert summarise("c", 18, 0, tally)["error_report"] == {
+        "NoNetwork": 2,
+        "Duplicates": 0,
+        "OptedOuts": 4,
+        "Faults": 2,
+        "NoContents": 8,
+    }
+
+
+def test_the_balance_is_the_last_one_seen():
+    """The remaining balance is that of the last answer; without one there is none."""
+    tally = SendCounts()
+    assert summarise("c", 0, 0, tally)["remaining_balance"] is None
+    tally.add_accepted(1, 1, answer(1, 1))
+    assert summarise("c", 1, 0, tally)["remaining_balance"] == 1000.0
+
+
+def test_what_a_try_sent_before_it_waited_counts_as_its_own():
+    """Its rows are met again; each message is counted once, and its other rows are repeats."""
+    tally = SendCounts()
+    tally.replay(1, 100, answer(12_345_678_901, 98, 2))
+    tally.replay(2, 50, None)
+    tally.met = 153
+    tally.add_accepted(3, 40, answer(12_345_678_903, 40))
+    summary = summarise("c", 193, 0, tally)
+    assert counts(summary) == {"accepted": 188, "not_sent": 2, "duplicate": 3}
+    assert (summary["requests"], summary["event_ids"]) == (3, ["12345678901", "12345678903"])
+
+
+def test_what_was_not_looked_up_again_is_not_counted_twice():
+    """A part that ends early leaves what was sent before it accepted, and the rest not sent."""
+    tally = SendCounts()
+    tally.replay(1, 100, answer(1, 100))
+    tally.met = 40
+    assert counts(summarise("c", 150, 0, tally)) == {"accepted": 100, "not_sent": 50}
+
+
+def test_messages_whose_rows_are_gone_are_not_counted():
+    """The counts are of the source as it is: they add up to its rows, also where it has lost some that were sent."""
+    tally = SendCounts()
+    tally.replay(1, 100, answer(1, 100))
+    tally.met = 90
+    assert counts(summarise("c", 90, 0, tally)) == {"accepted": 90}
+
+
+def counts(summary):
+    assert summary["rows"] == sum(summary[name] for name in COUNTS)
+    return {name: summary[name] for name in COUNTS if summary[name]}
+
+
+def test_both_ways_not_to_text_somebody_count_as_suppressed():
+    """A list of numbers, and a text too recently."""
+    tally = SendCounts(suppressed=3)
+    tally.add_capped(7)
+    tally.add_capped(8)
+    assert counts(summarise("c", 6, 0, tally)) == {"suppressed": 5, "not_sent": 1}
+
+
+def test_progress_says_done_total_rate_and_time_left():
+    """A line says how many messages are done, of how many, how fast, and how long it will take."""
+    clock = Clock(0.0)
+    progress = Progress(1000, clock)
+    clock.now = 10.0
+    assert progress.line(250) == "250 of 1000 messages done, 25 a second, 30 s left"
+
+
+def test_progress_is_said_at_most_every_few_seconds():
+    """The log is not filled with progress."""
+    clock = Clock(0.0)
+    progress = Progress(1000, clock, every=5.0)
+    lines = []
+    for second in range(1, 21):
+        clock.now = float(second)
+        lines.append(progress.line(second))
+    assert [number for number, line in enumerate(lines, 1) if line] == [5, 10, 15, 20]
+
+
+def test_progress_without_any_is_said_too():
+    """A send that hangs says so."""
+    clock = Clock(0.0)
+    progress = Progress(10, clock)
+    clock.now = 6.0
+    assert progress.line(0) == "0 of 10 messages done, 0 a second, no estimate yet"
+
+
+def test_a_send_that_is_paused_tells_no_time_that_is_left():
+    """Nobody knows when it is resumed."""
+    clock = Clock(0.0)
+    progress = Progress(1000, clock)
+    clock.now = 10.0
+    assert progress.line(250, paused=True) == "250 of 1000 messages done, paused"
+
+
+def test_what_was_done_before_is_no_pace(clock):
+    """A try that goes on after a wait tells how fast it is itself."""
+    progress = Progress(1000, clock, done=800, every=5.0)
+    clock.now += 10.0
+    assert progress.line(900) == "900 of 1000 messages done, 10 a second, 10 s left"

@@ -1,0 +1,67 @@
+import random
+
+import phonenumbers
+import pytest
+from phonenumbers.timezone import time_zones_for_geographical_number, time_zones_for_number
+
+from airflow_provider_sms.send_window.calendars import find_zone, zones_of
+
+
+def possible_mobile_numbers(seed=4711):
+    """Give numbers of each country that the library takes for valid mobile ones."""
+    rng = random.Random(seed)
+    for region in sorted(phonenumbers.SUPPORTED_REGIONS):
+        example = phonenumbers.example_number_for_type(region, phonenumbers.PhoneNumberType.MOBILE)
+        if example is None:
+            continue
+        digits = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164)[1:]
+        for kept in range(len(str(example.country_code)), len(digits)):
+            tried = digits[:kept] + "".join(rng.choices("0123456789", k=len(digits) - kept))
+            number = phonenumbers.parse(f"+{tried}")
+            if phonenumbers.is_valid_number(number):
+                yield tried, number
+
+
+def test_no_zone_of_a_mobile_number_is_left_out():
+    """Outside of North America a mobile number has at least the zones that the library gives for it."""
+    missing = {
+        digits: zones
+        for digits, number in possible_mobile_numbers()
+        if number.country_code != 1 and (zones := {*time_zones_for_number(number)} - {*zones_of(digits), "Etc/Unknown"})
+    }
+    assert missing == {}
+
+
+def test_an_area_code_of_north_america_tells_the_place():
+    """There, a mobile number has the zones of its area code, as in the library any other number has."""
+    numbers = [(digits, number) for digits, number in possible_mobile_numbers() if number.country_code == 1]
+    assert [zones_of(digits) for digits, _ in numbers] == [
+        time_zones_for_geographical_number(each) for _, each in numbers
+    ]
+
+
+@pytest.mark.parametrize(
+    ("digits", "zones"),
+    [
+        ("27821234567", ("Africa/Johannesburg",)),
+        ("27100000000", ("Africa/Johannesburg",)),  # no range that the library knows
+        ("18765550123", ("America/Jamaica",)),
+        ("5511961234567", ("America/Sao_Paulo",)),
+        ("0821234567", ()),
+        ("9991234567", ()),
+    ],
+)
+def test_the_first_digits_tell_the_zone(digits, zones):
+    """The country tells it, and the area code where mobile numbers have one; what no country begins with does not."""
+    assert zones_of(digits) == zones
+
+
+def test_an_australian_mobile_number_may_be_anywhere_in_australia():
+    """Its first digits are those of no place."""
+    assert {"Australia/Perth", "Australia/Sydney"} <= {*zones_of("61412345678")}
+
+
+def test_each_zone_is_in_the_database():
+    """No number has a zone whose clock cannot be read."""
+    names = {name for digits, _ in possible_mobile_numbers() for name in zones_of(digits)}
+    assert {find_zone(name).key for name in names} == names

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.sending import pending as backlog_module
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.pending import PendingMessages
+
+
+@pytest.fixture
+def bound(monkeypatch):
+    """Let few messages be remembered: a test of the real number would take a minute."""
+    monkeypatch.setattr(backlog_module, "MAX_HELD", 20)
+    return 20
+
+
+def test_no_more_is_remembered_of_what_others_hold_than_the_bound(enter, bound):
+    """Memory is flat, however much of the table other live processes hold: reading on waits for their outcome."""
+    held = people(1000)
+    other = enter(1)
+    other.commit(chunks=[Chunk([m.key for m in held], [m.destination for m in held])], claim_seconds=60.0)
+    read = []
+
+    def blocks():
+        for start in range(0, 1000, 10):
+            read.append(start)
+            yield held[start : start + 10]
+
+    backlog = PendingMessages(blocks(), enter(2), SendCounts(), resend=lambda request_id: False)
+    assert backlog.take(100) == ([], {})
+    assert (len(read) * 10, backlog.readable, backlog.empty) == (bound, False, False)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_message_is_taken_once_or_counted(enter, seed, monkeypatch):
+    """Whatever is held, repeated or cut into blocks: what is free is taken once, in full chunks; the rest counts."""
+    chance = random.Random(seed)
+    monkeypatch.setattr(backlog_module, "LOOK_UP", chance.choice([3, 10, 1000]))
+    table = [m._replace(row=row) for row, m in enumerate(chance.choices(people(60), k=200))]
+    sent, unknown = chance.sample(people(60), 10), chance.sample(people(60), 5)
+    earlier = enter(1)
+    for messages, state in ((sent, ACCEPTED), (unknown, UNKNOWN)):
+        (claim,) = earlier.commit(chunks=[Chunk([m.key for m in messages], [m.destination for m in messages])])
+        if claim.request_id is not None:
+            earlier.commit(outcomes=[Outcome(claim.request_id, state)])
+    held = {m.key for m in (*sent, *unknown)}
+    free = {m.key for m in table} - held
+    cuts = sorted(chance.sample(range(1, 200), 5))
+    blocks = [table[start:stop] for start, stop in zip([0, *cuts], [*cuts, 200], strict=True)]
+    tally, ledger = SendCounts(), enter(2)
+    backlog = PendingMessages(iter(blocks), ledger, tally, resend=lambda request_id: False)
+
+    taken = []
+    while not backlog.empty:
+        chunk, _ = backlog.take(10)
+        ledger.commit(chunks=[Chunk([m.key for m in chunk], [m.destination for m in chunk])], claim_seconds=60.0)
+        assert len(chunk) == min(10, len(free) - len(taken))
+        taken += chunk
+    assert (len(taken), {m.key for m in taken}) == (len(free), free)
+    assert tally.already_sent + tally.unknown == sum(m.key in held for m in table)
+    assert tally.duplicate == sum(m.key in free for m in table) - len(free)
+    assert tally.seen.until == 200
+
+
+@pytest.mark.parametrize("may_look", [True, False])
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_left_is_counted_whole(enter, seed, may_look):
+    """When sending ends early, each row that was read or can be read counts, whether it waits in a block or not."""
+    chance = random.Random(seed)
+    table = [m._replace(row=row) for row, m in enumerate(chance.choices(people(60), k=200))]
+    tally, ledger = SendCounts(), enter(2)
+    backlog = PendingMessages(iter([table[:150], table[150:]]), ledger, tally, resend=lambda request_id: False)
+    chunk, _ = backlog.take(chance.choice([7, 30]))
+    backlog.settle(lambda: may_look)
+    backlog.drop()
+    # Told not to look, it reads no further block.
+    read = table if may_look else table[:150]
+    assert len(chunk) + tally.not_sent + tally.duplicate == len(read)
+
+
+def test_a_repeat_of_what_another_process_took_over_meanwhile_is_a_duplicate(enter):
+    """Turned away, claimed by somebody else, and read once more before that: each row counts once."""
+    key, *_ = people(1)
+    rows = [key, key._replace(row=1), people(2)[1]._replace(row=2)]
+    tally = SendCounts()
+    backlog = PendingMessages([rows[:1], rows[1:]], enter(1), tally, resend=lambda request_id: False)
+    turned_away, _ = backlog.take(1)
+    backlog.read()
+    enter(2).commit(chunks=[Chunk([key.key], [key.destination])], claim_seconds=60.0)
+    backlog.sort(turned_away)
+    backlog.settle(lambda: True)
+    backlog.drop()
+    assert (tally.unknown, tally.duplicate, tally.not_sent) == (1, 1, 1)

@@ -1,0 +1,339 @@
+from __future__ import annotations
+
+import itertools
+import threading
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+
+import pytest
+from support.sending import answer, failing, people
+
+from airflow_provider_sms.exceptions import (
+    AuthenticationError,
+    NotSentError,
+    OutageError,
+    RefusedError,
+    TooManyErrorsError,
+    UnknownOutcomeError,
+)
+from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.send_window.window import SendWindow
+from airflow_provider_sms.sending.stop_conditions import MAX_LOST_ALONE, Brakes, Caution, Credit, StopReason
+
+NOON = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
+CLOSES = datetime(2026, 11, 23, 20, 0, tzinfo=timezone.utc)
+OPENS = datetime(2026, 11, 24, 8, 0, tzinfo=timezone.utc)
+HOURS = SendWindow(start="08:00", end="20:00", timezone="UTC")
+EVENTS = itertools.count(1)
+LOST = UnknownOutcomeError("the answer was lost")
+AWAY = UnknownOutcomeError("HTTP 502", status=502)
+OUT_OF_CREDIT = RefusedError("no credit", status=403, code="InsufficientCredits")
+
+
+class Service:
+    """Takes what it is sent while the credit lasts, 1 for each message."""
+
+    def __init__(self, balance, told=None):
+        self.balance = Decimal(balance)
+        self.told = told
+        self.taken = []
+        self.refused = 0
+
+    def __call__(self, messages):
+        if len(messages) > self.balance:
+            self.refused += 1
+            raise OUT_OF_CREDIT
+        self.balance -= len(messages)
+        self.taken += [m.destination for m in messages]
+        return answer_with(self.balance if self.told is None else self.told, len(messages))
+
+
+def answer_with(balance, messages):
+    given = answer(next(EVENTS), messages)
+    return type(given)(**{**{name: getattr(given, name) for name in given.__slots__}, "remaining_balance": balance})
+
+
+def credit(balance, planned):
+    return Brakes(credit=Credit(Prices(1), Decimal(planned), Decimal(balance)))
+
+
+def test_nothing_is_claimed_outside_of_the_hours(sender, service, enter):
+    """A send that begins too late posts nothing, and says when it may go on."""
+    late = Brakes(HOURS, clock=CLOSES.timestamp)
+    send = sender(brakes=late)
+    send.run([people(25)])
+    assert (service.requests, send.error, late.halt) == ([], None, StopReason(until=OPENS))
+    assert send.tally.not_sent == 25
+
+
+def test_the_hours_end_in_the_middle(sender, service):
+    """They are looked at before every claim: what is under way ends, and nothing more is claimed."""
+    now = [NOON]
+
+    def pass_time(messages):
+        now[0] = NOON if len(service.requests) < 2 else CLOSES
+
+    service.before_each = pass_time
+    brakes = Brakes(HOURS, clock=lambda: now[0].timestamp())  # noqa: PLW0108 - it changes
+    send = sender(brakes=brakes, concurrency=1)
+    send.run([people(50)])
+    assert (len(service.requests), brakes.halt) == (3, StopReason(until=OPENS))
+    assert (send.tally.accepted, send.tally.not_sent) == (30, 20)
+
+
+def test_a_send_that_has_halted_claims_nothing_more(sender, service):
+    """Hours that are over for one request are over for all after it, whatever the clock says then."""
+    times = iter([NOON, CLOSES])
+    brakes = Brakes(HOURS, clock=lambda: next(times, NOON).timestamp())
+    send = sender(brakes=brakes, concurrency=1)
+    send.run([people(50)])
+    assert (len(service.requests), brakes.halt) == (1, StopReason(until=OPENS))
+    assert (send.tally.accepted, send.tally.not_sent) == (10, 40)
+
+
+def test_what_is_under_way_when_a_send_halts_is_recorded(sender, service):
+    """The task gives up its slot only when nothing of it is in flight: what is sent must not become unknown."""
+    times = iter([NOON, CLOSES])
+    halted = threading.Event()
+
+    def clock():
+        now = next(times)
+        if now == CLOSES:
+            halted.set()
+        return now.timestamp()
+
+    service.before_each = lambda messages: halted.wait(60.0)
+    brakes = Brakes(HOURS, clock=clock)
+    send = sender(brakes=brakes, concurrency=2)
+    send.run([people(50)])
+    assert (brakes.halt, send.error) == (StopReason(until=OPENS), None)
+    assert (send.tally.accepted, send.tally.unknown, send.tally.not_sent) == (10, 0, 40)
+
+
+def test_each_recipient_has_hours_of_their_own(sender, service):
+    """With the recipients' time zones those whose hours it is are texted; the others wait for the next of theirs."""
+    window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
+    everybody = [people(1)[0], *people(3, 34_692_000_000)]  # South Africa and, of 61…, Australia
+    australians = [m._replace(destination=f"6141234567{n}") for n, m in enumerate(everybody[1:])]
+    brakes = Brakes(window, clock=NOON.timestamp)
+    send = sender(brakes=brakes)
+    send.run([[everybody[0], *australians]])
+    assert (list(service.taken), send.tally.not_sent) == ([everybody[0].destination], 3)
+    assert brakes.halt is not None
+    assert NOON < brakes.halt.until < NOON + timedelta(hours=24)
+
+
+def test_a_balance_that_does_not_cover_the_next_request_halts_before_it(sender):
+    """What the service says is left is enough to know: the request that it would refuse is not made."""
+    service = Service(35)
+    brakes = credit(35, 100)
+    send = sender(post=service, brakes=brakes, concurrency=1)
+    send.run([people(100)])
+    assert (len(service.taken), brakes.halt) == (30, StopReason(credit=Decimal(70)))
+    assert (send.tally.accepted, send.tally.not_sent, send.error) == (30, 70, None)
+
+
+def test_several_requests_at_once_spend_the_same_credit(sender):
+    """Requests under way count as spent; so none of them is refused, and none is held back for good."""
+    service = Service(25)
+    brakes = credit(25, 100)
+    send = sender(post=service, brakes=brakes, concurrency=4)
+    send.run([people(100)])
+    assert (len(service.taken), service.refused, send.error) == (20, 0, None)
+    assert brakes.halt == StopReason(credit=Decimal(80))
+
+
+def test_a_service_that_says_that_the_credit_is_out_halts(sender):
+    """Whatever the estimate says, the service knows better; the refused request is nobody's loss."""
+    service = Service(30, told=Decimal(1000))
+    brakes = credit(1000, 100)
+    send = sender(post=service, brakes=brakes, concurrency=1)
+    send.run([people(100)])
+    assert (len(service.taken), send.error) == (30, None)
+    assert brakes.halt == StopReason(credit=Decimal(70), too_little=Decimal(1000))
+    assert send.tally.not_sent == 70
+
+
+def test_without_the_brake_a_lack_of_credit_is_an_error(sender):
+    """Nobody asked to wait."""
+    send = sender(post=Service(30), concurrency=1)
+    send.run([people(100)])
+    assert (send.tally.accepted, send.error) == (30, OUT_OF_CREDIT)
+
+
+def test_what_is_lost_is_no_longer_under_way(sender, service):
+    """A request without an answer does not keep its credit from the next one for ever."""
+    service.script = [failing(UnknownOutcomeError("lost"))]
+    brakes = credit(10, 20)
+    send = sender(brakes=brakes, concurrency=1)
+    send.run([people(20)])
+    assert (send.tally.unknown, send.tally.accepted, brakes.halt) == (10, 10, None)
+
+
+@pytest.mark.parametrize(("limit", "stops"), [(0.1, True), (0.2, False), (None, False)])
+def test_too_many_bad_answers_stop_the_send(sender, service, limit, stops):
+    """The share is judged from the first hundred messages on, and what was taken stays counted."""
+    service.script = [lambda service, messages, number: service.take(messages, number, 2)] * 100
+    send = sender(brakes=Brakes(max_error_rate=limit), concurrency=1)
+    send.run([people(300)])
+    assert (isinstance(send.error, TooManyErrorsError), len(service.requests)) == (stops, 10 if stops else 30)
+    assert send.tally.settled == 300
+
+
+def test_old_errors_are_forgotten(sender, service):
+    """Only the last thousand messages are judged: a bad start that was too little then is none later."""
+    service.script = [lambda service, messages, number: service.take(messages, number, 9)]
+    send = sender(brakes=Brakes(max_error_rate=0.0095), concurrency=1, chunk_size=10)
+    brakes = send.brakes
+    for _ in range(95):
+        brakes._judge(10, 0, 1.0)
+    send.run([people(2000)])
+    assert send.error is None
+
+
+def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, store, enter):
+    """The sender waits between requests, without an end, and goes on by itself."""
+    enter()
+    pause(store, "c", "anna")
+    seen = []
+
+    def wake(messages):
+        seen.append(len(messages))
+
+    service.before_each = wake
+    send = sender()
+    looks = []
+
+    def resume_later():
+        looks.append(send.brakes.paused)
+        if len(looks) == 3:
+            resume(store, "c", "bert")
+
+    send._departures.hold = _counting(send._departures.hold, resume_later)
+    send.run([people(15)])
+    assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
+    assert (sorted(seen), send.tally.accepted, send.brakes.paused) == ([5, 10], 15, None)
+
+
+def _counting(hold, called):
+    def counted(batch, at):
+        called()
+        hold(batch, 0.0)
+
+    return counted
+
+
+def test_a_paused_send_can_be_stopped(sender, service, store, enter):
+    """A person who pauses does not keep Airflow from ending the task."""
+    enter()
+    pause(store, "c", "anna")
+    send = sender()
+    send._departures.hold = _counting(send._departures.hold, send._stop.set)
+    send.run([people(15)])
+    assert (service.requests, send.tally.not_sent, send.error) == ([], 15, None)
+
+
+# Answers that are lost
+
+
+@pytest.mark.parametrize("concurrency", [1, 4, 8])
+def test_an_outage_costs_a_handful_of_requests(sender, service, concurrency):
+    """Where every answer is lost, at most ``concurrency`` + 2 requests are unknown, and the rest is not sent."""
+    service.script = [failing(LOST)] * 1000
+    send = sender(concurrency=concurrency)
+    send.run([people(1000)])
+    assert len(service.requests) <= concurrency + MAX_LOST_ALONE
+    assert (send.tally.unknown, send.tally.not_sent) == (
+        10 * len(service.requests),
+        1000 - 10 * len(service.requests),
+    )
+    assert isinstance(send.error, OutageError)
+
+
+def test_an_outage_that_ends_is_survived(sender, service):
+    """Nothing is posted while the service does not answer a free question; once it does, everybody else is texted."""
+    service.script = [failing(LOST)] * 3
+    answers = iter([failing(AWAY)] * 2)
+
+    def ask():
+        for lost in answers:
+            lost(service, [], 0)
+
+    send = sender(concurrency=2, ask=ask)
+    send.run([people(200)])
+    assert (send.error, send.tally.accepted + send.tally.unknown) == (None, 200)
+    assert (send.tally.unknown, service.duplicates) == (30, 0)
+
+
+def test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight(sender, service, enter):
+    """While a free question is not answered, requests are claimed, not posted, and given back; then the send ends."""
+    service.script = [failing(LOST)] * 1000
+    send = sender(concurrency=4, ask=lambda: failing(AWAY)(service, [], 0))
+    send.run([people(1000)])
+    assert (len(service.requests) <= 4, send.tally.unknown) == (True, 10 * len(service.requests))
+    assert isinstance(send.error, NotSentError)
+    assert len(enter(2).holders([m.key for m in people(1000)])) == send.tally.unknown
+
+
+def test_a_send_that_begins_in_an_outage_posts_one_request(sender, service):
+    """A try that knows of an outage begins with one request, and asks before the next where its answer is lost."""
+    service.script = [failing(LOST)] * 100
+    away = lambda: failing(AWAY)(service, [], 0)  # noqa: E731
+    send = sender(concurrency=4, ask=away, brakes=Brakes(caution=Caution(on=True)))
+    send.run([people(100)])
+    assert (len(service.requests), send.tally.unknown, send.tally.not_sent) == (1, 10, 90)
+
+
+def test_a_balance_that_is_never_answered_keeps_no_send_back(sender, service):
+    """A service that takes messages is there, though its balance cannot be read, as with a wrong address."""
+    send = sender(ask=lambda: failing(AWAY)(service, [], 0), brakes=Brakes(caution=Caution(on=True)))
+    send.run([people(100)])
+    assert (send.error, send.tally.accepted) == (None, 100)
+
+
+def test_an_answer_between_lost_ones_lets_all_go_again(sender, service):
+    """Answers that are lost now and then slow a send down for a moment, and end nothing."""
+    service.script = [failing(LOST) if n % 3 == 0 else lambda s, m, k: s.take(m, k) for n in range(60)]
+    send = sender(concurrency=1)
+    send.run([people(600)])
+    assert (send.error, send.tally.unknown, send.tally.accepted) == (None, 200, 400)
+
+
+def test_a_refused_free_question_is_an_answer(sender, service):
+    """A service that answers is there, whatever it says of the balance."""
+    service.script = [failing(LOST)]
+    send = sender(concurrency=1, ask=lambda: failing(RefusedError("404", status=404))(service, [], 0))
+    send.run([people(30)])
+    assert (send.error, send.tally.accepted) == (None, 20)
+
+
+def test_a_token_that_the_free_question_tells_of_ends_the_send(sender, service):
+    """A request that would be refused is not posted."""
+    service.script = [failing(LOST)]
+    refused = AuthenticationError("401", status=401)
+    send = sender(concurrency=1, ask=lambda: failing(refused)(service, [], 0))
+    send.run([people(30)])
+    assert (send.error, len(service.requests), send.tally.not_sent) == (refused, 1, 20)
+
+
+def test_an_answer_to_what_was_posted_before_an_outage_does_not_end_the_caution(sender, service):
+    """A straggler that is answered lets one request go, not a volley: an outage costs ``concurrency`` + 2 at most."""
+    posted, straggler = itertools.count(), threading.Event()
+
+    def step(s, messages, number):
+        if next(posted) == 3:
+            straggler.wait(2.0)
+            return s.take(messages, number)
+        if number > 2:
+            straggler.set()
+        raise LOST
+
+    service.script = [step] * 1000
+    timer = threading.Timer(0.3, straggler.set)
+    timer.start()
+    send = sender(concurrency=4)
+    send.run([people(1000)])
+    timer.cancel()
+    assert (send.tally.accepted, isinstance(send.error, OutageError)) == (10, True)
+    assert send.tally.unknown <= 10 * (4 + MAX_LOST_ALONE)

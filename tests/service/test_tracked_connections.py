@@ -1,0 +1,320 @@
+import io
+import socket
+import ssl
+import struct
+import threading
+import time
+
+import pytest
+
+from airflow_provider_sms.exceptions import NotSentError, ServiceError, UnknownOutcomeError
+from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.service.tracked_connections import MAX_IDLE, Exchange, has_input
+
+HI = [Message("Hi Thandi", "27821234567")]
+
+
+def test_a_connection_is_used_again(serve, connect, wire, clock):
+    """Requests that follow each other closely share a connection."""
+    server = serve(wire.ok)
+    client = connect(server.url, clock=clock)
+    for _ in range(3):
+        client.send_bulk(HI)
+        clock.now += MAX_IDLE
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("body", [b"", b'{"errorCode": "Busy"}'])
+@pytest.mark.parametrize("status", [201, 204, 307, 400, 401, 403, 408, 429, 500, 502, 503])
+def test_a_connection_is_not_used_after_an_error(serve, connect, wire, status, body):
+    """Whoever says anything but 200 may say the rest of it later, on the same connection."""
+    server = serve(wire.http(status, b"" if status == 204 else body), wire.ok)
+    client = connect(server.url)
+    with pytest.raises(ServiceError):
+        client.send_bulk(HI)
+    assert client.send_bulk(HI).messages == 1
+    assert server.connections == 2
+
+
+def numbered(wire, number):
+    """Give a response that tells which request it is for."""
+    return wire.http(200, {**wire.sent, "EventId": number})
+
+
+def test_a_late_answer_behind_a_503_is_not_the_next_ones(serve, connect, wire):
+    """A proxy that gives up on a request and then passes its answer on has it read as nobody's."""
+    server = serve([wire.http(503, b"<h1>Busy</h1>"), 0.05, numbered(wire, 1)], numbered(wire, 2))
+    client = connect(server.url)
+    with pytest.raises(UnknownOutcomeError):
+        client.send_bulk(HI)
+    assert client.send_bulk(HI).event_id == 2
+
+
+@pytest.mark.parametrize("what", ["again", "a byte", "a line end", "half", "long"])
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+def test_what_stands_behind_an_answer_is_not_the_next_ones(serve, connect, wire, framing, what):
+    """An answer with anything behind it is the last that is read from its connection."""
+    answer = numbered(wire, 1)
+    if framing == "chunks":
+        body = answer.partition(b"\r\n\r\n")[2]
+        answer = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    surplus = {"again": answer, "a byte": b"x", "a line end": b"\r\n", "half": answer[:20], "long": answer * 100}[what]
+    server = serve(answer + surplus, numbered(wire, 2))
+    client = connect(server.url)
+    assert [client.send_bulk(HI).event_id, client.send_bulk(HI).event_id] == [1, 2]
+    assert server.connections == 2
+
+
+def test_an_answer_that_tls_has_decrypted_already_is_not_the_next_ones(serve, connect, wire, certificate):
+    """An answer that waits within TLS makes no socket readable, and is seen all the same."""
+    # All that is read at once is the first answer; the second, of the same record, stays with TLS.
+    sent = {**wire.sent, "EventId": 1, "Sample": ""}
+    sent["Sample"] = "x" * (io.DEFAULT_BUFFER_SIZE - len(wire.http(200, sent)) - 1)
+    first = wire.http(200, sent)
+    first = first.replace(b" Whatever", b" Whatever" + b"." * (io.DEFAULT_BUFFER_SIZE - len(first)))
+    assert len(first) == io.DEFAULT_BUFFER_SIZE
+    server = serve(first + numbered(wire, 1), numbered(wire, 2), tls=certificate[1])
+    client = connect(server.url, verify=certificate[0])
+    assert [client.send_bulk(HI).event_id, client.send_bulk(HI).event_id] == [1, 2]
+    assert server.connections == 2
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.parametrize("early", [b"HTTP/1.1 408 Request Timeout\r\n\r\n", b"x"])
+def test_a_connection_that_spoke_while_idle_is_not_used_again(serve, connect, wire, certificate, scheme, early):
+    """Bytes that came after an answer are nobody's: the next request opens a connection, and is sent."""
+    said, later = threading.Event(), threading.Event()
+    server = serve(
+        [numbered(wire, 1), later.wait, early, said.set],
+        numbered(wire, 2),
+        tls=certificate[1] if scheme == "https" else None,
+    )
+    client = connect(server.url, verify=certificate[0])
+    client.send_bulk(HI)
+    later.set()
+    assert said.wait(5)
+    assert client.send_bulk(HI).event_id == 2
+    assert server.connections == 2
+
+
+def test_half_a_tls_record_is_looked_at(serve, connect, wire, certificate):
+    """A record of which a part has arrived may be the rest of an earlier answer: its connection is not used."""
+    server = serve(numbered(wire, 1), numbered(wire, 2), tls=certificate[1])
+    client = connect(server.url, verify=certificate[0])
+    client.send_bulk(HI)
+    server.below_tls(0).sendall(b"\x17\x03\x03\x00\x40half")
+    assert client.send_bulk(HI).event_id == 2
+    assert server.connections == 2
+
+
+def test_bytes_just_before_the_first_one_written_leave_the_request_unsent(serve, connect, wire):
+    """What comes once the connection is chosen would be read as the answer: so nothing is written."""
+    server = serve(numbered(wire, 1))
+    looks = []
+
+    def clock():
+        if looks:
+            looks.pop(0)()
+        return 0.0
+
+    client = connect(server.url, clock=clock)
+    client.send_bulk(HI)
+    # The clock is looked at for the request's deadline, and then when its connection has been chosen.
+    looks += [lambda: None, lambda: server._open[0].sendall(numbered(wire, 1))]
+    with pytest.raises(NotSentError, match="bytes came on the connection before the request was written") as caught:
+        client.send_bulk(HI)
+    assert len(server.requests) == 1
+    assert caught.value.transient
+    assert client.send_bulk(HI).messages == 1
+    assert server.connections == 2
+
+
+def test_session_tickets_are_no_reason_for_a_new_connection(serve, connect, wire, certificate):
+    """TLS 1.3 sends tickets once the handshake is done: they are no data, on a new connection or on a kept one."""
+    assert certificate[1].num_tickets > 0
+
+    def clock():
+        # A new connection is looked at when its tickets have arrived.
+        time.sleep(0.01)
+        return 0.0
+
+    server = serve(wire.ok, tls=certificate[1])
+    client = connect(server.url, verify=certificate[0], clock=clock)
+    for _ in range(5):
+        assert client.send_bulk(HI).messages == 1
+    assert server.connections == 1
+
+
+def end(sock):
+    sock.close()
+
+
+def reset(sock):
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+@pytest.mark.parametrize(
+    ("happens", "expected"),
+    [(lambda sock: None, False), (lambda sock: sock.sendall(b"x"), True), (end, True), (reset, True)],
+    ids=["nothing", "a byte", "end", "reset"],
+)
+def test_what_waits_on_a_socket_is_seen_without_waiting(happens, expected):
+    """Data, an end and an error are something to read."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as sock:
+        other = listener.accept()[0]
+        happens(other)
+        assert expected == has_input(sock)
+        other.close()
+
+
+def test_tls_that_waits_for_more_has_nothing_to_read():
+    """What a TLS layer says where no data has come is no error."""
+
+    class Waiting:
+        def __init__(self, error):
+            self.error = error
+
+        def settimeout(self, seconds):
+            assert seconds == 0
+
+        def recv(self, size):
+            raise self.error
+
+    errors = {ssl.SSLWantReadError(): False, TimeoutError(): False, BlockingIOError(): False, ssl.SSLError(): True}
+    assert list(errors.values()) == [has_input(Waiting(error)) for error in errors]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_idle_connection_is_not_used_again(serve, connect, clock, request, scheme):
+    """A connection that the server may be closing just now gets no request: a new one is opened."""
+    bundle, context = request.getfixturevalue("certificate")
+    wire = request.getfixturevalue("wire")
+    server = serve(wire.ok, tls=context if scheme == "https" else None)
+    client = connect(server.url, clock=clock, verify=bundle)
+    client.send_bulk(HI)
+    clock.now += MAX_IDLE + 0.1
+    assert client.send_bulk(HI).messages == 1
+    assert server.connections == 2
+    clock.now += MAX_IDLE - 0.1
+    client.send_bulk(HI)
+    assert server.connections == 2
+
+
+def test_a_connection_that_the_server_closed_is_not_used_again(serve, connect, wire):
+    """A server that closes after each answer, without saying so, makes no unknown outcomes."""
+    server = serve([wire.ok, wire.close])
+    client = connect(server.url)
+    for _ in range(5):
+        client.send_bulk(HI)
+        for thread in server._threads[1:]:
+            thread.join(5)
+    assert server.connections == 5
+
+
+def test_threads_share_the_pool(serve, connect, wire):
+    """As many threads as the pool is large keep their connections, and each gets its own answer."""
+    together = threading.Barrier(4)
+
+    def answer(request):
+        name = request.rpartition(b'"Groups":["')[2].partition(b'"')[0]
+        return [together.wait, wire.http(200, {**wire.sent, "EventId": int(name)})]
+
+    server = serve(answer)
+    client = connect(server.url, pool_size=4)
+    seen = []
+    between = threading.Barrier(4)
+
+    def send(name):
+        for number in range(5):
+            seen.append(client.send_group("Hi", [f"{name}{number}"]).event_id)
+            # All connections are back in the pool now: one too small would have closed some.
+            between.wait(5)
+
+    threads = [threading.Thread(target=send, args=(name,)) for name in range(1, 5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    expected = sorted(10 * n + i for n in range(1, 5) for i in range(5))
+    assert expected == sorted(seen)
+    assert server.connections == 4
+
+
+def test_a_wait_is_cut_to_what_is_left(clock):
+    """A wait has its own bound and the exchange's, and past the deadline there is none."""
+    exchange = Exchange(clock.now + 10, clock)
+    assert [exchange.at_most(5), exchange.at_most(15), exchange.at_most(None)] == [5, 10, 10]
+    clock.now += 10
+    with pytest.raises(TimeoutError):
+        exchange.at_most(5)
+
+
+def test_nothing_is_written_after_the_deadline(serve, connect, wire):
+    """A request whose time ran out before its first byte is not sent: others may act on it as given up."""
+    times = iter([0.0])
+    server = serve(wire.ok)
+    client = connect(server.url, clock=lambda: next(times, 100.0))
+    with pytest.raises(NotSentError, match="within the time allowed"):
+        client.send_bulk(HI)
+    assert server.requests == []
+
+
+def test_a_proxy_is_used_for_http(serve, connect, wire, monkeypatch):
+    """A forwarding proxy of the environment gets the request, and what breaks there is an unknown outcome."""
+    proxy = serve(wire.ok, wire.reset)
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{proxy.port}")
+    client = connect("http://sms.invalid/v1")
+    assert client.send_bulk(HI).messages == 1
+    assert proxy.lines() == ["POST http://sms.invalid/v1/bulkmessages HTTP/1.1"]
+    with pytest.raises(UnknownOutcomeError):
+        client.send_bulk(HI)
+
+
+def test_a_proxy_is_used_for_https(serve, connect, wire, certificate, monkeypatch):
+    """A tunnel is asked for without the token; what breaks inside it is an unknown outcome."""
+    opened = b"HTTP/1.1 200 Connection established\r\n\r\n"
+    proxy = serve([opened, wire.start_tls], wire.ok, wire.reset, tls_inside=certificate[1])
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+    client = connect("https://127.0.0.1:1/v1", verify=certificate[0])
+    assert client.send_bulk(HI).messages == 1
+    assert proxy.lines()[0].startswith("CONNECT 127.0.0.1:1 ")
+    assert proxy.lines()[1:] == ["POST /v1/bulkmessages HTTP/1.1"]
+    assert b"secret-token" not in proxy.requests[0]
+    with pytest.raises(UnknownOutcomeError):
+        client.send_bulk(HI)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [b"HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "close"],
+        [b"HTTP/1.1 502 Bad Gateway\r\n\r\n", "close"],
+        [b"nonsense\r\n\r\n", "close"],
+        ["close"],
+        ["reset"],
+        ["wait until the client closes"],
+    ],
+    ids=range(6),
+)
+def test_a_tunnel_that_fails_was_not_sent(serve, connect, answer, monkeypatch):
+    """CONNECT is not the request: a proxy that answers it otherwise, or not at all, got nothing of it."""
+    proxy = serve(answer)
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+    with pytest.raises(NotSentError):
+        connect("https://127.0.0.1:1/v1", connect_timeout=0.2).send_bulk(HI)
+
+
+def test_a_dripping_tunnel_is_bounded(serve, connect, wire, monkeypatch):
+    """A proxy that never finishes its answer to CONNECT is given up on, and nothing was sent."""
+    proxy = serve(wire.drip(b"HTTP/1.1 200 OK\r\n" * 100, 0.05))
+    monkeypatch.setenv("https_proxy", f"http://127.0.0.1:{proxy.port}")
+    with pytest.raises(NotSentError):
+        connect("https://127.0.0.1:1/v1", connect_timeout=0.2, timeout=0.2).send_bulk(HI)
+
+
+def test_an_unreachable_proxy_was_not_sent(connect, monkeypatch):
+    """A proxy that is not there got nothing."""
+    monkeypatch.setenv("http_proxy", "http://no-such-proxy.invalid:1")
+    with pytest.raises(NotSentError):
+        connect("http://127.0.0.1:1").send_bulk(HI)

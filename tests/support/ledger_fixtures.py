@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.stop_flag import StopFlag
+from support.sending import Clock, Service, claimant
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def service():
+    return Service()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def open_store(request, tmp_path):
+    """Open this test's ledger, as another process would; in each kind of database."""
+    opened = []
+    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
+
+    def open_store():
+        opened.append(open_sqlite(tmp_path / "ledger.db") if url is None else open_postgres(url))
+        return opened[-1]
+
+    yield open_store
+    for each in opened:
+        each.close()
+
+
+@pytest.fixture
+def store(open_store):
+    return open_store()
+
+
+@pytest.fixture
+def enter(store, clock):
+    """Enter the campaign as another try."""
+
+    def enter(
+        try_number=1, *, campaign="c", into=store, clock=clock, resumed=False, cap=None, claimant_id=None, **changes
+    ):
+        who = claimant(try_number, **changes)
+        return CampaignLedger(into, campaign, who, clock=clock, resumed=resumed, cap=cap, claimant_id=claimant_id)
+
+    return enter
+
+
+@pytest.fixture
+def sender(service, enter):
+    """Make a sender whose waits take no time."""
+
+    def sender(ledger=None, *, stop=None, post=service, ask=None, brakes=None, **options):
+        options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
+        return Sender(
+            ledger or enter(),
+            post,
+            post_seconds=5.0,
+            ask=ask,
+            options=SendingOptions(**options),
+            stop=stop or StopFlag(),
+            brakes=brakes,
+            sleep=lambda seconds: None,
+        )
+
+    return sender

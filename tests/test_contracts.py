@@ -1,0 +1,552 @@
+"""What must stay as it is wherever its code lives: ledgers, Airflow's database, DAG files and dashboards hold it.
+
+Pinned elsewhere, and with them the ``person`` tags of BLAKE2b: the digests of keys (``messages/test_keys.py``,
+``messages/test_groups.py``) and of plans (``messages/test_fingerprint.py``); the keys of the links' XComs
+(``operators/test_links.py``); the events of the trigger (``triggers/test_balance.py``).
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import sqlite3
+import types
+from contextlib import closing
+from importlib.metadata import distribution
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from support.airflow import run_task
+from support.sending import claimant
+
+from airflow_provider_sms import exceptions
+from airflow_provider_sms.execution.human_input import FIELD, OPTIONS, RESUME_METHOD
+from airflow_provider_sms.execution.human_input import SEND as SEND_BUTTON
+from airflow_provider_sms.execution.human_input import STOP as STOP_BUTTON
+from airflow_provider_sms.execution.ledger_session import MARKER, Marker
+from airflow_provider_sms.execution.planning import XCOM as PLAN_XCOM
+from airflow_provider_sms.execution.preflight import Preflight
+from airflow_provider_sms.execution.telemetry import PROGRESS, Telemetry
+from airflow_provider_sms.get_provider_info import get_provider_info
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.ledger.approvals import SEND, STOP
+from airflow_provider_sms.ledger.attempts import _REGISTER_LOCK, ADOPTION, register
+from airflow_provider_sms.ledger.backend import CREATION_LOCK, campaign_lock
+from airflow_provider_sms.ledger.balances import _LOCK as BALANCE_LOCK
+from airflow_provider_sms.ledger.decisions import _ADOPTION_LOCK, _DECISION_LOCK, FAIL, RESEND, SETTLED
+from airflow_provider_sms.ledger.frequency_cap import _ENTERING_LOCK
+from airflow_provider_sms.ledger.high_water import HighWater
+from airflow_provider_sms.ledger.migration import EARLIER
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.postgres import _LOCK_GROUP
+from airflow_provider_sms.ledger.progress import _LOCKS as PROGRESS_LOCKS
+from airflow_provider_sms.ledger.progress import WAITS, note_progress
+from airflow_provider_sms.ledger.purge import _CLAIMANT_LOCK
+from airflow_provider_sms.ledger.schema import metadata
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
+from airflow_provider_sms.notifications.sms import SmsNotifier
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, SendWindow
+from airflow_provider_sms.reporting.row_report import SCHEMA
+from airflow_provider_sms.reporting.row_status import ALREADY_SENT, DUPLICATE, INVALID, PARTIAL, SUPPRESSED
+from airflow_provider_sms.reporting.summary import facts, summarise
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sensors.balance import BalanceSensor
+from airflow_provider_sms.triggers.balance import BalanceTrigger
+
+PACKAGE = "airflow_provider_sms"
+PAGE = Path(__file__).parents[1] / "docs" / "api.md"
+
+# Locks: workers of two versions may share a ledger.
+
+LOCKS = [
+    ("creation", CREATION_LOCK, 1398099283),
+    ("register", _REGISTER_LOCK, 1398099284),
+    ("decision", _DECISION_LOCK, 1398099285),
+    ("adoption", _ADOPTION_LOCK, 1398099286),
+    ("claimant", _CLAIMANT_LOCK, 1398099287),
+    ("contact group is made", _ENTERING_LOCK, 1398099288),
+    ("balance", BALANCE_LOCK, 1398099289),
+    ("progress, upper half", PROGRESS_LOCKS, 6004790718520885248),
+    ("contact group", _LOCK_GROUP, "SELECT pg_advisory_xact_lock(1398099283, %s::int)"),
+]
+CAMPAIGN_LOCKS = [
+    ("spring", 8653182313162418050),
+    ("dag/send/manual__2026-01-01T00:00:00+00:00", -7486887534364532247),
+    ("Frühling 😀", -1481332075118718140),
+]
+
+
+@pytest.mark.parametrize(("lock", "number"), [pytest.param(*each[1:], id=each[0]) for each in LOCKS])
+def test_a_lock_keeps_its_number(lock, number):
+    """Two versions of the package that share a ledger wait for each other only under the same number."""
+    assert lock == number
+
+
+@pytest.mark.parametrize(("name", "number"), CAMPAIGN_LOCKS)
+def test_a_campaign_keeps_its_lock(name, number):
+    """The number is a digest of the campaign's name, 64 bits with a sign."""
+    assert campaign_lock(name) == number
+
+
+def test_progress_is_written_under_the_attempts_own_lock(tmp_path, monkeypatch):
+    """The lower half of the number is the attempt's claimant."""
+    with closing(open_sqlite(tmp_path / "ledger.db")) as store:
+        claimant_id = register(store, claimant())
+        note_progress(store, "spring", claimant_id, "checking")
+        locks, write = [], store.write
+        monkeypatch.setattr(store, "write", lambda lock, **how: locks.append(lock) or write(lock, **how))
+        note_progress(store, "spring", claimant_id, "sending")
+    assert (claimant_id, locks) == (1, [6004790718520885249])
+
+
+# What the ledger holds.
+
+WORDS = {
+    "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT), "claimed accepted unknown not_sent"),
+    "decisions": ((ACCEPTED, NOT_SENT, RESEND, FAIL, SETTLED), "accepted not_sent resend fail settled"),
+    "approvals": ((SEND, STOP), "send stop"),
+    "attempts of old": ((EARLIER,), "earlier"),
+    "rows of a report": (
+        (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED, PARTIAL),
+        "accepted unknown not_sent already_sent duplicate invalid suppressed partial",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_a_stored_word_stays(kind):
+    """States, decisions and statuses are read again by later versions, and by whoever reads ledgers and reports."""
+    words, stored = WORDS[kind]
+    assert list(words) == stored.split()
+
+
+def test_an_adoption_keeps_its_try_number():
+    """A person answers for a ledger as the attempt before the first one."""
+    assert ADOPTION == 0
+
+
+def test_the_pages_know_every_stored_state_of_progress():
+    """What an attempt notes of itself is read again by the pages, word for word."""
+    waits = {"waiting for approval", "waiting for an answer", "waiting for credit", "waiting for hours"}
+    assert set(WAITS) == _WAITS.keys() == waits
+    assert _BUSY_SECONDS.keys() == {"checking", "sending", "paused"}
+
+
+class TaskState:
+    """Airflow's task state store, as a task sees it."""
+
+    def __init__(self):
+        self.notes = []
+
+    def set(self, key, value):
+        self.notes.append((key, value))
+
+
+def test_an_attempt_notes_its_progress_under_known_names(tmp_path, metrics):
+    """States, keys and counters are those that ledgers, Airflow and dashboards have."""
+    told, stored, failed = TaskState(), [], []
+    ti = types.SimpleNamespace(dag_id="d", task_id="t", try_number=1)
+    with closing(open_sqlite(tmp_path / "ledger.db")) as store:
+
+        def state_of(claimant_id):
+            with store.read() as connection:
+                query = f"SELECT state FROM sms_progress WHERE claimant_id = {claimant_id}"
+                return connection.exec_driver_sql(query).scalar()
+
+        for outcome in (stored, failed):
+            watching = Telemetry({"ti": ti, "task_state_store": told}, "sms_default", "spring")
+            claimant_id = register(store, claimant())
+            watching.enter(types.SimpleNamespace(store=store, claimant_id=claimant_id), "spring")
+            for paused in (False, True):
+                watching.note_sending(SendCounts(), 7, paused=paused)
+                outcome.append(state_of(claimant_id))
+            summary = {**summarise("spring", 7, 1, SendCounts()), **dict.fromkeys(SUMMARY[2:9], 1)}
+            watching.ended(summary, failed=outcome is failed)
+            outcome.append(state_of(claimant_id))
+    assert (stored, failed) == (["sending", "paused", "ended"], ["sending", "paused", "failed"])
+    assert {key for key, _ in told.notes} == {PROGRESS} == {"sms_progress"}
+    counts = ("accepted", "unknown", "duplicate", "already_sent")
+    about = {"state", "campaign", "try_number", "updated_at"}
+    assert told.notes[0][1].keys() == about | {"messages", "done", "requests", *counts}
+    assert told.notes[2][1].keys() == about | {"rows", "requests", *SUMMARY[2:9]}
+    assert metrics.counts().keys() == {f"sms.{name}" for name in SUMMARY[2:9]}
+
+
+TABLES = {
+    "sms_ledger_version": "version",
+    "sms_campaign": "id name created_at",
+    "sms_claimant": "id dag_id task_id run_id map_index try_number host pid started_at",
+    "sms_request": "id campaign_id claimant_id kind state submitted claimed_at deadline finished_at http_status "
+    "event_id messages parts cost reason response",
+    "sms_message": "campaign_id message_key destination request_id taken_from",
+    "sms_former_holder": "campaign_id message_key request_id",
+    "sms_decision": "id request_id asked_by decision decided_by decided_at",
+    "sms_approval": "id campaign_id plan_id decision decided_by decided_at claimant_id messages cost",
+    "sms_contact_group": "id name",
+    "sms_contact": "group_id destination request_id claimed_at before_request_id before_at",
+    "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",
+    "sms_progress": "claimant_id campaign_id conn_id state updated_at total done not_sent invalid rate figures plan",
+    "sms_balance": "id conn_id observed_at amount",
+    "sms_boot_clock": "boot_id ahead",
+}
+INDEXES = {
+    "sms_request_campaign_state": "campaign_id state",
+    "sms_request_campaign_event": "campaign_id event_id",
+    "sms_message_request": "request_id",
+    "sms_former_holder_request": "request_id",
+    "sms_decision_request": "request_id",
+    "sms_approval_campaign": "campaign_id",
+    "sms_contact_request": "request_id",
+    "sms_pause_campaign": "campaign_id",
+    "sms_progress_campaign": "campaign_id claimant_id",
+    "sms_balance_conn": "conn_id observed_at",
+}
+
+
+def test_the_ledger_keeps_its_tables():
+    """Tables, columns and indexes have these names; of types ``sending/test_older_ledger.py`` tells."""
+    tables = metadata.tables.values()
+    assert {table.name: " ".join(table.columns.keys()) for table in tables} == TABLES
+    assert {i.name: " ".join(i.columns.keys()) for table in tables for i in table.indexes} == INDEXES
+
+
+# What Airflow holds: XComs, task state, questions, deferred tasks.
+
+SUMMARY = (
+    "campaign", "rows", "accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent",
+    "requests", "parts", "cost", "remaining_balance", "event_ids", "cost_breakdown", "error_report", "report",
+)  # fmt: skip
+PLAN = (
+    "id", "campaign", "rows", "valid", "invalid", "duplicate", "suppressed", "already_sent", "unknown", "to_send",
+    "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts",
+)  # fmt: skip
+TEXTS = ("messages", "parts", "cost", "encodings", "longest", "most_parts", "forcing")
+
+
+def pushed(ran):
+    """Return the keys of a run's XComs except those of links, some of which Airflow itself pushes."""
+    return {key for key in ran.xcoms if not key.startswith("_link_")}
+
+
+def kinds(path):
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute("SELECT DISTINCT kind FROM sms_request").fetchall()
+
+
+def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
+    """Later tasks read these keys; the plan's id and the kind of request stand in the ledger, too."""
+    rows = [{"destination": "27820000000"}, {"destination": "27820000001"}]
+    ran = run_task(lambda: BulkSmsOperator(task_id="send", source=rows, message="Hi"))
+    assert pushed(ran) == {"plan", "return_value", "responses"}
+    assert (ran.summary.keys(), ran.xcoms["plan"].keys()) == (set(SUMMARY), set(PLAN))
+    assert (ran.xcoms["plan"]["id"], kinds(ledger_path)) == ("09ff04712c8c", [("bulk",)])
+    assert ran.xcoms["plan"]["texts"].keys() == set(TEXTS)
+    assert ran.xcoms["plan"]["suppressed"] == {"listed": 0, "texted_recently": 0}
+    (response,) = ran.xcoms["responses"]
+    assert {"EventId", "Messages", "Parts", "Cost", "RemainingBalance", "ErrorReport"} <= response.keys()
+    assert summarise("spring", 0, 0, SendCounts()).keys() == set(SUMMARY)
+    assert set(facts(ran.summary)) == set(SUMMARY[:13])
+
+
+def test_too_many_answers_are_counted_in_their_xcom(sms_default, ledger_path):
+    """Above the limit ``responses`` says how many there were."""
+    arguments = {"source": [{"destination": "27820000000"}], "message": "Hi", "max_xcom_responses": 0}
+    ran = run_task(lambda: BulkSmsOperator(task_id="send", **arguments))
+    assert ran.xcoms["responses"] == {"truncated": True, "requests": 1}
+
+
+def test_a_send_to_groups_leaves_these_xcoms(sms_default, ledger_path):
+    """The raw answer is the task's result."""
+    ran = run_task(lambda: GroupSmsOperator(task_id="text", message="Hi", groups=["staff"]))
+    assert pushed(ran) == {"return_value", "responses"}
+    assert kinds(ledger_path) == [("group",)]
+
+
+def test_an_approval_is_pushed_in_this_form():
+    """The XCom ``approval`` says of which plan, what, who and when."""
+    pairs = []
+    task = types.SimpleNamespace(campaign_name=lambda _: "spring", push=lambda _, *pair: pairs.append(pair))
+    Preflight(task, None, None, None, None)._push("0123456789ab", "send", "ann", 1_750_000_000.0)
+    value = {"plan": "0123456789ab", "decision": "send", "by": "ann", "at": "2025-06-15T15:06:40+00:00"}
+    assert pairs == [("approval", value)]
+
+
+def test_the_marker_of_the_ledger_keeps_its_form():
+    """A later attempt, or the leg after a wait, reads it under this key in the task state store or the XComs."""
+    stored = {"ledger": "x", "highest_request": 8, "requests": 3, "noted_at": 1.5}
+    marker = Marker("x", HighWater(8, 3), 1.5)
+    assert (MARKER, marker.as_json(), Marker.read(stored)) == ("sms_ledger", stored, marker)
+
+
+def test_questions_keep_their_answers():
+    """A question that was asked before an upgrade is answered after it."""
+    assert OPTIONS == {"Resend": "resend", "Treat as sent": "accepted", "Fail": "fail"}
+    assert (SEND_BUTTON, STOP_BUTTON, FIELD, PLAN_XCOM) == ("Send", "Stop", "plan", "plan")
+    assert RESUME_METHOD == "execute_complete"
+    for method in (BulkSmsOperator.execute_complete, BalanceSensor.execute_complete):
+        assert list(inspect.signature(method).parameters)[:3] == ["self", "context", "event"]
+
+
+def test_the_trigger_keeps_its_path_and_arguments():
+    """Airflow's database holds both for as long as a task waits; what is not given has a default."""
+    path, arguments = BalanceTrigger("sms_default", "10.5", 60.0, None).serialize()
+    assert path == "airflow_provider_sms.triggers.balance.BalanceTrigger"
+    assert arguments == {
+        "sms_conn_id": "sms_default",
+        "min_balance": "10.5",
+        "poke_interval": 60.0,
+        "max_failures": None,
+        "failures": 0,
+        "started_at": None,
+        "timeout": None,
+        "exponential_backoff": False,
+        "max_wait": None,
+        "seed": "",
+    }
+
+
+def test_the_report_keeps_its_columns():
+    """People read the Parquet file by these names and types."""
+    assert [(field.name, str(field.type)) for field in SCHEMA] == [
+        ("row", "int64"),
+        ("destination", "string"),
+        ("status", "string"),
+        ("reason", "string"),
+        ("request_id", "int64"),
+        ("event_id", "int64"),
+        ("sent_at", "timestamp[us, tz=UTC]"),
+    ]
+
+
+# What DAG files hold.
+
+NEEDED = inspect.Parameter.empty
+OF_EVERY_OPERATOR = {
+    "send_options": None,
+    "sms_conn_id": "sms_default",
+    "campaign": None,
+    "on_unknown": "fail",
+    "ledger_conn_id": None,
+}
+PARAMETERS = {
+    BulkSmsOperator: {
+        "source": NEEDED,
+        "message": None,
+        "content_column": None,
+        "destination_column": "destination",
+        "default_region": None,
+        "key_columns": None,
+        "on_invalid": "fail",
+        "chunk_size": 100,
+        "concurrency": 4,
+        "max_requests_per_second": None,
+        "max_xcom_responses": 1000,
+        "report": None,
+        "dry_run": False,
+        "suppress": None,
+        "campaign_group": None,
+        "min_interval": None,
+        "max_rows": None,
+        "max_invalid": None,
+        "max_parts_per_message": None,
+        "max_cost": None,
+        "cost_per_part": 1,
+        "max_error_rate": None,
+        "check_balance": False,
+        "wait_for_credit": False,
+        "credit_interval": 60.0,
+        "approve": False,
+        "approve_above": None,
+        "send_window": None,
+        **OF_EVERY_OPERATOR,
+    },
+    GroupSmsOperator: {"message": NEEDED, "groups": NEEDED, **OF_EVERY_OPERATOR},
+    BalanceSensor: {
+        "min_balance": None,
+        "source": None,
+        "message": None,
+        "content_column": None,
+        "destination_column": "destination",
+        "default_region": None,
+        "cost_per_part": 1,
+        "sms_conn_id": "sms_default",
+        "deferrable": False,
+        "max_failures": 5,
+    },
+    SmsNotifier: {
+        "message": None,
+        "to": NEEDED,
+        "sms_conn_id": "sms_default",
+        "send_options": None,
+        "max_parts": 2,
+        "default_region": None,
+    },
+    SendWindow: {
+        "start": NEEDED,
+        "end": NEEDED,
+        "timezone": NEEDED,
+        "weekdays": None,
+        "holidays": None,
+        "hours": None,
+        "recipient_time_zone": False,
+    },
+}
+TEMPLATED = {
+    BulkSmsOperator: "source message send_options campaign report suppress campaign_group sms_conn_id ledger_conn_id",
+    GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
+    BalanceSensor: "min_balance source message sms_conn_id",
+    SmsNotifier: "message to sms_conn_id send_options",
+}
+
+
+def parameters_of(kind):
+    """Return the parameters of a class and its bases in this package, except those that exist for tests."""
+    found = {}
+    for base in kind.__mro__:
+        if base.__module__.startswith(PACKAGE) and "__init__" in vars(base):
+            for name, each in inspect.signature(base.__init__).parameters.items():
+                if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
+                    found.setdefault(name, each.default)
+    return {name: default for name, default in found.items() if name not in ("self", "sleep")}
+
+
+@pytest.mark.parametrize("kind", PARAMETERS, ids=lambda kind: kind.__name__)
+def test_parameters_keep_their_names_and_defaults(kind):
+    """A DAG file means tomorrow what it meant yesterday."""
+    assert parameters_of(kind) == PARAMETERS[kind]
+
+
+HOOK = {
+    "get_conn": [],
+    "send_bulk": ["messages", "send_options"],
+    "send_group": ["message", "groups", "send_options"],
+    "get_balance": [],
+    "test_connection": [],
+}
+
+
+@pytest.mark.parametrize("method", HOOK)
+def test_the_hook_keeps_its_methods(method):
+    """A task of one's own calls these."""
+    assert list(inspect.signature(getattr(SmsHook, method)).parameters)[1:] == HOOK[method]
+
+
+@pytest.mark.parametrize("kind", TEMPLATED, ids=lambda kind: kind.__name__)
+def test_templated_fields_stay(kind):
+    """A template in one of these is rendered, in this order."""
+    assert " ".join(kind.template_fields) == TEMPLATED[kind]
+
+
+ERRORS = [
+    "SmsError",
+    "InputError",
+    "SourceError",
+    "ChangedSourceError",
+    "ColumnError",
+    "TemplateError",
+    "InvalidRowsError",
+    "LimitError",
+    "ServiceError",
+    "NotSentError",
+    "ThrottledError",
+    "AuthenticationError",
+    "RefusedError",
+    "UnknownOutcomeError",
+    "LedgerError",
+    "LedgerVersionError",
+    "LedgerLostError",
+    "CreditError",
+    "TooManyErrorsError",
+    "OutageError",
+    "StoppedError",
+]
+DOCUMENTED = [
+    "operators.sms.BulkSmsOperator",
+    "operators.sms.GroupSmsOperator",
+    "operators.sms.SendWindow",
+    "operators.sms.SOUTH_AFRICAN_DIRECT_MARKETING",
+    "decorators.bulk_sms.bulk_sms_task",
+    "notifications.sms.SmsNotifier",
+    "sensors.balance.BalanceSensor",
+    "triggers.balance.BalanceTrigger",
+    "hooks.sms.SmsHook",
+    "messages.message.Message",
+    "service.responses.SendResponse",
+    "service.responses.NetworkCost",
+    "service.responses.ErrorReport",
+    "service.responses.Balance",
+    *(f"exceptions.{name}" for name in ERRORS),
+    "sandbox.config.SandboxConfig",
+    "sandbox.server.running_sandbox",
+    "sandbox.server.SandboxHandle",
+    "sandbox.state.SandboxState",
+]
+TOLD_TO_AIRFLOW = {
+    "hooks.sms",
+    "operators.sms",
+    "sensors.balance",
+    "decorators.bulk_sms.bulk_sms_task",
+    "triggers.balance",
+    "operators.links.SmsReportLink",
+    "operators.links.SmsSandboxLink",
+    "notifications.sms.SmsNotifier",
+    "cli.definitions.get_cli_commands",
+    "hooks.sms.SmsHook",
+}
+ENTRY_POINTS = {
+    ("apache_airflow_provider", "provider_info", "get_provider_info:get_provider_info"),
+    ("airflow.plugins", "sms", "plugins.sms:SmsPlugin"),
+    ("console_scripts", "airflow-sms", "cli.main:main"),
+}
+
+
+def imported(path):
+    """Import a module, or a name out of one."""
+    if find_spec(path.rpartition(".")[0]).submodule_search_locations is not None and find_spec(path) is not None:
+        return importlib.import_module(path)
+    module, _, name = path.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+@pytest.mark.parametrize("path", DOCUMENTED)
+def test_the_documented_path_imports(path):
+    """What ``docs/api.md`` names is imported by that path, whatever module defines it."""
+    assert imported(f"{PACKAGE}.{path}") is not None
+
+
+def test_the_reference_names_these_paths():
+    """The page of the reference names what is pinned here, and nothing else."""
+    page = PAGE.read_text()
+    found = set(re.findall(rf"auto(?:class|data|function):: {PACKAGE}\.(\S+)", page))
+    for module, members in re.findall(rf"automodule:: {PACKAGE}\.(\S+)\n   :members:(.*)", page):
+        names = members.replace(",", " ").split() or ERRORS
+        found.update(f"{module}.{name}" for name in names)
+    own = {name for name, each in vars(exceptions).items() if getattr(each, "__module__", "") == exceptions.__name__}
+    assert (found, own) == (set(DOCUMENTED), set(ERRORS))
+
+
+def strings(value):
+    """Return every string in the provider metadata."""
+    if isinstance(value, dict):
+        value = [*value.values()]
+    if isinstance(value, list):
+        return [each for part in value for each in strings(part)]
+    return [value] if isinstance(value, str) else []
+
+
+def test_airflow_is_told_these_paths():
+    """Airflow's metadata names these modules and classes, and each can be imported."""
+    found = {each.removeprefix(f"{PACKAGE}.") for each in strings(get_provider_info()) if each.startswith(PACKAGE)}
+    assert found == TOLD_TO_AIRFLOW
+    assert all(imported(f"{PACKAGE}.{path}") is not None for path in found)
+
+
+def test_entry_points_keep_their_paths():
+    """What is installed finds the provider, its plugin and its command at these places; so does ``python -m``."""
+    points = distribution("airflow-provider-sms").entry_points
+    assert {(p.group, p.name, p.value.removeprefix(f"{PACKAGE}.")) for p in points} == ENTRY_POINTS
+    assert all(callable(point.load()) for point in points)
+    assert find_spec(f"{PACKAGE}.sandbox.__main__") is not None

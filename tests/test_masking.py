@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from airflow_provider_sms.masking import mask_number, mask_numbers_in
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("27821234567", "2782*****67"),
+        ("+27821234567", "2782*****67"),
+        ("+27 (82) 123-4567", "2782*****67"),
+        ("1234567", "1234*****67"),
+        ("123456", "*****"),
+        ("", "*****"),
+        ("Mary Smith", "*****"),
+        ("mary@example.com", "*****"),
+        ("٢٧٨٢١٢٣٤٥٦٧", "٢٧٨٢*****٦٧"),
+    ],
+)
+def test_a_number_shows_its_first_four_and_last_two_digits(text, masked):
+    """A masked number is its first four digits, five stars and its last two; fewer than 7 show nothing."""
+    assert masked == mask_number(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("27821234567 is opted out", "2782*****67 is opted out"),
+        ("number +27821234567.", "number 2782*****67."),
+        ("'+27 82 123 4567' and 082-123-4567", "'2782*****67' and 0821*****67"),
+        ("+27 (0) 82 123 4567", "2708*****67"),
+        ("+27\u00a082\u2011123\u20114567", "2782*****67"),
+        ("\u202a+27 82 123 4567\u202c", "\u202a2782*****67\u202c"),
+        ("٢٧٨٢١٢٣٤٥٦٧ failed", "٢٧٨٢*****٦٧ failed"),
+        ("tel27821234567x", "tel2782*****67x"),
+        ('{"rawDestination":"27821234567"}', '{"rawDestination":"2782*****67"}'),
+        ("27821234567, 27831234568", "2782*****67, 2783*****68"),
+        ("credit 1004.0 of 9000, code 503", "credit 1004.0 of 9000, code 503"),
+        ("already 2782*****67", "already 2782*****67"),
+        ("", ""),
+    ],
+)
+def test_numbers_in_free_text_are_masked(text, masked):
+    """Every run of 7 or more digits in free text is masked, whatever separates them; shorter runs stay."""
+    assert masked == mask_numbers_in(text)
+
+
+@given(st.text(), st.from_regex(r"\+?[1-9][0-9]{6,14}", fullmatch=True), st.text())
+def test_no_full_number_survives(before, number, after):
+    """No text around a number keeps it from being masked."""
+    assert number.lstrip("+") not in mask_numbers_in(f"{before} {number} {after}")
+
+
+@given(st.text())
+def test_masking_twice_changes_nothing(text):
+    """Text that is masked already stays as it is, so layers may mask without knowing of each other."""
+    once = mask_numbers_in(text)
+    assert once == mask_numbers_in(once)

@@ -25,18 +25,18 @@ def service():
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request, tmp_path):
+def ledger_place(request, tmp_path):
     """The address of this test's ledger: a file, or a database on a server."""
     return request.getfixturevalue("postgres_ledger_url") if request.param == "postgresql" else tmp_path / "ledger.db"
 
 
 @pytest.fixture
-def open_store(place):
+def open_store(ledger_place):
     """Open this test's ledger, as another process would; in each kind of database."""
     opened = []
 
     def open_store():
-        opened.append(open_sqlite(place) if isinstance(place, Path) else open_postgres(place))
+        opened.append(open_sqlite(ledger_place) if isinstance(ledger_place, Path) else open_postgres(ledger_place))
         return opened[-1]
 
     yield open_store
@@ -50,12 +50,12 @@ def store(open_store):
 
 
 @pytest.fixture
-def open_reader(place):
+def open_reader(ledger_place):
     """Open this test's ledger, once it is made, as a page does."""
     opened = []
 
     def open_reader():
-        opened.append(read_sqlite(place) if isinstance(place, Path) else read_postgres(place))
+        opened.append(read_sqlite(ledger_place) if isinstance(ledger_place, Path) else read_postgres(ledger_place))
         return opened[-1]
 
     yield open_reader

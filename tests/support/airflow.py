@@ -184,17 +184,21 @@ def as_shown(field):
     return dict(re.findall(r"'(\w+)': ([^,]+)", inside)) if field.startswith("{") else inside.split(", ")
 
 
-def stored_xcoms(**where):
-    """Give what tasks pushed, as Airflow keeps it, by map index: pairs of the row and its value.
+def stored_xcoms(home=None, **where):
+    """Return what tasks pushed, as Airflow keeps it, by map index: pairs of the row and its value.
 
+    :param home: folder of another Airflow, whose database is read; None reads that of this process.
     :param where: columns and their values.
     """
     from airflow.models import xcom
     from airflow.utils.session import create_session
-    from sqlalchemy import select
+    from sqlalchemy import create_engine, select
+    from sqlalchemy.orm import Session
+    from sqlalchemy.pool import NullPool
 
     model = xcom.XCom if AIRFLOW < (3, 0) else xcom.XComModel
-    with create_session() as session:
+    other = create_engine(f"sqlite:///{home}/airflow.db", poolclass=NullPool) if home else None
+    with Session(other) if home else create_session() as session:
         rows = session.scalars(select(model).filter_by(**where).order_by(model.map_index)).all()
         return [(row, row.value if _as_it_is(row) else model.deserialize_value(row)) for row in rows]
 

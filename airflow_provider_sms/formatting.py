@@ -1,4 +1,4 @@
-"""How pages write numbers, money and times: pure functions."""
+"""Numbers, money and times as pages and commands write them: pure functions."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from datetime import datetime, timezone
 from decimal import Decimal
 
 UNKNOWN = "—"
-"""What stands for a figure that is not known."""
+"""Written for a figure that is not known."""
 
 _STEPS = ((86_400.0, "d"), (3600.0, "h"), (60.0, "min"))
 
 
 def number(value: float | None) -> str:
-    """Write a count; a dash where it is not known."""
+    """Return a count with thousands separators; a dash if it is not known."""
     return UNKNOWN if value is None else f"{value:,.0f}"
 
 
 def money(value: Decimal | float | str | None) -> str:
-    """Write credits, with two decimals or as many as there are; a dash where they are not known."""
+    """Return credits with two to six decimals, as many as there are; a dash if they are not known."""
     if value is None:
         return UNKNOWN
     amount = value if isinstance(value, Decimal) else Decimal(str(value))
@@ -27,35 +27,44 @@ def money(value: Decimal | float | str | None) -> str:
 
 
 def utc(at: float | None) -> str:
-    """Write a moment, of seconds since the epoch; a dash where there is none."""
+    """Return a time in UTC for people; a dash for None.
+
+    :param at: seconds since the epoch.
+    """
     return UNKNOWN if at is None else f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M:%S}"
 
 
 def iso(at: float) -> str:
-    """Write a moment as machines read it."""
-    return datetime.fromtimestamp(at, timezone.utc).isoformat()
+    """Return a time as ISO 8601, in UTC and whole seconds.
+
+    :param at: seconds since the epoch.
+    """
+    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="seconds")
 
 
 def duration(seconds: float) -> str:
-    """Write a length of time, about."""
+    """Return a length of time, rounded to the largest unit of which there are at least two."""
     for size, unit in _STEPS:
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"
     return f"{seconds:.0f} s"
 
 
-def counted(count: int, thing: str, things: str | None = None) -> str:
-    """Write how many there are of something."""
-    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+def counted(count: int, noun: str, plural: str | None = None) -> str:
+    """Return a count with its noun: ``1 message``, ``2,000 messages``.
+
+    :param plural: None means the noun with an *s*.
+    """
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def percent(part: float | None, whole: float | None) -> float | None:
-    """Give a share of 100, from 0 to 100; None where it is not known."""
+    """Return a share in percent, from 0 to 100; None if either is not known, or there is no whole."""
     if part is None or not whole:
         return None
     return min(100.0, max(0.0, 100.0 * part / whole))
 
 
 def network_name(name: str) -> str:
-    """Write a network; the service may give it no name."""
+    """Return the name of a network, which the service may leave empty."""
     return name or "(no name)"

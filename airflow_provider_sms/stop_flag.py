@@ -1,4 +1,8 @@
-"""The wish that a task should end."""
+"""A flag that asks a task to end.
+
+It is a module of its own, though a short one, because the operator owns it, and planning and sending, which know
+nothing of operators or of each other's threads, look at it.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,8 @@ from __future__ import annotations
 class StopFlag:
     """Set once, seen by every thread.
 
-    A plain flag: it is set in signal handlers, where a lock that the interrupted code holds would never be free, and it
-    is part of an operator, which Airflow copies.
+    A plain flag, and no ``threading.Event``: it is set in signal handlers, where a lock that the interrupted code holds
+    would never be free, and it is part of an operator, which Airflow copies.
     """
 
     def __init__(self) -> None:
@@ -18,5 +22,5 @@ class StopFlag:
         self._set = True
 
     def is_set(self) -> bool:
-        """Say whether the end was asked for."""
+        """Return whether the end was asked for."""
         return self._set

@@ -25,10 +25,11 @@ from airflow_provider_sms import exceptions
 from airflow_provider_sms.execution.human_input import FIELD, OPTIONS, RESUME_METHOD
 from airflow_provider_sms.execution.human_input import SEND as SEND_BUTTON
 from airflow_provider_sms.execution.human_input import STOP as STOP_BUTTON
-from airflow_provider_sms.execution.ledger_session import MARKER, Marker
-from airflow_provider_sms.execution.planning import XCOM as PLAN_XCOM
-from airflow_provider_sms.execution.preflight import Preflight
+from airflow_provider_sms.execution.ledger_session import Marker
+from airflow_provider_sms.execution.preflight import push_approval
 from airflow_provider_sms.execution.telemetry import PROGRESS, Telemetry
+from airflow_provider_sms.execution.xcom import MARKER
+from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.approvals import SEND, STOP
@@ -268,8 +269,9 @@ def test_a_send_to_groups_leaves_these_xcoms(sms_default, ledger_path):
 def test_an_approval_is_pushed_in_this_form():
     """The XCom ``approval`` says of which plan, what, who and when."""
     pairs = []
-    task = types.SimpleNamespace(campaign_name=lambda _: "spring", push=lambda _, *pair: pairs.append(pair))
-    Preflight(task, None, None, None, None)._push("0123456789ab", "send", "ann", 1_750_000_000.0)
+    ti = types.SimpleNamespace(xcom_push=lambda key, value: pairs.append((key, value)))
+    context = {"task": types.SimpleNamespace(do_xcom_push=True), "ti": ti}
+    push_approval(context, "0123456789ab", "send", "ann", 1_750_000_000.0)
     value = {"plan": "0123456789ab", "decision": "send", "by": "ann", "at": "2025-06-15T15:06:40+00:00"}
     assert pairs == [("approval", value)]
 

@@ -42,7 +42,7 @@ def test_a_share_is_between_nothing_and_all(part, whole, share):
 
 
 def test_moments_are_utc_and_counts_have_their_words():
-    """As everywhere in the ledger."""
+    """Pages and commands write them alike."""
     assert formatting.utc(1_000_000_000.0) == "2001-09-09 01:46:40"
     assert formatting.iso(1_000_000_000.0) == "2001-09-09T01:46:40+00:00"
     assert formatting.utc(None) == "—"

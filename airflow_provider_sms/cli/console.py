@@ -1,10 +1,9 @@
-"""How the commands speak: data on stdout, everything else on stderr, and an exit status that scripts can use."""
+"""Input and output of the commands: data on stdout, everything else on stderr, and an exit status for scripts."""
 
 from __future__ import annotations
 
 import functools
 import sys
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SmsError
@@ -13,17 +12,17 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Sequence
 
-NOT_DONE = 1
+EXIT_NOT_DONE = 1
 
 
 class NotConfirmedError(SmsError):
-    """Nobody said yes."""
+    """Nobody confirmed the command."""
 
 
 def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
-    """Have a command end with status 1 and its error's words, not with a traceback, when it is not done.
+    """Wrap a command so that an error ends it with its message and status 1 in place of a traceback.
 
-    It is not Airflow's ``action_cli``, which keeps the command line, with a number in it, in Airflow's database.
+    Airflow's ``action_cli`` is not used: it stores the command line, and a number in it, in Airflow's database.
     """
 
     @functools.wraps(function)
@@ -31,51 +30,38 @@ def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None
         try:
             function(args)
         except SmsError as error:
-            note(str(error))
-            raise SystemExit(NOT_DONE) from None
+            print_message(str(error))
+            raise SystemExit(EXIT_NOT_DONE) from None
 
     return run
 
 
-def show(rows: Sequence[dict[str, Any]], output: str) -> None:
-    """Print data in the form that ``--output`` names."""
+def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
+    """Print data in the format of ``--output``."""
     from airflow.cli.simple_table import AirflowConsole
 
-    # Names are the user's: "[x]" in one is no style, and ":x:" no emoji.
+    # Names are the user's: neither is "[x]" a style, nor ":x:" an emoji.
     AirflowConsole(markup=False, emoji=False).print_as(data=list(rows), output=output)
 
 
-def note(words: str) -> None:
-    """Print words for a person, where they are in no reader's way."""
-    print(words, file=sys.stderr)  # noqa: T201  # a command speaks
+def print_message(message: str) -> None:
+    """Print a message for a person to stderr, where no program reads it as data."""
+    print(message, file=sys.stderr)  # noqa: T201  # a command prints
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Go on only where a person at the terminal, or ``--yes``, says so.
+    """Ask a person at the terminal to confirm, unless ``--yes`` does.
 
-    :raises NotConfirmedError: where not.
+    :raises NotConfirmedError: the answer is not yes, or there is no terminal.
     """
     if yes:
         return
     if not sys.stdin.isatty():
-        raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Say --yes to confirm")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command speaks
+        raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
+    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
     try:
         answer = sys.stdin.readline()
     except KeyboardInterrupt:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise NotConfirmedError("Nothing was done")
-
-
-def utc(seconds: float | None) -> str | None:
-    """Write a time as ISO 8601, UTC.
-
-    :param seconds: since the epoch; None where there is none.
-    """
-    return None if seconds is None else datetime.fromtimestamp(seconds, timezone.utc).isoformat(timespec="seconds")
-
-
-def counted(count: int, thing: str) -> str:
-    """Write a count with its noun: ``1 message``, ``2 messages``."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

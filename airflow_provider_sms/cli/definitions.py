@@ -1,4 +1,4 @@
-"""The commands and their arguments, as Airflow wants them. Imported at each ``airflow`` call, so it imports little."""
+"""The commands and their arguments. Imported at each ``airflow`` call, so this module imports little."""
 
 from __future__ import annotations
 
@@ -10,36 +10,35 @@ from typing import Any
 from airflow.cli.cli_config import ARG_OUTPUT, ARG_YES, ActionCommand, Arg, GroupCommand, lazy_load_command
 
 _SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
-_LEAST_AGE = _SECONDS["d"]
+_MIN_AGE = _SECONDS["d"]
 
 
-def age(written: str) -> int:
-    """Read an age such as ``36h``, ``90d`` or ``12w``.
+def parse_age(written: str) -> int:
+    """Return the seconds of an age such as ``36h``, ``90d`` or ``12w``.
 
-    :returns: seconds.
-    :raises argparse.ArgumentTypeError: it is none, or less than a day: a send that runs still needs what is so young.
+    :raises argparse.ArgumentTypeError: it is not an age, or less than a day: a running send still needs its campaign.
     """
     found = re.fullmatch(r"([0-9]{1,5})([hdw])", written)
     if found is None:
-        raise argparse.ArgumentTypeError(f"{written!r} is no age: write 36h, 90d or 12w")
+        raise argparse.ArgumentTypeError(f"{written!r} is not an age: write 36h, 90d or 12w")
     seconds = int(found[1]) * _SECONDS[found[2]]
-    if seconds < _LEAST_AGE:
-        raise argparse.ArgumentTypeError("it must be a day (1d) at least: sends that run need what is younger")
+    if seconds < _MIN_AGE:
+        raise argparse.ArgumentTypeError("must be at least one day (1d): running sends need their campaigns")
     return seconds
 
 
-def moment(written: str) -> datetime:
-    """Read a time such as ``2026-11-22T14:30`` or ``2026-11-22T14:30:05+02:00``; without an offset it is UTC.
+def parse_time(written: str) -> datetime:
+    """Return a time such as ``2026-11-22T14:30`` or ``2026-11-22T14:30:05+02:00``; without an offset it is in UTC.
 
-    :raises argparse.ArgumentTypeError: it is none, or a date alone, of which nobody could say where it ends.
+    :raises argparse.ArgumentTypeError: it is not a time, or a date without one: ``--until`` a date is ambiguous.
     """
     try:
-        # Python 3.10 does not know Z.
+        # Python 3.10 does not read a Z.
         found = datetime.fromisoformat(re.sub("[zZ]$", "+00:00", written))
     except ValueError:
         found = None
     if found is None or len(written) <= len("2026-11-22"):
-        raise argparse.ArgumentTypeError(f"{written!r} is no time: write 2026-11-22T14:30, in UTC")
+        raise argparse.ArgumentTypeError(f"{written!r} is not a time: write 2026-11-22T14:30, in UTC")
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
 
 
@@ -49,57 +48,57 @@ def _arg(*flags: str, **arguments: Any) -> Arg:
 
 _LEDGER = _arg(
     "--ledger-conn-id",
-    help="Airflow connection to the PostgreSQL database that holds the ledger. By default the one of the "
-    "configuration, section sms, option ledger_conn_id, else the file of option ledger_path",
+    help="Airflow connection to the PostgreSQL database that holds the ledger. The default is the option "
+    "ledger_conn_id of the configuration's section sms, else the file of its option ledger_path",
 )
-_CAMPAIGN = _arg("campaign", help="The campaign's name")
+_CAMPAIGN = _arg("campaign", help="Name of the campaign")
 _REQUESTS = _arg(
     "requests",
     nargs="*",
     type=int,
     metavar="REQUEST",
-    help="The request's number: see unknown. Or say --all",
+    help="Number of the request, as the command unknown lists it; or use --all",
 )
 
 
 def get_cli_commands() -> list[GroupCommand]:
-    """Give the group ``sms`` of commands; Airflow calls this."""
+    """Return the command group ``sms``; Airflow calls this function."""
     return [
         GroupCommand(
             name="sms",
-            help="Look after campaigns of text messages",
+            help="Inspect and manage campaigns of text messages",
             subcommands=[
                 GroupCommand(
                     name="ledger",
-                    help="Ask the ledger who was texted, close what is unknown, and pause a campaign",
-                    subcommands=[*_reading(), *_writing()],
+                    help="Show who was texted, close unknown requests, and pause campaigns",
+                    subcommands=[*_read_commands(), *_write_commands()],
                 )
             ],
         )
     ]
 
 
-def _reading() -> list[ActionCommand]:
+def _read_commands() -> list[ActionCommand]:
     return [
         ActionCommand(
             name="status",
-            help="Show how a campaign stands",
+            help="Show the state of a campaign",
             func=lazy_load_command("airflow_provider_sms.cli.read_commands.show_status"),
             args=(_CAMPAIGN, ARG_OUTPUT, _LEDGER),
         ),
         ActionCommand(
             name="unknown",
-            help="List the requests whose answer was lost",
+            help="List the requests whose response was lost",
             func=lazy_load_command("airflow_provider_sms.cli.read_commands.list_unknown"),
-            args=(_arg("--campaign", help="Only those of this campaign"), ARG_OUTPUT, _LEDGER),
+            args=(_arg("--campaign", help="List only requests of this campaign"), ARG_OUTPUT, _LEDGER),
         ),
         ActionCommand(
             name="who",
-            help="Show when a number was texted, and by what",
+            help="Show when a number was texted, and by which task",
             func=lazy_load_command("airflow_provider_sms.cli.read_commands.who_texted"),
             args=(
-                _arg("destination", help="The number, with its country code or with --default-region"),
-                _arg("--default-region", metavar="REGION", help="Country of a number without code, such as ZA"),
+                _arg("destination", help="The number, with a country code or with --default-region"),
+                _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA"),
                 ARG_OUTPUT,
                 _LEDGER,
             ),
@@ -110,33 +109,41 @@ def _reading() -> list[ActionCommand]:
             func=lazy_load_command("airflow_provider_sms.cli.read_commands.export"),
             args=(
                 _CAMPAIGN,
-                _arg("file", metavar="FILE", help="The file to write"),
-                _arg("--overwrite", action="store_true", help="Replace the file where it is there already"),
+                _arg("file", metavar="FILE", help="File to write"),
+                _arg("--overwrite", action="store_true", help="Replace the file if it exists"),
                 _LEDGER,
             ),
         ),
     ]
 
 
-def _writing() -> list[ActionCommand]:
+def _write_commands() -> list[ActionCommand]:
     return [
         ActionCommand(
             name="resolve",
-            help="Say what became of unknown requests",
+            help="Close unknown requests as accepted or as not sent",
             func=lazy_load_command("airflow_provider_sms.cli.write_commands.resolve_requests"),
             args=(
                 _REQUESTS,
                 _arg("--campaign", help="With --all: the campaign"),
-                _arg("--all", action="store_true", help="All unknown requests of the campaign, after a count of them"),
-                _arg("--since", type=moment, metavar="TIME", help="With --all: only those claimed then or later"),
-                _arg("--until", type=moment, metavar="TIME", help="With --all: only those claimed then or earlier"),
-                _arg("--reason", metavar="TEXT", help="With --all: only those with TEXT in why: see unknown"),
+                _arg("--all", action="store_true", help="Close all unknown requests of the campaign"),
+                _arg(
+                    "--since", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or later"
+                ),
+                _arg(
+                    "--until", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or earlier"
+                ),
+                _arg(
+                    "--reason",
+                    metavar="TEXT",
+                    help="With --all: only requests with TEXT in their why, as unknown lists it",
+                ),
                 _arg(
                     "--as",
                     dest="outcome",
                     choices=("accepted", "not-sent"),
                     required=True,
-                    help="accepted: the service took them; not-sent: it did not, and the next try sends them",
+                    help="accepted: the service took them; not-sent: it did not, and the next attempt sends them",
                 ),
                 ARG_YES,
                 _LEDGER,
@@ -144,46 +151,46 @@ def _writing() -> list[ActionCommand]:
         ),
         ActionCommand(
             name="adopt",
-            help="Let a task go on with a ledger that does not know all of its earlier tries",
+            help="Let a task go on with a ledger that does not know all of its earlier attempts",
             func=lazy_load_command("airflow_provider_sms.cli.write_commands.adopt_task"),
             args=(
-                _arg("dag_id", help="The DAG's id"),
-                _arg("task_id", help="The task's id"),
-                _arg("run_id", help="The DAG run's id"),
-                _arg("--map-index", type=int, default=-1, help="The index of a mapped task"),
+                _arg("dag_id", help="Id of the DAG"),
+                _arg("task_id", help="Id of the task"),
+                _arg("run_id", help="Id of the DAG run"),
+                _arg("--map-index", type=int, default=-1, help="Index of a mapped task"),
                 ARG_YES,
                 _LEDGER,
             ),
         ),
         ActionCommand(
             name="pause",
-            help="Have nothing more of a campaign sent",
+            help="Stop all claims of a campaign",
             func=lazy_load_command("airflow_provider_sms.cli.write_commands.pause_campaign"),
             args=(_CAMPAIGN, _LEDGER),
         ),
         ActionCommand(
             name="resume",
-            help="Let a campaign that is paused go on",
+            help="End the pause of a campaign",
             func=lazy_load_command("airflow_provider_sms.cli.write_commands.resume_campaign"),
             args=(_CAMPAIGN, _LEDGER),
         ),
         ActionCommand(
             name="purge",
-            help="Forget campaigns in which nothing has happened for long",
+            help="Forget old campaigns and balances",
             func=lazy_load_command("airflow_provider_sms.cli.write_commands.purge"),
             args=(
                 _arg(
                     "--older-than",
-                    type=age,
+                    type=parse_age,
                     required=True,
                     metavar="AGE",
-                    help="Since when nothing has happened in them: 36h, 90d or 12w, at least 1d",
+                    help="Forget campaigns without activity for so long: 36h, 90d or 12w, at least 1d",
                 ),
                 _arg(
                     "--include-waiting",
                     action="store_true",
-                    help="Forget campaigns, too, of which a task waits for a person, hours or credit: it fails once it "
-                    "goes on",
+                    help="Also forget campaigns of which a task waits for a person, sending hours or credit; the task "
+                    "fails when it goes on",
                 ),
                 ARG_YES,
                 _LEDGER,

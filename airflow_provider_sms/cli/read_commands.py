@@ -1,4 +1,4 @@
-"""Commands that only read: status, unknown, who, export."""
+"""The commands that only read the ledger: status, unknown, who, export."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.cli.console import command, counted, note, show, utc
+from airflow_provider_sms.cli.console import command, print_message, print_rows
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.formatting import counted, iso
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 
@@ -18,13 +19,14 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.requests import CampaignStatus, RequestRow
 
-_LINES_OF_THEIR_OWN = ("approval", "paused", "sent_by")
-_STATES = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
+_SENTENCES = ("approval", "paused", "sent_by")
+"""Fields that a table writes as sentences."""
+_STATE_NAMES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
 
 
 @command
 def show_status(args: Namespace) -> None:
-    """Show how a campaign stands."""
+    """Show the state of a campaign."""
     from airflow_provider_sms.ledger.approvals import latest_approval
     from airflow_provider_sms.ledger.pauses import pause_of
     from airflow_provider_sms.ledger.requests import status
@@ -36,24 +38,23 @@ def show_status(args: Namespace) -> None:
     fields = _status_fields(found, pause, approval)
     if args.output in ("table", "plain"):
         sent_by = [
-            f"task {task.task_id} of DAG {task.dag_id} ({counted(task.runs, 'run')}, {task.tries} "
-            f"{'try' if task.tries == 1 else 'tries'})"
+            f"task {task.task_id} of DAG {task.dag_id} ({counted(task.runs, 'run')}, {counted(task.tries, 'attempt')})"
             for task in found.senders
         ]
-        rows = [{"property": name, "value": value} for name, value in fields.items() if name not in _LINES_OF_THEIR_OWN]
+        rows = [{"property": name, "value": value} for name, value in fields.items() if name not in _SENTENCES]
         if approval is not None:
-            said = (
-                f"{approval.decision}, by {approval.decided_by} at {utc(approval.decided_at)}, plan {approval.plan_id}"
+            decided = (
+                f"{approval.decision}, by {approval.decided_by} at {iso(approval.decided_at)}, plan {approval.plan_id}"
             )
-            rows.append({"property": "approval", "value": said})
+            rows.append({"property": "approval", "value": decided})
         if pause is not None:
-            rows.append({"property": "paused", "value": f"by {pause.paused_by} since {utc(pause.paused_at)}"})
-        show([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
+            rows.append({"property": "paused", "value": f"by {pause.paused_by} since {iso(pause.paused_at)}"})
+        print_rows([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
     else:
-        show([fields], args.output)
+        print_rows([fields], args.output)
     if unknown := found.requests.get(UNKNOWN, 0):
-        note(
-            f"What became of {counted(unknown, 'request')} is unknown. Look at them: airflow-sms ledger unknown "
+        print_message(
+            f"What became of {counted(unknown, 'request')} is unknown. List them: airflow-sms ledger unknown "
             "--campaign NAME. Close them: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"
         )
 
@@ -62,35 +63,39 @@ def _status_fields(found: CampaignStatus, pause: Pause | None, approval: Approva
     return {
         "campaign": found.campaign,
         # A request that was not sent holds no message.
-        **{f"messages_{word}": found.messages.get(of, 0) for of, word in _STATES.items() if of != NOT_SENT},
-        **{f"requests_{word}": found.requests.get(of, 0) for of, word in _STATES.items()},
+        **{
+            f"messages_{name}": found.messages.get(state, 0)
+            for state, name in _STATE_NAMES.items()
+            if state != NOT_SENT
+        },
+        **{f"requests_{name}": found.requests.get(state, 0) for state, name in _STATE_NAMES.items()},
         "parts": found.parts,
         "cost": found.cost,
-        "first_activity": utc(found.first_activity),
-        "last_activity": utc(found.last_activity),
+        "first_activity": iso(found.first_activity),
+        "last_activity": iso(found.last_activity),
         "decisions": found.decisions,
-        "approval": None if approval is None else {**approval._asdict(), "decided_at": utc(approval.decided_at)},
-        "paused": None if pause is None else {"by": pause.paused_by, "since": utc(pause.paused_at)},
+        "approval": None if approval is None else {**approval._asdict(), "decided_at": iso(approval.decided_at)},
+        "paused": None if pause is None else {"by": pause.paused_by, "since": iso(pause.paused_at)},
         "sent_by": [task._asdict() for task in found.senders],
     }
 
 
 @command
 def list_unknown(args: Namespace) -> None:
-    """List the requests whose answer was lost."""
+    """List the requests whose response was lost."""
     from airflow_provider_sms.ledger.requests import unknown_requests
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = unknown_requests(store, args.campaign)
-    narrow = args.output == "table"  # which a terminal has to hold
-    show(
+    narrow = args.output == "table"  # a terminal has room for few columns
+    print_rows(
         [
             {
                 "request": row.request_id,
                 "campaign": row.campaign,
                 "messages": row.messages,
-                "claimed_at": utc(row.claimed_at),
-                **({} if narrow else _made_by(row)),
+                "claimed_at": iso(row.claimed_at),
+                **({} if narrow else _attempt_fields(row)),
                 "why": row.reason or "",
             }
             for row in found
@@ -101,27 +106,27 @@ def list_unknown(args: Namespace) -> None:
 
 @command
 def who_texted(args: Namespace) -> None:
-    """Show when a number was texted, and by what."""
+    """Show when a number was texted, and by which task."""
     from airflow_provider_sms.ledger.requests import texted
-    from airflow_provider_sms.monitoring.number_lookup import destination_of
+    from airflow_provider_sms.monitoring.number_lookup import parse_number
 
-    destination = destination_of(args.destination, args.default_region)
+    destination = parse_number(args.destination, args.default_region)
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = texted(store, destination)
         described = store.description
     if not found:
-        raise InputError(f"No message to this number is in the ledger {described}")
-    show(
+        raise InputError(f"The ledger {described} has no message to this number")
+    print_rows(
         [
             {
-                "claimed_at": utc(row.claimed_at),
-                "finished_at": utc(row.finished_at) or "",
-                "state": _STATES[row.state],
+                "claimed_at": iso(row.claimed_at),
+                "finished_at": "" if row.finished_at is None else iso(row.finished_at),
+                "state": _STATE_NAMES[row.state],
                 "messages": row.messages,
                 "campaign": row.campaign,
-                **_made_by(row),
+                **_attempt_fields(row),
                 "request": row.request_id,
-                # Text, also in JSON: readers that know only floats would round it.
+                # Text in JSON as well: a reader that knows only floats would round it.
                 "event_id": "" if row.event_id is None else str(row.event_id),
             }
             for row in found
@@ -137,10 +142,10 @@ def export(args: Namespace) -> None:
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         rows = export_campaign(store, args.campaign, Path(args.file), overwrite=args.overwrite)
-    note(f"Wrote {counted(rows, 'message')} of campaign {args.campaign} to {args.file}")
+    print_message(f"Wrote {counted(rows, 'message')} of campaign {args.campaign} to {args.file}")
 
 
-def _made_by(row: RequestRow) -> dict[str, Any]:
+def _attempt_fields(row: RequestRow) -> dict[str, Any]:
     return {
         "dag_id": row.dag_id,
         "task_id": row.task_id,

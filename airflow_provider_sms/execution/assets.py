@@ -1,4 +1,7 @@
-"""Assets as sources: where their files are, and the lineage that they leave."""
+"""Assets as sources: the place of their files, and the inlets that they become.
+
+A module of its own, small as it is: operators need the inlets, and nothing of redaction.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from airflow_provider_sms.recipients.paths import shown
 
 
 def asset_location(asset: Asset) -> str | None:
-    """Give the path of a ``file://`` asset (RFC 8089), and of another one its URI; None where it names no place."""
+    """Return the path of a ``file://`` asset (RFC 8089), and the URI of another; None where it names no place."""
     parts = urlsplit(asset.uri)
     if parts.scheme == "file":
         # file://data/people is the folder /people of a machine called data: a slash is missing.
@@ -22,9 +25,9 @@ def asset_location(asset: Asset) -> str | None:
 
 
 def require_location(asset: Asset) -> str:
-    """Give where an asset's files are.
+    """Return the place of an asset's files.
 
-    :raises InputError: names the asset, and what its URI should be.
+    :raises InputError: the asset's URI names no place.
     """
     location = asset_location(asset)
     if location is None:
@@ -37,6 +40,6 @@ def require_location(asset: Asset) -> str:
 
 
 def with_assets(inlets: list[Any], source: Any) -> list[Any]:
-    """Give the inlets of a task that reads a source: its assets are among them."""
+    """Return the inlets of a task that reads a source: its own, and the source's assets."""
     found = [asset for asset in (source if isinstance(source, (list, tuple)) else [source]) if isinstance(asset, Asset)]
     return [*inlets, *(asset for asset in found if asset not in inlets)]

@@ -1,4 +1,7 @@
-"""What a task tells those who are scheduled by its assets."""
+"""Facts on the asset events of a task, for the DAGs that its assets schedule.
+
+A module of its own, because operators, the sensor and attempts share it, and nothing else of the hooks.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,15 @@ log = logging.getLogger(__name__)
 
 
 def describe_on_assets(context: Context, facts: Mapping[str, Any]) -> None:
-    """Put facts on the events of the task's outlets, which Airflow emits when the task succeeds; never raises.
+    """Add facts to the events of the task's outlets, which Airflow emits when the task succeeds; never raise.
 
-    Outlets that are no assets, aliases among them, are passed over.
+    Outlets that are not assets, such as aliases, are skipped.
 
-    :param facts: JSON, and nothing of a person: whoever may see assets may read them.
+    :param facts: JSON without personal data: every user who may see assets can read them.
     """
     for outlet in context["task"].outlets:
         if isinstance(outlet, Asset):
             try:
                 context["outlet_events"][outlet].extra.update(facts)
-            except Exception as error:  # noqa: BLE001  # all is done by now: an event without facts is no failure
-                log.warning("The event of an asset goes without its facts: %s", type(error).__name__)
+            except Exception as error:  # noqa: BLE001  # the task is done: an event without facts is no failure
+                log.warning("The event of an asset is emitted without facts: %s", type(error).__name__)

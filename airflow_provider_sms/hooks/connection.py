@@ -1,4 +1,4 @@
-"""What an Airflow connection of type ``sms`` says, as the settings of a client: a pure function."""
+"""An Airflow connection of type ``sms`` → the settings of a client: a pure function."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import Billing
 
 DEFAULT_TIMEOUT = 30.0
+"""Seconds to wait for a response: sending up to 100 messages may take the service long."""
 DEFAULT_CONNECT_TIMEOUT = 5.0
+"""Seconds to wait for a connection; nothing has been sent by then, so a retry is safe."""
 BILLING = ("auto", "prepaid", "postpaid")
 
 
 class ConnectionLike(Protocol):
-    """The fields of Airflow's connection that are read here."""
+    """The fields of Airflow's connection that the hooks read."""
 
     conn_id: str
+    conn_type: str | None
     host: str | None
     login: str | None
     password: str | None
@@ -31,13 +34,13 @@ class ConnectionLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """The settings of a client; secrets are left out of its repr.
+    """The settings of a client; its repr holds no secrets.
 
     :param base_url: with its scheme.
-    :param token: the bearer token; None where credentials are given.
-    :param client_id: with ``client_secret``, fetches a token; None where a token is given.
-    :param balance_url: base URL of ``Balance`` where it differs; None where it does not.
-    :param timeout: seconds to wait for an answer.
+    :param token: the bearer token; None means that the client fetches one.
+    :param client_id: fetches a token, with ``client_secret``; None means that a token is given.
+    :param balance_url: base URL of ``Balance``; None means ``base_url``.
+    :param timeout: seconds to wait for a response.
     :param connect_timeout: seconds to wait for a connection.
     :param verify: True, or the path of a CA bundle.
     :param billing: ``auto``, ``prepaid`` or ``postpaid``.
@@ -54,9 +57,9 @@ class ClientSettings:
     billing: str
 
     def client(self, *, pool_size: int = 1) -> SmsClient:
-        """Make a client.
+        """Return a new client.
 
-        :param pool_size: how many threads will use it at once.
+        :param pool_size: threads that use it at once.
         """
         from airflow_provider_sms.service.client import SmsClient
 
@@ -75,11 +78,11 @@ class ClientSettings:
 
 
 def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> ClientSettings:
-    """Read a connection.
+    """Return the settings that a connection holds.
 
     :param connection: its host is the base URL, its password the token or, with a login, the API secret.
-    :param extra: the connection's extra as a mapping; values may be text, as the URI form gives them.
-    :raises InputError: names the connection and the field, and says what to put there.
+    :param extra: the connection's extra; values may be text, as in a connection's URI.
+    :raises InputError: a field is missing or wrong; the error names it, and says what to put there.
     """
     name = f"Connection {connection.conn_id!r}"
     if not connection.host:
@@ -109,7 +112,7 @@ def _base_url(name: str, connection: ConnectionLike) -> str:
     if connection.schema in ("http", "https"):
         scheme = str(connection.schema)
     elif connection.schema:
-        raise InputError(f"{name}: put the whole base URL, with its path, into host, and leave schema empty")
+        raise InputError(f"{name}: put the whole base URL with its path into host, and leave schema empty")
     address, slash, path = rest.partition("/")
     if connection.port is not None and ":" not in address:
         address = f"{address}:{connection.port}"
@@ -135,7 +138,9 @@ def _verify(name: str, extra: Mapping[str, Any]) -> bool | str:
         return True
     if isinstance(value, str) and value.strip().lower() not in ("false", "no", "0"):
         return value
-    raise InputError(f"{name}: extra 'verify' must be true or the path of a CA bundle; checking cannot be switched off")
+    raise InputError(
+        f"{name}: extra 'verify' must be true or the path of a CA bundle; certificate checks cannot be switched off"
+    )
 
 
 def _billing(name: str, extra: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""The connection's form, for the versions of Airflow that ask the hook for it: those before 3.2."""
+"""The form of a connection, for Airflow before 3.2, which asks the hook for it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from airflow_provider_sms.get_provider_info import get_provider_info
 
 
 def form_fields() -> dict[str, Any]:
-    """Give the fields of ``extra`` as widgets, made of what the provider's metadata says of them.
+    """Return the fields of ``extra`` as widgets, built from the provider's metadata.
 
-    All are lines of text, whatever their type: the settings are read from text as well, and a whole-number widget
-    would cut the fraction off a timeout.
+    All are lines of text, whatever their type: settings are read from text as well, and a widget for whole numbers
+    would truncate a timeout.
 
-    :raises ImportError: there are no widgets in this environment; Airflow shows the form without these fields then.
+    :raises ImportError: this environment has no widgets; Airflow then shows the form without these fields.
     """
     from flask_appbuilder.fieldwidgets import BS3TextFieldWidget
     from flask_babel import lazy_gettext
@@ -35,7 +35,7 @@ def form_fields() -> dict[str, Any]:
 
 
 def form_behaviour() -> dict[str, Any]:
-    """Give what the form does with Airflow's own fields: hides some, names others."""
+    """Return which of Airflow's own fields the form hides, and which it renames."""
     declared = _declared()["ui-field-behaviour"]
     return {key.replace("-", "_"): value for key, value in declared.items()}
 

@@ -1,4 +1,4 @@
-"""Which ledger is used: what Airflow's connections and configuration say."""
+"""Opening the ledger that Airflow's connections and configuration name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, conf
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow.models.connection import Connection as AirflowConnection
     from sqlalchemy.engine import URL
 
+    from airflow_provider_sms.hooks.connection import ConnectionLike
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.reader import LedgerReader
 
@@ -30,7 +31,7 @@ LOCAL_EXECUTORS = frozenset({"LocalExecutor", "SequentialExecutor", "DebugExecut
 """Executors that run every task on the scheduler's machine."""
 
 LIBPQ_EXTRAS = frozenset(
-    (  # noqa: SIM905  # a list would be a page
+    (  # noqa: SIM905  # a list would take a page
         "application_name channel_binding client_encoding connect_timeout fallback_application_name gssdelegation "
         "gssencmode gsslib hostaddr keepalives keepalives_count keepalives_idle keepalives_interval krbsrvname "
         "load_balance_hosts max_protocol_version min_protocol_version options passfile require_auth requirepeer "
@@ -39,36 +40,24 @@ LIBPQ_EXTRAS = frozenset(
         "sslrootcert sslsni target_session_attrs tcp_user_timeout"
     ).split()
 )
-"""Extras of a connection that are PostgreSQL's own: all that its library takes, but for the fields of the connection.
+"""Extras of a connection that libpq takes as parameters, without those that are fields of the connection.
 
-What else is there is for Airflow's hook: ``cursor``, ``iam``, ``sqlalchemy_query``, and so on.
+Other extras, such as ``cursor``, ``iam`` and ``sqlalchemy_query``, are meant for Airflow's hook.
 """
 
 _PRIMARIES = ("read-write", "primary")
 
 
-class ConnectionLike(Protocol):
-    """The fields of Airflow's connection that are read here."""
-
-    conn_id: str
-    conn_type: str | None
-    host: str | None
-    login: str | None
-    password: str | None
-    schema: str | None
-    port: int | None
-
-
 def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
-    """Open the ledger for a task, and make it where there is none.
+    """Open the ledger for a task, and create it if there is none.
 
-    It is the connection given, else ``[sms] ledger_conn_id``, else a file of this machine.
+    The ledger is that of the given connection, else of ``[sms] ledger_conn_id``, else a file on this machine.
 
-    :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty for the configuration's.
-    :raises InputError: the connection, or a file where tasks run on several machines, cannot be the ledger.
+    :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty means the configured one.
+    :raises InputError: the connection cannot be a ledger, or tasks run on several machines and it is a file.
     :raises LedgerError: it cannot be opened.
     """
-    if conn_id := _configured(ledger_conn_id):
+    if conn_id := _configured_conn_id(ledger_conn_id):
         from airflow_provider_sms.ledger.postgres import open_postgres
 
         connection = BaseHook.get_connection(conn_id)
@@ -78,22 +67,22 @@ def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
 
     if not conf.getboolean("sms", "allow_local_ledger", fallback=False):
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
-    return open_sqlite(_path())
+    return open_sqlite(_ledger_path())
 
 
 @contextmanager
 def look_into_ledger(ledger_conn_id: str | None) -> Iterator[LedgerBackend | None]:
-    """Open the ledger for a task that sends nothing, where there is one.
+    """Open the ledger for a task that sends nothing, and create none.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
-    :return: None where there is none, or it cannot be opened.
+    :returns: None if there is no ledger, or it cannot be opened.
     """
     store: LedgerBackend | None = None
     try:
-        if _configured(ledger_conn_id) or _path().is_file():
+        if _configured_conn_id(ledger_conn_id) or _ledger_path().is_file():
             store = open_ledger(ledger_conn_id)
     except (AirflowNotFoundException, SmsError) as error:
-        log.info("The plan is without the ledger, which cannot be opened: %s", error)
+        log.info("The plan is made without the ledger, which cannot be opened: %s", error)
     try:
         yield store
     finally:
@@ -104,62 +93,62 @@ def look_into_ledger(ledger_conn_id: str | None) -> Iterator[LedgerBackend | Non
 def open_existing_ledger(
     ledger_conn_id: str | None, *, connection: Callable[[str], Any] | None = None
 ) -> LedgerBackend:
-    """Open the ledger that tasks made, wherever they run, for a person at a terminal or to add to it.
+    """Open the ledger that tasks created, outside a task that sends; never create one.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
-    :param connection: gives an Airflow connection; None: as it is read outside of tasks.
-    :raises InputError: there is none, or the connection cannot be one; says where it was looked for.
+    :param connection: returns an Airflow connection; None means to read it as processes other than tasks do.
+    :raises InputError: there is no ledger, or the connection cannot be one; the error names the place.
     :raises LedgerError: it cannot be opened.
     """
     from airflow_provider_sms.ledger.open import require_ledger
 
-    if conn_id := _configured(ledger_conn_id):
+    if conn_id := _configured_conn_id(ledger_conn_id):
         from airflow_provider_sms.ledger.postgres import open_postgres
         from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS
 
         stored = (connection or _stored_connection)(conn_id)
         url = postgres_url(stored, stored.extra_dejson)
         require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
-        # At a terminal nobody waits for a send, and one statement may close or forget much.
+        # A longer limit than for a send, which must not wait: one statement may close or forget many rows.
         return open_postgres(url, wait_seconds=LOOK_SECONDS, require_standby=_requires_standby())
     from airflow_provider_sms.ledger.sqlite import open_sqlite
 
-    path = _path()
+    path = _ledger_path()
     if not path.is_file():
         raise InputError(
-            f"There is no ledger at {path}. Set AIRFLOW_HOME, [sms] ledger_path or --ledger-conn-id as it is for the "
-            "tasks that send"
+            f"There is no ledger at {path}. Set AIRFLOW_HOME, [sms] ledger_path or --ledger-conn-id to the values of "
+            "the tasks that send"
         )
     require_ledger(sqlalchemy.engine.URL.create("sqlite", database=str(path)), f"The file {path}")
     return open_sqlite(path)
 
 
-def ledger_to_read() -> LedgerReader:
-    """Give the configured ledger for a page that only looks at it; it stays open for the next one.
+def ledger_reader() -> LedgerReader:
+    """Return the configured ledger for a page, which only reads; it stays open for the next page.
 
-    :raises InputError: there is none, or the connection cannot be one; says where it was looked for.
+    :raises InputError: there is no ledger, or the connection cannot be one; the error names the place.
     :raises LedgerError: it cannot be opened.
     """
-    if conn_id := _configured(None):
+    if conn_id := _configured_conn_id(None):
         connection = _stored_connection(conn_id)
         url = postgres_url(connection, connection.extra_dejson)
-        return _postgres_to_read(url)
-    path = _path()
+        return _postgres_reader(url)
+    path = _ledger_path()
     if not path.is_file():
-        raise InputError(f"There is no ledger at {path} yet. The first task that sends makes one")
+        raise InputError(f"There is no ledger at {path} yet. The first task that sends creates it")
     from airflow_provider_sms.ledger.reader import read_sqlite
 
     return read_sqlite(path)
 
 
 @lru_cache(maxsize=4)
-def _postgres_to_read(url: URL) -> LedgerReader:
+def _postgres_reader(url: URL) -> LedgerReader:
     from airflow_provider_sms.ledger.reader import read_postgres
 
     return read_postgres(url)
 
 
-def _configured(ledger_conn_id: str | None) -> str:
+def _configured_conn_id(ledger_conn_id: str | None) -> str:
     return str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
 
 
@@ -167,19 +156,19 @@ def _requires_standby() -> bool:
     return bool(conf.getboolean("sms", "require_synchronous_standby", fallback=False))
 
 
-def _path() -> Path:
+def _ledger_path() -> Path:
     configured = conf.get("sms", "ledger_path", fallback="")
     home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
-    # A relative path means AIRFLOW_HOME, not the folder that a task happens to run in: that would be another ledger.
+    # A relative path is relative to AIRFLOW_HOME: relative to a task's working directory it would be another ledger.
     return home.expanduser() / Path(configured or "sms_ledger.db").expanduser()
 
 
 def _stored_connection(conn_id: str) -> AirflowConnection:
-    """Read a connection outside of tasks, where the task's own way does not look into Airflow's database."""
+    """Return a connection outside a task, where the task SDK does not read Airflow's database."""
     from airflow.configuration import ensure_secrets_loaded
 
     for backend in ensure_secrets_loaded():
-        # As Airflow does it: a backend that cannot be reached does not keep the next one from being asked.
+        # As in Airflow, a secrets backend that cannot be reached does not stop the search in the next one.
         with suppress(Exception):
             connection: AirflowConnection | None = backend.get_connection(conn_id=conn_id)
             if connection is not None:
@@ -188,13 +177,13 @@ def _stored_connection(conn_id: str) -> AirflowConnection:
 
 
 def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> None:
-    """Refuse a ledger in a file where tasks run on machines that would not share it.
+    """Raise if the ledger is a file, and tasks run on machines that would not share it.
 
     :param executors: Airflow's ``core.executor``, one or several.
-    :param environment: of the process; a Kubernetes worker says what it is there.
-    :raises InputError: says what to set.
+    :param environment: of the process, in which a Kubernetes worker is marked as one.
+    :raises InputError: the error names what to set.
     """
-    # Teams are set apart by semicolons: LocalExecutor;team_a=CeleryExecutor,KubernetesExecutor. Forms of an entry:
+    # Semicolons separate teams: LocalExecutor;team_a=CeleryExecutor,KubernetesExecutor. Forms of an entry:
     # LocalExecutor, an.import.path.Executor, alias:an.import.path.Executor; the first one of a team begins with team=
     entries = [entry for team in executors.split(";") for entry in team.split(",")]
     names = [entry.strip().replace("=", ":").rsplit(":", 1)[-1].rsplit(".", 1)[-1].strip() for entry in entries]
@@ -205,20 +194,20 @@ def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> N
         raise InputError(
             f"{remote[0]} runs tasks on several machines, which do not share the ledger's file, so people could be "
             "texted twice. Nothing was sent. Set ledger_conn_id, or [sms] ledger_conn_id, to an Airflow connection to "
-            "PostgreSQL; where all tasks do share one local disk, set [sms] allow_local_ledger to True"
+            "PostgreSQL; if all tasks share one local disk, set [sms] allow_local_ledger to True"
         )
 
 
 def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
-    """Give SQLAlchemy's URL of an Airflow connection to PostgreSQL.
+    """Return SQLAlchemy's URL for an Airflow connection to PostgreSQL.
 
-    :param extra: of the connection; what of it is PostgreSQL's own is passed on.
-    :raises InputError: it is of another kind, or may lead to a standby, or there is no driver.
+    :param extra: of the connection; parameters of libpq are passed on.
+    :raises InputError: the connection is of another type, or may lead to a standby, or there is no driver.
     """
     if connection.conn_type not in ("postgres", "postgresql"):
         raise InputError(
             f"ledger_conn_id: connection {connection.conn_id!r} is of type {connection.conn_type!r}; the ledger needs "
-            "one to PostgreSQL"
+            "a connection to PostgreSQL"
         )
     own = {name: str(value) for name, value in extra.items() if name in LIBPQ_EXTRAS and value not in (None, "")}
     if own.get("target_session_attrs", _PRIMARIES[0]) not in _PRIMARIES:
@@ -228,7 +217,7 @@ def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
             "claims. Set it to 'read-write', or leave it out"
         )
     if own.get("connect_timeout", "1").strip().startswith(("0", "-")):
-        # Which means for ever.
+        # 0 and negative values mean no limit.
         del own["connect_timeout"]
     return sqlalchemy.engine.URL.create(
         f"postgresql+{_driver()}",
@@ -242,9 +231,11 @@ def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
 
 
 def _driver() -> str:
-    # SQLAlchemy 1.4, which Airflow 2 has, does not know psycopg 3.
+    # SQLAlchemy 1.4, as in Airflow 2, does not support psycopg 3.
     if find_spec("psycopg") and not sqlalchemy.__version__.startswith("1."):
         return "psycopg"
     if find_spec("psycopg2"):
         return "psycopg2"
-    raise InputError("ledger_conn_id: no driver for PostgreSQL: pip install 'airflow-provider-sms[postgres]'")
+    raise InputError(
+        "ledger_conn_id: no driver for PostgreSQL is installed: pip install 'airflow-provider-sms[postgres]'"
+    )

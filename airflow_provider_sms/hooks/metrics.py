@@ -1,4 +1,4 @@
-"""Figures for Airflow's own metrics: StatsD, Datadog or OpenTelemetry, whichever is configured there."""
+"""Metrics for the backend that Airflow is configured with: StatsD, Datadog or OpenTelemetry."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PREFIX = "sms."
 
 
 class Metrics:
-    """Counts, times and gauges under names that begin with ``sms.``; none of them ever raises.
+    """Counters, timers and gauges under names that begin with ``sms.``; no method raises.
 
-    The first one that fails is logged, and no other is tried: a task does not depend on who watches it.
+    The first failure is logged and ends all metrics of the object: a task must not depend on monitoring.
 
-    :param tags: for the backends that know tags; never a number or a text.
-    :param in_triggerer: whether this is the triggerer, which keeps a backend of its own since Airflow 3.3.
+    :param tags: for backends with tags; never a number or a text.
+    :param in_triggerer: whether the process is the triggerer, which has its own backend since Airflow 3.3.
     """
 
     def __init__(self, tags: dict[str, str], *, in_triggerer: bool = False) -> None:
@@ -28,43 +28,43 @@ class Metrics:
         self._broken = False
 
     def count(self, name: str, by: int) -> None:
-        """Add to a counter; nothing where there is nothing to add."""
+        """Add to a counter; no-op for 0."""
         if by > 0:
-            self._tell("incr", name, by)
+            self._emit("incr", name, by)
 
     def time(self, name: str, seconds: float) -> None:
-        """Add one duration; backends get it in milliseconds, as Airflow's own."""
-        self._tell("timing", name, seconds * 1000)
+        """Record a duration; backends get milliseconds, as for Airflow's own timers."""
+        self._emit("timing", name, seconds * 1000)
 
     def gauge(self, name: str, value: float) -> None:
-        """Set a value."""
-        self._tell("gauge", name, value)
+        """Set a gauge."""
+        self._emit("gauge", name, value)
 
-    def _tell(self, kind: str, name: str, value: float) -> None:
+    def _emit(self, kind: str, name: str, value: float) -> None:
         if self._broken:
             return
         try:
-            if not _may_stand_still():
+            if not _may_block_forever():
                 getattr(_backend(in_triggerer=self._in_triggerer), kind)(PREFIX + name, value, tags=self._tags)
-        except Exception as error:  # noqa: BLE001  # whatever a backend raises, sending goes on
+        except Exception as error:  # noqa: BLE001  # sending goes on, whatever a backend raises
             self._broken = True
-            log.warning("Metrics are given up for this task: %s", type(error).__name__)
+            log.warning("No further metrics are emitted for this task: %s", type(error).__name__)
 
 
 def gauge_balance(conn_id: str, balance: Balance, *, in_triggerer: bool = False) -> None:
     """Set the gauge of an account's balance; a post-paid account has none.
 
-    :param conn_id: the connection, as its tag: the balance is the account's, whoever looks.
+    :param conn_id: the only tag: the balance belongs to the account, whichever task reads it.
     """
     if not balance.post_paid:
         Metrics({"conn_id": conn_id}, in_triggerer=in_triggerer).gauge("balance", float(balance.amount))
 
 
-def _may_stand_still() -> bool:
-    """Whether a call of the backend may never return: with OpenTelemetry on Airflow 3.0.
+def _may_block_forever() -> bool:
+    """Return whether a call of the backend may never return: with OpenTelemetry on Airflow 3.0.
 
-    There a task or a triggerer is forked off a process whose exporter may hold a lock just then, which nobody in the
-    fork ever gives back. Newer versions call the backend themselves before a task begins.
+    That version forks tasks and triggerers from a process whose exporter may hold a lock, which nothing releases in
+    the fork. Newer versions initialise the backend before a task begins.
     """
     from airflow import __version__
     from airflow.providers.common.compat.sdk import conf
@@ -75,11 +75,11 @@ def _may_stand_still() -> bool:
 def _backend(*, in_triggerer: bool) -> Any:
     if in_triggerer:
         try:
-            from airflow.observability.stats import Stats as OfTriggerer
+            from airflow.observability.stats import Stats as TriggererStats
         except ImportError:  # before 3.3
             pass
         else:
-            return OfTriggerer
+            return TriggererStats
     from airflow.providers.common.compat.sdk import Stats
 
     return Stats

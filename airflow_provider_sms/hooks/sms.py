@@ -1,4 +1,4 @@
-"""The hook: one request each, from an Airflow connection."""
+"""The hook: each method makes one request to the service, with an Airflow connection."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class SmsHook(BaseHook):
-    """Talk to the Messaging Service through a connection of type ``sms``.
+    """Call the Messaging Service through a connection of type ``sms``.
 
-    Each method is one request. A request that may have been sent is never repeated, and nothing is remembered: where
-    a message must not go out twice, use :class:`~airflow_provider_sms.operators.sms.BulkSmsOperator`, which keeps a
+    Each method makes one request. A request that may have been sent is never repeated, but the hook keeps no record:
+    if a message must not go out twice, use :class:`~airflow_provider_sms.operators.sms.BulkSmsOperator`, which keeps a
     ledger.
 
-    :param sms_conn_id: the connection, see the fields in the documentation.
+    :param sms_conn_id: the connection; the documentation lists its fields.
     """
 
     conn_name_attr = "sms_conn_id"
@@ -44,18 +44,18 @@ class SmsHook(BaseHook):
 
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
-        """Give the form's own fields to Airflow before 3.2; later ones read them in the provider's metadata."""
+        """Return the form's own fields for Airflow before 3.2; later versions read the provider's metadata."""
         return form_fields()
 
     @classmethod
     def get_ui_field_behaviour(cls) -> dict[str, Any]:
-        """Say what becomes of the form's usual fields to Airflow before 3.2."""
+        """Return what the form does with Airflow's own fields, for Airflow before 3.2."""
         return form_behaviour()
 
     def get_settings(self) -> ClientSettings:
-        """Read the connection.
+        """Return the settings of the connection.
 
-        :raises InputError: names the field that is missing or wrong.
+        :raises InputError: a field is missing or wrong; the error names it.
         """
         try:
             connection = self.get_connection(self.sms_conn_id)
@@ -64,9 +64,9 @@ class SmsHook(BaseHook):
         return client_settings(connection, connection.extra_dejson)
 
     async def aget_settings(self) -> ClientSettings:
-        """Read the connection within an event loop, as the triggerer needs it.
+        """Return the settings of the connection within an event loop, as in the triggerer.
 
-        :raises InputError: names the field that is missing or wrong.
+        :raises InputError: a field is missing or wrong; the error names it.
         """
         try:
             connection = await get_async_connection(self.sms_conn_id)
@@ -75,10 +75,10 @@ class SmsHook(BaseHook):
         return client_settings(connection, await _extra(connection))
 
     def _missing(self) -> InputError:
-        return InputError(f"Connection {self.sms_conn_id!r} does not exist: make one of type sms")
+        return InputError(f"Connection {self.sms_conn_id!r} does not exist: create a connection of type sms")
 
     def get_conn(self) -> SmsClient:
-        """Give the client, made at the first call."""
+        """Return the client, created at the first call."""
         if self._client is None:
             self._client = self.get_settings().client()
         return self._client
@@ -93,8 +93,8 @@ class SmsHook(BaseHook):
 
         :param messages: of :class:`~airflow_provider_sms.messages.message.Message`, or mappings with the keys
             ``Content`` and ``Destination``; a destination is digits with country code.
-        :param send_options: the service's Send Options, passed through; None for none.
-        :raises InputError: for a wrong number of messages.
+        :param send_options: the service's Send Options, passed through; None means none.
+        :raises InputError: there are no messages, or more than 100.
         :raises ServiceError: ``may_have_been_sent`` says whether the service may have processed the request.
         """
         return self.get_conn().send_bulk(messages, send_options=send_options)
@@ -106,26 +106,26 @@ class SmsHook(BaseHook):
 
         :param message: the text.
         :param groups: at least one name.
-        :param send_options: the service's Send Options, passed through; None for none.
-        :raises InputError: for no group.
+        :param send_options: the service's Send Options, passed through; None means none.
+        :raises InputError: there is no group.
         :raises ServiceError: ``may_have_been_sent`` says whether the service may have processed the request.
         """
         return self.get_conn().send_group(message, groups, send_options=send_options)
 
     def get_balance(self) -> Balance:
-        """Read the account's balance; free of charge.
+        """Return the account's balance; free of charge.
 
-        :raises ServiceError: when there is no usable answer.
+        :raises ServiceError: there is no usable response.
         """
         return self.get_conn().get_balance()
 
     def test_connection(self) -> tuple[bool, str]:
-        """Read the balance, and say in words whether that worked; never raises."""
+        """Read the balance, and return whether that worked, with a message; never raise."""
         try:
             balance = self.get_balance()
         except SmsError as error:
             return False, str(error)
-        except Exception as error:  # noqa: BLE001  # the test button shows words, never a traceback
+        except Exception as error:  # noqa: BLE001  # the test button shows a message, never a traceback
             return False, f"{type(error).__name__} while reading the balance"
         if balance.post_paid:
             return True, "Connected: a post-paid account"
@@ -133,8 +133,8 @@ class SmsHook(BaseHook):
 
 
 async def _extra(connection: Connection) -> dict[str, Any]:
-    """Read a connection's extra in an event loop, where masking its secrets must not wait for the supervisor."""
+    """Return a connection's extra in an event loop, where masking its secrets must not wait for the supervisor."""
     if hasattr(connection, "aextra_dejson"):
         return dict(await connection.aextra_dejson())
-    # Not asyncio.to_thread: the thread must find its way back to this event loop.
+    # Not asyncio.to_thread: code in the thread must be able to call back into this event loop.
     return dict(await sync_to_async(lambda: connection.extra_dejson)())

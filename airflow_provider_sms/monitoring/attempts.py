@@ -1,17 +1,19 @@
-"""What tries said of campaigns, and what the ledger knows of those that said nothing."""
+"""The attempts that sent a campaign: what they reported, and what their requests show if they reported nothing."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import and_, exists, func, or_, select, true
+from sqlalchemy import exists, func, or_, select, true
 
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
+from airflow_provider_sms.ledger.requests import state_at
 from airflow_provider_sms.ledger.schema import campaign, claimant, message, pauses, progress, request
-from airflow_provider_sms.monitoring.models import TryNote
-from airflow_provider_sms.monitoring.status import Note, is_silent
+from airflow_provider_sms.monitoring.models import Attempt
+from airflow_provider_sms.monitoring.status import NO_PROGRESS, AttemptProgress, is_silent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,22 +21,58 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
+    from airflow_provider_sms.ledger.reader import LedgerReader
 
-def notes_of(connection: Connection, which: ColumnElement[bool]) -> dict[int, list[Note]]:
-    """Give notes by campaign: of the tries of a task, or of a mapped copy, in one run the last one's only."""
-    whose = (claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
-    # The earlier ones count for nothing, and there are often more of them than of those that do.
+_TASK_INSTANCE = (claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
+
+
+class AttemptRow(NamedTuple):
+    """An attempt, or a leg of one between two deferrals. Times are seconds since the epoch."""
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int
+    try_number: int
+    started_at: float
+    updated_at: float
+    state: str
+
+
+class NetworkBreakdown(NamedTuple):
+    """Networks, and messages that the service left out, as it stated them to all attempts.
+
+    :param lines: network, messages and cost in credits, the most expensive first.
+    :param errors: messages by the name of their error.
+    :param messages: messages whose network is known.
+    """
+
+    lines: Sequence[tuple[str, int, Decimal]]
+    errors: Sequence[tuple[str, int]]
+    messages: int
+
+
+def progress_by_campaign(connection: Connection, campaign_id: int | None = None) -> dict[int, list[AttemptProgress]]:
+    """Return the progress of attempts by campaign: for each mapped copy of a task in a run, only its last attempt.
+
+    :param campaign_id: the campaign; None means all.
+    """
+    return {**_inferred(connection, campaign_id), **_recorded(connection, campaign_id)}
+
+
+def _recorded(connection: Connection, campaign_id: int | None) -> dict[int, list[AttemptProgress]]:
+    # Earlier attempts of a mapped copy count for nothing, and often outnumber the last ones.
     last = (
         select(func.max(progress.c.claimant_id))
         .select_from(progress.join(claimant))
-        .where(which)
-        .group_by(progress.c.campaign_id, *whose)
+        .where(true() if campaign_id is None else progress.c.campaign_id == campaign_id)
+        .group_by(progress.c.campaign_id, *_TASK_INSTANCE)
     )
     query = (
         select(
             progress.c.campaign_id,
             progress.c.claimant_id,
-            *whose,
+            *_TASK_INSTANCE,
             progress.c.state,
             progress.c.updated_at,
             progress.c.not_sent,
@@ -42,85 +80,73 @@ def notes_of(connection: Connection, which: ColumnElement[bool]) -> dict[int, li
         .select_from(progress.join(claimant))
         .where(progress.c.claimant_id.in_(last))
     )
-    notes: dict[int, list[Note]] = defaultdict(list)
+    found: dict[int, list[AttemptProgress]] = defaultdict(list)
     for row in connection.execute(query):
-        notes[row[0]].append(Note(*row[1:]))
-    return notes
-
-
-def unnoted(connection: Connection, which: ColumnElement[bool]) -> dict[int, list[Note]]:
-    """Give in place of notes what is known of the tries of campaigns that have none: that they made requests."""
-    noted = exists().where(progress.c.campaign_id == campaign.c.id)
-    without = list(connection.execute(select(campaign.c.id).where(which, ~noted)).scalars())
-    query = (
-        select(
-            request.c.campaign_id,
-            claimant.c.id,
-            claimant.c.dag_id,
-            claimant.c.task_id,
-            claimant.c.run_id,
-            claimant.c.map_index,
-            func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)),
-        )
-        .select_from(request.join(claimant))
-        .where(request.c.campaign_id.in_(without))
-        .group_by(
-            request.c.campaign_id,
-            claimant.c.id,
-            claimant.c.dag_id,
-            claimant.c.task_id,
-            claimant.c.run_id,
-            claimant.c.map_index,
-        )
-    )
-    found: dict[int, list[Note]] = defaultdict(list)
-    for row in connection.execute(query) if without else ():
-        found[row[0]].append(Note(*row[1:6], state="earlier", updated_at=row[6]))
+        found[row[0]].append(AttemptProgress(*row[1:]))
     return found
 
 
-def of_dags(connection: Connection, dags: Collection[str]) -> set[int]:
-    """Give the campaigns of which a DAG ever claimed anything, whether it said so or not."""
+def _inferred(connection: Connection, campaign_id: int | None) -> dict[int, list[AttemptProgress]]:
+    """Return what requests show of the attempts of campaigns for which no progress was recorded."""
+    recorded = exists().where(progress.c.campaign_id == campaign.c.id)
+    chosen = true() if campaign_id is None else campaign.c.id == campaign_id
+    without = list(connection.execute(select(campaign.c.id).where(chosen, ~recorded)).scalars())
+    attempt = (request.c.campaign_id, claimant.c.id, *_TASK_INSTANCE)
+    query = (
+        select(*attempt, func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)))
+        .select_from(request.join(claimant))
+        .where(request.c.campaign_id.in_(without))
+        .group_by(*attempt)
+    )
+    found: dict[int, list[AttemptProgress]] = defaultdict(list)
+    for row in connection.execute(query) if without else ():
+        found[row[0]].append(AttemptProgress(*row[1:6], state=NO_PROGRESS, updated_at=row[6]))
+    return found
+
+
+def campaigns_of_dags(connection: Connection, dags: Collection[str]) -> set[int]:
+    """Return the campaigns of which one of these DAGs ever claimed a request, with recorded progress or without."""
     if not dags:
         return set()
-    tries = select(claimant.c.id).where(claimant.c.dag_id.in_(dags))
-    return set(
-        connection.execute(select(request.c.campaign_id).where(request.c.claimant_id.in_(tries)).distinct()).scalars()
-    )
+    claimants = select(claimant.c.id).where(claimant.c.dag_id.in_(dags))
+    query = select(request.c.campaign_id).where(request.c.claimant_id.in_(claimants)).distinct()
+    return set(connection.execute(query).scalars())
 
 
-def standing_of(
-    connection: Connection, now: float, which: ColumnElement[bool] | None = None
+def campaign_flags(
+    connection: Connection, now: float, campaign_id: int | None = None
 ) -> Callable[[int], dict[str, bool]]:
-    """Give what says of a campaign, by its id, whether its requests are unknown or under way, and whether it is paused.
+    """Return a function that says whether a campaign has unknown requests, has requests under way, or is paused.
 
-    :param which: campaigns to be looked at; None: all.
+    :param campaign_id: the campaign that will be asked for; None means any.
     """
-    # An unknown request whose messages were all sent anew is nobody's concern any more.
-    holds = exists().where(message.c.request_id == request.c.id)
-    lapsed = and_(request.c.state == CLAIMED, request.c.deadline < now)
-    unknown = and_(or_(request.c.state == UNKNOWN, lapsed), holds)
-    under_way = and_(request.c.state == CLAIMED, request.c.deadline >= now)
+    state = state_at(now)
+    # The written states come first, since they are indexed.
+    unfinished = request.c.state.in_((CLAIMED, UNKNOWN))
+    # An unknown request whose messages have all been claimed by later requests needs no decision any more.
+    holds_messages = exists().where(message.c.request_id == request.c.id)
 
-    def having(what: ColumnElement[bool]) -> set[int]:
-        its = exists().where(request.c.campaign_id == campaign.c.id, what)
-        query = select(campaign.c.id).where(its, true() if which is None else which)
+    def having(*conditions: ColumnElement[bool]) -> set[int]:
+        matching = exists().where(request.c.campaign_id == campaign.c.id, *conditions)
+        query = select(campaign.c.id).where(matching, true() if campaign_id is None else campaign.c.id == campaign_id)
         return set(connection.execute(query).scalars())
 
     found = {
-        "unknown": having(unknown),
-        "under_way": having(under_way),
+        "unknown": having(unfinished, state == UNKNOWN, holds_messages),
+        "under_way": having(unfinished, state == CLAIMED),
         "paused": set(connection.execute(select(pauses.c.campaign_id).where(pauses.c.resumed_at.is_(None))).scalars()),
     }
     return lambda campaign_id: {name: campaign_id in ids for name, ids in found.items()}
 
 
-def tries_of(connection: Connection, counting: Mapping[int, Sequence[Note]], now: float) -> dict[int, list[TryNote]]:
-    """Give what else the tries of notes said, by campaign.
+def load_attempts(
+    connection: Connection, current: Mapping[int, Sequence[AttemptProgress]], now: float
+) -> dict[int, list[Attempt]]:
+    """Return current attempts by campaign, with all figures that they reported.
 
     :param now: seconds since the epoch.
     """
-    ids = [note.claimant_id for notes in counting.values() for note in notes]
+    ids = [each.claimant_id for attempts in current.values() for each in attempts]
     query = (
         select(progress, claimant.c.try_number, claimant.c.id)
         .select_from(claimant.outerjoin(progress))
@@ -128,27 +154,72 @@ def tries_of(connection: Connection, counting: Mapping[int, Sequence[Note]], now
     )
     rows = {row.id: row for row in connection.execute(query)}
     return {
-        each: [_try(note, rows[note.claimant_id], silent=is_silent(note, now)) for note in notes]
-        for each, notes in counting.items()
+        campaign_id: [_attempt(each, rows[each.claimant_id], silent=is_silent(each, now)) for each in attempts]
+        for campaign_id, attempts in current.items()
     }
 
 
-def _try(note: Note, row: Any, *, silent: bool) -> TryNote:
-    return TryNote(
-        note,
-        silent,
-        row.conn_id,
-        row.try_number,
-        row.total,
-        row.done,
-        row.invalid,
-        row.rate,
-        object_of(row.figures),
-        object_of(row.plan),
+def _attempt(reported: AttemptProgress, row: Any, *, silent: bool) -> Attempt:
+    figures = json_object(row.figures)
+    return Attempt(reported, silent, row.try_number, row.total, row.done, row.invalid, row.rate, figures)
+
+
+def list_attempts(ledger: LedgerReader, campaign_id: int, *, limit: int = 50) -> list[AttemptRow]:
+    """Return the attempts that sent a campaign, and their legs, the last first.
+
+    :raises SmsError: the ledger cannot be read.
+    """
+    query = (
+        select(
+            *_TASK_INSTANCE,
+            claimant.c.try_number,
+            claimant.c.started_at,
+            progress.c.updated_at,
+            progress.c.state,
+        )
+        .select_from(progress.join(claimant))
+        .where(progress.c.campaign_id == campaign_id)
+        .order_by(claimant.c.id.desc())
+        .limit(limit)
+    )
+    with ledger.read() as connection:
+        return [AttemptRow(*row) for row in connection.execute(query)]
+
+
+def network_breakdown(ledger: LedgerReader, campaign_id: int) -> NetworkBreakdown:
+    """Return networks and errors summed over attempts, each of which reports them at its end or at a deferral.
+
+    :raises SmsError: the ledger cannot be read.
+    """
+    figures = progress.c.figures
+    query = (
+        select(*_TASK_INSTANCE, claimant.c.try_number, figures)
+        .select_from(progress.join(claimant))
+        .where(
+            progress.c.campaign_id == campaign_id,
+            or_(figures.contains("cost_breakdown"), figures.contains("error_report")),
+        )
+        .order_by(claimant.c.id)
+    )
+    with ledger.read() as connection:
+        # The report of a later leg covers what the attempt sent in earlier ones, and replaces theirs.
+        by_attempt = {tuple(attempt): json_object(text) for *attempt, text in connection.execute(query)}
+    lines: dict[str, tuple[int, Decimal]] = {}
+    errors: dict[str, int] = {}
+    for reported in by_attempt.values():
+        for network, line in reported.get("cost_breakdown", {}).items():
+            quantity, cost = lines.get(network, (0, Decimal(0)))
+            lines[network] = quantity + line["quantity"], cost + Decimal(str(line["cost"]))
+        for name, count in reported.get("error_report", {}).items():
+            errors[name] = errors.get(name, 0) + count
+    return NetworkBreakdown(
+        sorted(((name, *line) for name, line in lines.items()), key=lambda line: (-line[2], line[0])),
+        sorted((name, count) for name, count in errors.items() if count),
+        sum(quantity for quantity, _ in lines.values()),
     )
 
 
-def object_of(text: str | None) -> dict[str, Any]:
-    """Give an object of JSON; empty where there is none."""
+def json_object(text: str | None) -> dict[str, Any]:
+    """Return the object that a JSON text holds; empty for no text or another kind of value."""
     found = json.loads(text) if text else {}
     return found if isinstance(found, dict) else {}

@@ -1,4 +1,4 @@
-"""What people decided about a campaign."""
+"""What people decided about a campaign: approvals, resolved requests and pauses, with names and times."""
 
 from __future__ import annotations
 
@@ -14,48 +14,53 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.reader import LedgerReader
 
 
-class Deed(NamedTuple):
-    """What a person did.
+class AuditEntry(NamedTuple):
+    """A decision of a person.
 
-    :param what: ``approved``, ``refused``, ``was sent``, ``was not sent``, ``resend``, ``fail``, ``paused`` or
+    :param at: seconds since the epoch.
+    :param action: ``approved``, ``refused``, ``was sent``, ``was not sent``, ``resend``, ``fail``, ``paused`` or
         ``resumed``.
-    :param about: the request, or the plan; None where it is of the campaign.
-    :param people: how many it concerned; None where that was not noted.
+    :param subject: the request or the plan; None means the campaign.
+    :param people: people concerned; None means not recorded.
     """
 
     at: float
-    who: str
-    what: str
-    about: str | None
+    user: str
+    action: str
+    subject: str | None
     people: int | None
 
 
-def deeds(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> list[Deed]:
-    """Give what people did, the last first: approvals, decisions about requests, pauses.
+def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> list[AuditEntry]:
+    """Return the decisions of people about a campaign, the last first.
 
-    :param limit: how many at most.
     :raises SmsError: the ledger cannot be read.
     """
     with ledger.read() as connection:
-        found = [
+        entries = [
             *_approvals(connection, campaign_id),
-            *_decisions(connection, campaign_id, limit),
+            *_resolutions(connection, campaign_id, limit),
             *_pauses(connection, campaign_id),
         ]
-    return sorted(found, key=lambda deed: -deed.at)[:limit]
+    return sorted(entries, key=lambda entry: -entry.at)[:limit]
 
 
-def _approvals(connection: Connection, campaign_id: int) -> list[Deed]:
-    its = approval.c.campaign_id == campaign_id
-    rows = connection.execute(select(approval).where(its, approval.c.decision.is_not(None)))
-    words = {"send": "approved", "stop": "refused"}
+def _approvals(connection: Connection, campaign_id: int) -> list[AuditEntry]:
+    query = select(approval).where(approval.c.campaign_id == campaign_id, approval.c.decision.is_not(None))
+    actions = {"send": "approved", "stop": "refused"}
     return [
-        Deed(row.decided_at, row.decided_by, words.get(row.decision, row.decision), f"plan {row.plan_id}", row.messages)
-        for row in rows
+        AuditEntry(
+            row.decided_at,
+            row.decided_by,
+            actions.get(row.decision, row.decision),
+            f"plan {row.plan_id}",
+            row.messages,
+        )
+        for row in connection.execute(query)
     ]
 
 
-def _decisions(connection: Connection, campaign_id: int, limit: int) -> list[Deed]:
+def _resolutions(connection: Connection, campaign_id: int, limit: int) -> list[AuditEntry]:
     query = (
         select(decision.c.decided_at, decision.c.decided_by, decision.c.decision, request.c.id, request.c.submitted)
         .select_from(decision.join(request, request.c.id == decision.c.request_id))
@@ -63,17 +68,17 @@ def _decisions(connection: Connection, campaign_id: int, limit: int) -> list[Dee
         .order_by(decision.c.decided_at.desc())
         .limit(limit)
     )
-    words = {"accepted": "was sent", "not_sent": "was not sent"}
+    actions = {"accepted": "was sent", "not_sent": "was not sent"}
     return [
-        Deed(at, who, words.get(said, said), f"request {of}", people)
-        for at, who, said, of, people in connection.execute(query)
+        AuditEntry(at, user, actions.get(decided, decided), f"request {request_id}", people)
+        for at, user, decided, request_id, people in connection.execute(query)
     ]
 
 
-def _pauses(connection: Connection, campaign_id: int) -> list[Deed]:
-    found: list[Deed] = []
+def _pauses(connection: Connection, campaign_id: int) -> list[AuditEntry]:
+    entries: list[AuditEntry] = []
     for row in connection.execute(select(pauses).where(pauses.c.campaign_id == campaign_id)):
-        found.append(Deed(row.paused_at, row.paused_by, "paused", None, None))
+        entries.append(AuditEntry(row.paused_at, row.paused_by, "paused", None, None))
         if row.resumed_at is not None:
-            found.append(Deed(row.resumed_at, row.resumed_by, "resumed", None, None))
-    return found
+            entries.append(AuditEntry(row.resumed_at, row.resumed_by, "resumed", None, None))
+    return entries

@@ -1,4 +1,4 @@
-"""A campaign as a page shows it."""
+"""A campaign as the pages show it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from airflow_provider_sms.monitoring.status import Note
+    from airflow_provider_sms.monitoring.status import AttemptProgress
 
 
 class Counts(NamedTuple):
-    """What became of the messages of a campaign's requests, and what they cost.
+    """Messages of a campaign's requests by outcome, and what they cost.
 
     :param under_way: claimed, and perhaps being sent.
     :param left_out: messages that the service left out of requests that it took.
@@ -27,35 +27,32 @@ class Counts(NamedTuple):
     left_out: int = 0
 
 
-class TryNote(NamedTuple):
-    """A note that counts, and what else its try said.
+class Attempt(NamedTuple):
+    """A current attempt, with the figures that it reported. None means not known.
 
-    :param silent: whether its process has probably ended without a word.
-    :param total: rows that can be texted; None where it is not known.
-    :param done: rows that it is done with; None where it is not known.
-    :param rate: messages a second; None where it is not known.
-    :param figures: what it said with its state.
-    :param plan: what it was to send; empty where there was none.
+    :param silent: whether its process has probably ended without reporting it.
+    :param total: rows that can be texted.
+    :param done: rows that need nothing more.
+    :param rate: messages a second.
+    :param figures: further figures, as reported with its state.
     """
 
-    note: Note
+    progress: AttemptProgress
     silent: bool
-    conn_id: str | None
     try_number: int
     total: int | None
     done: int | None
     invalid: int | None
     rate: float | None
     figures: Mapping[str, Any]
-    plan: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Campaign:
-    """How a campaign stands.
+    """A campaign, its state and its counts.
 
     :param created_at: seconds since the epoch, as all times.
-    :param tries: the notes that count, the newest first.
+    :param attempts: the current ones, newest first.
     """
 
     id: int
@@ -63,38 +60,38 @@ class Campaign:
     created_at: float
     state: str
     counts: Counts
-    tries: Sequence[TryNote] = field(repr=False)
+    attempts: Sequence[Attempt] = field(repr=False)
 
     @property
-    def latest(self) -> Note:
-        """Who sent it last."""
-        return self.tries[0].note
+    def latest(self) -> AttemptProgress:
+        """The attempt that sent last."""
+        return self.attempts[0].progress
 
     @property
     def total(self) -> int | None:
-        """Rows that can be texted, of all its tasks; None where one of them does not know."""
-        return _sum(each.total for each in self.tries)
+        """Rows that can be texted, of all its tasks; None if one of them has not reported it."""
+        return _sum(each.total for each in self.attempts)
 
     @property
     def done(self) -> int | None:
-        """Rows that its tasks are done with; None where one of them does not know."""
-        return _sum(each.done for each in self.tries)
+        """Rows that need nothing more; None if a task has not reported it."""
+        return _sum(each.done for each in self.attempts)
 
     @property
     def not_sent(self) -> int | None:
-        """Rows that were left unsent, and that a later try would send; None where a task does not say."""
-        return _sum(each.note.not_sent for each in self.tries)
+        """Rows that were left unsent, and that the next attempt sends; None if a task has not reported it."""
+        return _sum(each.progress.not_sent for each in self.attempts)
 
     @property
     def invalid(self) -> int | None:
-        """Rows that cannot be texted; None where a task does not say."""
-        return _sum(each.invalid for each in self.tries)
+        """Rows that cannot be texted; None if a task has not reported it."""
+        return _sum(each.invalid for each in self.attempts)
 
     @property
     def rate(self) -> float | None:
-        """Messages a second, of all tasks that send now together, else of the last one; None where it is not known."""
-        now = [each.rate or 0.0 for each in self.tries if each.note.state == "sending" and not each.silent]
-        return sum(now) if now else self.tries[0].rate
+        """Messages a second of all running tasks together; if none runs, of the last one. None means not known."""
+        now = [each.rate or 0.0 for each in self.attempts if each.progress.state == "sending" and not each.silent]
+        return sum(now) if now else self.attempts[0].rate
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -1,4 +1,4 @@
-"""Looking up one person's number."""
+"""Looking up when one number was texted, and by which requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.reader import LedgerReader
 
 
-class Found(NamedTuple):
+class NumberMatch(NamedTuple):
     """A request that texted a number, or may have.
 
     :param campaign_id: of its campaign, for a link.
@@ -28,11 +28,11 @@ class Found(NamedTuple):
     request: RequestRow
 
 
-def destination_of(written: str, default_region: str | None) -> str:
-    """Give the digits, with country code, of a number as a person writes it.
+def parse_number(written: str, default_region: str | None) -> str:
+    """Return the digits, with country code, of a number as a person writes it.
 
-    :param default_region: of numbers without a country code, as ``ZA``; None: they have one.
-    :raises InputError: it is no number that can be texted; says why.
+    :param default_region: country of a number without country code, such as ``ZA``; None means that it has one.
+    :raises InputError: it is no number that can be texted; the error gives the reason, without the number.
     """
     cleaned = clean_destinations(pa.array([written], pa.string()), default_region)
     digits = cleaned.digits[0].as_py()
@@ -41,19 +41,21 @@ def destination_of(written: str, default_region: str | None) -> str:
     return str(digits)
 
 
-def look_up(ledger: LedgerReader, written: str, default_region: str | None, *, hidden: Collection[str]) -> list[Found]:
-    """Give the requests that texted a number or may have, the last first.
+def look_up_number(
+    ledger: LedgerReader, written: str, default_region: str | None, *, hidden: Collection[str]
+) -> list[NumberMatch]:
+    """Return the requests that texted a number or may have, the last first.
 
     Reads every message of the ledger: there is no index of numbers.
 
     :param written: the number as a person writes it.
-    :param default_region: as for :func:`destination_of`.
+    :param default_region: as for :func:`parse_number`.
     :param hidden: DAGs whose requests are left out.
     :raises InputError: it is no number.
     :raises SmsError: the ledger cannot be read.
     """
-    rows = [row for row in texted(ledger, destination_of(written, default_region)) if row.dag_id not in hidden]
+    rows = [row for row in texted(ledger, parse_number(written, default_region)) if row.dag_id not in hidden]
     with ledger.read() as connection:
         named = select(campaign.c.name, campaign.c.id).where(campaign.c.name.in_({row.campaign for row in rows}))
         ids = {name: number for name, number in connection.execute(named)}  # noqa: C416  # rows are no pairs to dict()
-    return [Found(ids[row.campaign], row) for row in reversed(rows) if row.campaign in ids]
+    return [NumberMatch(ids[row.campaign], row) for row in reversed(rows) if row.campaign in ids]

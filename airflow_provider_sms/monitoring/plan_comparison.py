@@ -1,4 +1,4 @@
-"""What the runs of a campaign that count planned, and what came of it."""
+"""The plan of a campaign's current runs beside the outcome of their requests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import select
 
 from airflow_provider_sms.ledger.schema import claimant, progress
-from airflow_provider_sms.monitoring.attempts import object_of
+from airflow_provider_sms.monitoring.attempts import json_object
 from airflow_provider_sms.monitoring.counting import counts_of
 
 if TYPE_CHECKING:
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
     from airflow_provider_sms.monitoring.models import Campaign, Counts
 
 
-class Run(NamedTuple):
-    """What the runs that count planned at first, and what became of their requests.
+class PlanComparison(NamedTuple):
+    """Plans of the current runs, and the counts of their requests.
 
-    :param plans: of each task and mapped copy the first one that was to send anything.
+    :param plans: for each task and mapped copy, the first plan that had anything to send.
     """
 
     plans: Sequence[Mapping[str, Any]]
     counts: Counts
 
 
-def run_of(ledger: LedgerReader, campaign: Campaign) -> Run:
-    """Give what the runs of a campaign that count planned, and what became of it, whichever try did it.
+def compare_with_plan(ledger: LedgerReader, campaign: Campaign) -> PlanComparison:
+    """Return the plans of a campaign's current runs, and the counts of all attempts of these runs.
 
     :raises SmsError: the ledger cannot be read.
     """
-    runs = {(note.dag_id, note.task_id, note.run_id) for note in (each.note for each in campaign.tries)}
+    runs = {(each.dag_id, each.task_id, each.run_id) for each in (attempt.progress for attempt in campaign.attempts)}
     query = (
         select(
             claimant.c.id,
@@ -50,9 +50,9 @@ def run_of(ledger: LedgerReader, campaign: Campaign) -> Run:
     with ledger.read() as connection:
         rows = [row for row in connection.execute(query) if (row.dag_id, row.task_id, row.run_id) in runs]
         for row in rows:
-            plan = object_of(row.plan)
+            plan = json_object(row.plan)
             if plan.get("to_send"):
                 plans.setdefault((row.dag_id, row.task_id, row.run_id, row.map_index), plan)
         ids = [row.id for row in rows]
         counts = counts_of(connection, [campaign.id], ledger.clock(), made_by=ids)[campaign.id]
-    return Run(list(plans.values()), counts)
+    return PlanComparison(list(plans.values()), counts)

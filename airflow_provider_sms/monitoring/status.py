@@ -1,4 +1,4 @@
-"""How a campaign stands, from what its tries said last: pure functions."""
+"""The state of a campaign, derived from what its attempts last reported: pure functions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ PAUSED = "paused"
 COMPLETE = "complete"
 ATTENTION = "needs attention"
 EARLIER = "sent earlier"
-"""By a version of this package that left no notes, so that nothing tells whether anybody was left out."""
+"""Sent by a version of this package that recorded no progress, so nothing tells whether anybody was left out."""
 
 STATES = (ATTENTION, PERSON, CREDIT, HOURS, PAUSED, SENDING, COMPLETE, EARLIER)
 
 LIVE = frozenset({SENDING, PAUSED, CREDIT, HOURS, PERSON})
-"""States in which more is to come by itself."""
+"""States in which more will be sent without anybody clearing a task."""
+
+NO_PROGRESS = "earlier"
+"""State of an attempt that made requests and recorded no progress; never stored."""
 
 _WAITS = {
     "waiting for approval": PERSON,
@@ -29,16 +32,16 @@ _WAITS = {
     "waiting for hours": HOURS,
 }
 _BUSY_SECONDS = {"sending": 300.0, "paused": 300.0, "checking": 1800.0}
-"""How long a try that does this may say nothing before it is taken for dead; a check speaks only as it begins."""
+"""Seconds without progress after which a busy attempt counts as dead; a check of rows reports only when it begins."""
 
 
-class Note(NamedTuple):
-    """What a try, or the part of one between two waits, said last.
+class AttemptProgress(NamedTuple):
+    """What an attempt, or a leg of one between two deferrals, reported last.
 
     :param claimant_id: ascends with time.
-    :param state: as tasks note it.
+    :param state: as tasks record it, or :data:`NO_PROGRESS`.
     :param updated_at: seconds since the epoch.
-    :param not_sent: rows left unsent; None where it did not say.
+    :param not_sent: rows left unsent; None means not reported.
     """
 
     claimant_id: int
@@ -51,57 +54,57 @@ class Note(NamedTuple):
     not_sent: int | None = None
 
 
-def current(notes: Iterable[Note], now: float) -> list[Note]:
-    """Give the notes that count: of each task the last run's, and of each mapped copy in it the last one.
+def current_attempts(reported: Iterable[AttemptProgress], now: float) -> list[AttemptProgress]:
+    """Return the attempts that count, newest first: for each task its last run, for each mapped copy its last attempt.
 
-    An earlier run that is still at work counts, too: two runs may send one campaign at the same time.
+    An earlier run that is still at work counts as well: two runs may send one campaign at the same time.
 
     :param now: seconds since the epoch.
-    :returns: the newest first.
     """
-    newest_first = sorted(notes, key=lambda note: -note.claimant_id)
     runs: dict[tuple[str, str], str] = {}
     seen: set[tuple[str, str, str, int]] = set()
-    counted: list[Note] = []
-    for note in newest_first:
-        last_run = runs.setdefault((note.dag_id, note.task_id), note.run_id)
-        copy = (note.dag_id, note.task_id, note.run_id, note.map_index)
-        if copy not in seen and (note.run_id == last_run or _is_busy(note, now)):
-            counted.append(note)
+    current: list[AttemptProgress] = []
+    for each in sorted(reported, key=lambda each: -each.claimant_id):
+        last_run = runs.setdefault((each.dag_id, each.task_id), each.run_id)
+        copy = (each.dag_id, each.task_id, each.run_id, each.map_index)
+        if copy not in seen and (each.run_id == last_run or _is_busy(each, now)):
+            current.append(each)
         seen.add(copy)
-    return counted
+    return current
 
 
-def state_of(notes: Sequence[Note], *, unknown: bool, under_way: bool, paused: bool, now: float) -> str:
-    """Say how a campaign stands.
+def campaign_state(
+    attempts: Sequence[AttemptProgress], *, unknown: bool, under_way: bool, paused: bool, now: float
+) -> str:
+    """Return the state of a campaign.
 
-    :param notes: those that count, at least one.
+    :param attempts: the current ones, at least one.
     :param unknown: whether the outcome of any request is unknown.
-    :param under_way: whether any request is claimed and may be sent yet.
-    :param paused: whether a person has paused it.
+    :param under_way: whether any request is claimed and its outcome may still be recorded.
+    :param paused: whether a person has paused the campaign.
     :param now: seconds since the epoch.
     """
-    waits = {_WAITS[note.state] for note in notes if note.state in _WAITS}
-    failed = any(note.state == "failed" or is_silent(note, now) for note in notes)
-    told = (
+    waits = {_WAITS[each.state] for each in attempts if each.state in _WAITS}
+    failed = any(each.state == "failed" or is_silent(each, now) for each in attempts)
+    states = (
         (PAUSED, paused),
-        (SENDING, under_way or any(_is_busy(note, now) for note in notes)),
+        (SENDING, under_way or any(_is_busy(each, now) for each in attempts)),
         (PERSON, PERSON in waits),
-        # Before waits that end by themselves: nobody would look at what failed beside them.
+        # Before the waits that end without a person: nobody would notice a failed copy beside them.
         (ATTENTION, failed),
         (CREDIT, CREDIT in waits),
         (HOURS, HOURS in waits),
-        (ATTENTION, unknown or any(note.not_sent for note in notes)),
-        (EARLIER, any(note.state == "earlier" for note in notes)),
+        (ATTENTION, unknown or any(each.not_sent for each in attempts)),
+        (EARLIER, any(each.state == NO_PROGRESS for each in attempts)),
     )
-    return next((state for state, holds in told if holds), COMPLETE)
+    return next((state for state, applies in states if applies), COMPLETE)
 
 
-def _is_busy(note: Note, now: float) -> bool:
-    return note.state in _BUSY_SECONDS and not is_silent(note, now)
+def is_silent(attempt: AttemptProgress, now: float) -> bool:
+    """Return whether a busy attempt has reported nothing for so long that its process has probably ended."""
+    limit = _BUSY_SECONDS.get(attempt.state)
+    return limit is not None and now - attempt.updated_at > limit
 
 
-def is_silent(note: Note, now: float) -> bool:
-    """Whether a try was busy and has said nothing for so long that its process has probably ended."""
-    patience = _BUSY_SECONDS.get(note.state)
-    return patience is not None and now - note.updated_at > patience
+def _is_busy(attempt: AttemptProgress, now: float) -> bool:
+    return attempt.state in _BUSY_SECONDS and not is_silent(attempt, now)

@@ -1,4 +1,4 @@
-"""What an alert says where nobody has written a text for it: a pure function of what Airflow hands to a callback."""
+"""The text of an alert for which the DAG's author wrote none: a pure function of the context of a callback."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def default_text(context: Mapping[str, Any], base_url: str | None, parts: int) -> str:
-    """Say what has happened to which task or DAG, in which run, with a link to it.
+    """Return what happened to which task or DAG, in which run, with a link to it.
 
-    Airflow hands different things to the callback of a task, to that of a DAG, which has a ``reason`` and sometimes any
-    task of the run beside it, and to that of a deadline, which has its run as a mapping. What is not there is left out.
+    The context depends on the callback: that of a DAG has a ``reason``, and sometimes an arbitrary task of the run;
+    that of a deadline has its run as a mapping. Missing facts are left out.
 
-    :param context: as Airflow hands it to a callback.
-    :param base_url: of Airflow's web page; None: not known.
-    :param parts: SMS that the link must fit into beside the words, or it is left out: half a link leads nowhere.
+    :param context: as Airflow passes it to a callback.
+    :param base_url: of Airflow's web UI; None means not known.
+    :param parts: SMS parts of the text at most; a link that does not fit is left out, since half a link is useless.
     """
     ti, run = context.get("ti"), context.get("dag_run")
     dag_id = _of(ti, "dag_id") or _of(context.get("dag"), "dag_id") or _of(run, "dag_id")
@@ -38,20 +38,20 @@ def _event(context: Mapping[str, Any], ti: Any, dag_id: Any) -> str:
     if ti is not None:
         map_index = _of(ti, "map_index")
         mapped = f"[{map_index}]" if map_index is not None and map_index >= 0 else ""
-        # There is none where the task's process died. Then Airflow calls only those that want to know of failures.
+        # The state is missing if the task's process died. Then Airflow calls only callbacks for failures.
         state = _of(ti, "state") or "failed"
         return f"{dag_id}.{_of(ti, 'task_id')}{mapped} {_spaced(state)}, try {_of(ti, 'try_number')}"
     if (reason := context.get("reason")) is not None:
         return f"DAG {dag_id}: {_spaced(reason)}"
     if (deadline := context.get("deadline")) is not None:
-        # To the minute. It is in UTC, a time or the text of one.
+        # To the minute: in UTC, as a datetime or as text.
         when = str(_of(deadline, "deadline_time"))[:16].replace("T", " ")
         return f"DAG {dag_id} missed its deadline of {when} UTC"
     return f"DAG {dag_id}" if dag_id else "a callback of no DAG"
 
 
 def _link(ti: Any, dag_id: Any, run_id: Any, base_url: str | None) -> str:
-    """Give the address of the task's log, else of the run; empty where only this machine would find it."""
+    """Return the URL of the task's log, else of the run; empty if it works only on this machine."""
     link = _of(ti, "log_url")
     if not link and base_url and dag_id and run_id:
         link = f"{base_url.rstrip('/')}/dags/{quote(dag_id)}/runs/{quote(run_id)}"
@@ -59,10 +59,10 @@ def _link(ti: Any, dag_id: Any, run_id: Any, base_url: str | None) -> str:
 
 
 def _of(thing: Any, name: str) -> Any:
-    """Read a value of a mapping or an object; None where it is not there."""
+    """Return a value of a mapping or an object; None means that it is missing."""
     return thing.get(name) if isinstance(thing, dict) else getattr(thing, name, None)
 
 
 def _spaced(name: Any) -> str:
-    """Write a state or a reason, which can be a member of an enumeration, for people."""
+    """Return a state or a reason, which may be a member of an enumeration, as words."""
     return str(getattr(name, "value", name)).replace("_", " ")

@@ -1,4 +1,4 @@
-"""The templates of a notifier → their values, with nothing of them in a log."""
+"""Rendering the template fields of a notifier, without any of their values in a log."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Variables:
-    """Airflow's variables, as ``var.value`` in a template has them."""
+    """Airflow's variables, as ``var.value`` in a template."""
 
     def __getattr__(self, key: str) -> Any:
         return Variable.get(key)
@@ -24,21 +24,21 @@ class _Variables:
         return Variable.get(key, default)
 
 
-def rendered(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
-    """Render each template field, and leave the notifier as it is.
+def render_fields(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
+    """Return the value of each template field, and leave the notifier unchanged.
 
-    The base would put the values of the first call in place of the templates, for all calls that come after it in the
-    same process. And it would log a list of numbers of which one cannot be rendered.
+    The base class would replace the templates by the values of the first call, for all later calls in the same
+    process. It would also log a list of numbers in which one cannot be rendered.
 
-    ``var.value`` is there for every callback, so that numbers need not stand in the code: Airflow leaves it out for
-    deadlines, whose arguments it stores, and for some of a DAG's callbacks. ``exception`` is there as well, though only
-    a task's callbacks are given one: an alert is worth more than its reason.
+    ``var.value`` is available in every callback, so that numbers need not be in the code: Airflow leaves it out for
+    deadlines, whose arguments it stores, and for some callbacks of DAGs. ``exception`` is always defined as well,
+    although only callbacks of tasks have one: an alert without its reason is better than none.
 
-    :param context: as Airflow hands it to a callback.
-    :raises TemplateError: names the field and the reason, not the template.
+    :param context: as Airflow passes it to a callback.
+    :raises TemplateError: a field cannot be rendered; the error names it and the reason, not the template.
     """
     values: Any = context if "var" in context else {**context, "var": {"value": _Variables()}}
-    # The DAG of a DAG's callback within ``dag.test()`` is a copy that has no environment.
+    # In ``dag.test()`` the DAG of a DAG's callback is a copy without an environment.
     dag = context.get("dag")
     environment = notifier.get_template_env(dag=dag if hasattr(dag, "get_template_env") else None)
     environment.globals.setdefault("exception", None)
@@ -52,12 +52,12 @@ def rendered(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
 
 
 def _reason(error: Exception) -> str:
-    """Name an error, and say what is wrong where its words are known to quote no value."""
+    """Return the type of an error, with its message if that is known to quote no value."""
     from jinja2 import TemplateError as JinjaError
 
     kind = type(error).__name__
     if isinstance(error, JinjaError) and error.message:
         return f"{kind}: {mask_numbers_in(error.message)}"
-    # Airflow's own hold one of a list, such as VARIABLE_NOT_FOUND.
+    # Errors of Airflow hold a code from a fixed list, such as VARIABLE_NOT_FOUND.
     code = getattr(getattr(error, "error", None), "error", None)
     return f"{kind}: {code.value}" if isinstance(code, Enum) else kind

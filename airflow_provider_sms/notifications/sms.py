@@ -1,4 +1,4 @@
-"""The notifier: a text to a few people when something happens to a task or a DAG."""
+"""The notifier: texts a few people when something happens to a task or a DAG."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.truncate import shortened
 from airflow_provider_sms.notifications.default_text import default_text
-from airflow_provider_sms.notifications.recipients import recipients
-from airflow_provider_sms.notifications.rendering import rendered
+from airflow_provider_sms.notifications.rendering import render_fields
 from airflow_provider_sms.sending.retry import Backoff
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import SendResponse
 
 MAX_PEOPLE = 100
-"""One request takes so many. More people are a table, and the business of a task."""
+"""Messages that the service takes in one request; a task with a table of people texts more."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Alert:
-    """What is to be sent, rendered and checked."""
+    """An alert that is rendered and checked, ready to send."""
 
     messages: list[Message]
     send_options: Mapping[str, Any] | None
@@ -55,19 +54,19 @@ class _Alert:
 class SmsNotifier(BaseNotifier):
     """Text a few people when something happens: as the callback of a task, of a DAG, or of a deadline.
 
-    Everybody gets the same text, in one request. A failure to text never becomes a failure of the task: it is logged,
-    with what to do about it. A request that was surely not processed is made up to three times; one that may have been
-    sent is never repeated. There is no ledger: a callback that runs twice texts twice.
+    Everybody gets the same text, in one request. A failure to text never fails the task: it is logged, with what to do
+    about it. A request that was certainly not processed is made up to three times; a request that may have been sent is
+    never repeated. There is no ledger: a callback that runs twice texts twice.
 
-    :param message: the text. None: what has happened to which task or DAG, in which run, and a link to it. (templated)
-    :param to: one number or several, at most 100, also as text with commas between them. Whoever is in it twice is
+    :param message: the text. None means what happened to which task or DAG, in which run, and a link to it. (templated)
+    :param to: one number or several, at most 100, as a list or as text with commas. A number that is given twice is
         texted once; a number that cannot be read is logged and left out. (templated)
     :param sms_conn_id: the connection. (templated)
-    :param send_options: the service's Send Options, passed through; None for none. (templated)
-    :param max_parts: SMS that the text may take, at least 1; a longer one is cut and ends with three full stops.
-    :param default_region: ISO 3166 alpha-2 of the country of the numbers that are written without country code, for
-        example ``"ZA"``. None: every number carries its country code.
-    :param sleep: waits for that many seconds; for tests.
+    :param send_options: the service's Send Options, passed through; None means none. (templated)
+    :param max_parts: SMS parts of the text at most, at least 1; a longer text is cut and ends with three full stops.
+    :param default_region: ISO 3166 alpha-2 code of the country of numbers that are written without country code, for
+        example ``"ZA"``. None means that every number has its country code.
+    :param sleep: waits for a number of seconds; for tests.
     """
 
     template_fields: Sequence[str] = ("message", "to", "sms_conn_id", "send_options")
@@ -84,7 +83,7 @@ class SmsNotifier(BaseNotifier):
         sleep: Callable[[float], None] = time.sleep,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)  # the context, which Airflow 3.1 and newer may give here
+        super().__init__(**kwargs)  # the context, which Airflow 3.1 and newer may pass
         self.message = message
         self.to = to
         self.sms_conn_id = sms_conn_id
@@ -94,24 +93,24 @@ class SmsNotifier(BaseNotifier):
         self._sleep = sleep
 
     def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
-        """Leave the fields as they are: each call renders its own."""
+        """Leave the fields unrendered: each call renders them for its own context."""
 
     def notify(self, context: Context) -> None:
-        """Text, and wait for the answer; never raises.
+        """Text, and wait for the response; never raise.
 
-        :param context: as Airflow hands it to a callback.
+        :param context: as Airflow passes it to a callback.
         """
         with self._logging_failures():
             alert = self._alert(context)
             self._send(alert, SmsHook(alert.sms_conn_id).get_settings())
 
     async def async_notify(self, context: Context) -> None:
-        """Text from within an event loop, as the triggerer needs it; never raises.
+        """Text from within an event loop, as in the triggerer; never raise.
 
-        :param context: as Airflow hands it to a callback.
+        :param context: as Airflow passes it to a callback.
         """
         with self._logging_failures():
-            # Not asyncio.to_thread: a template that asks for a variable must find its way back to this event loop.
+            # Not asyncio.to_thread: a template that reads a variable must be able to call back into this event loop.
             alert = await sync_to_async(self._alert, thread_sensitive=False)(context)
             settings = await SmsHook(alert.sms_conn_id).aget_settings()
             await asyncio.to_thread(self._send, alert, settings)
@@ -120,32 +119,32 @@ class SmsNotifier(BaseNotifier):
     def _logging_failures(self) -> Iterator[None]:
         try:
             yield
-        except Exception as error:  # noqa: BLE001 - an alert that fails must not fail what it is about
-            self.log.error(self._words(error))  # noqa: TRY400 - a traceback may quote the text and the numbers
+        except Exception as error:  # noqa: BLE001 - a failing alert must not fail the task that it reports
+            self.log.error(self._describe(error))  # noqa: TRY400 - a traceback may quote the text and the numbers
 
-    def _words(self, error: Exception) -> str:
-        """Say what went wrong, and what to do."""
+    def _describe(self, error: Exception) -> str:
+        """Return what went wrong, and what to do."""
         if not isinstance(error, SmsError):
-            # Not its own words: they may quote anything.
+            # Without its message, which may quote anything.
             place = extract_tb(error.__traceback__)[-1]
             return f"The alert was not sent: {type(error).__name__} in {Path(place.filename).name}, line {place.lineno}"
         if error.may_have_been_sent:
             return f"The alert may have been sent, and is not sent again: {error}"
         if isinstance(error, AuthenticationError):
-            return f"The alert was not sent: {error}. Put valid ones into connection {self.sms_conn_id!r}"
+            return f"The alert was not sent: {error}. Put valid credentials into connection {self.sms_conn_id!r}"
         return f"The alert was not sent: {error}"
 
     def _alert(self, context: Context) -> _Alert:
-        fields = rendered(self, context)
+        fields = render_fields(self, context)
         text = self._text(fields["message"], context)
-        numbers, refused = recipients(fields["to"], self.default_region)
-        for number, reason in refused:
-            self.log.error("A number that the alert should go to is left out: %s: %s", mask_number(number), reason)
+        numbers, rejected = parse_recipients(fields["to"], self.default_region)
+        for number, reason in rejected:
+            self.log.error("A recipient of the alert is left out: %s: %s", mask_number(number), reason)
         if not numbers:
-            raise InputError("to holds no number that can be texted")
+            raise InputError("to has no number that can be texted")
         if len(numbers) > MAX_PEOPLE:
             raise InputError(
-                f"to holds {len(numbers)} numbers, and an alert goes to at most {MAX_PEOPLE}: for more people use a "
+                f"to has {len(numbers)} numbers, and an alert goes to at most {MAX_PEOPLE}: for more people use "
                 "BulkSmsOperator"
             )
         return _Alert([Message(text, number) for number in numbers], fields["send_options"], fields["sms_conn_id"])
@@ -189,8 +188,30 @@ class SmsNotifier(BaseNotifier):
             except (NotSentError, ThrottledError) as error:
                 if (wait := backoff.wait(next(attempts), error.retry_after)) is None:
                     raise
-                self.log.warning("The alert is tried again: %s", error)
+                self.log.warning("The alert is sent again, since it was not processed: %s", error)
                 self._sleep(wait)
+
+
+def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the numbers of a few people as digits with country code, and rejected numbers with their reasons.
+
+    :param to: one number or several, also as text with commas between them; each is returned once, in this order.
+    :param default_region: ISO 3166 alpha-2 code of the country of numbers without country code; None means that there
+        are none.
+    :raises InputError: the region is unknown.
+    """
+    import pyarrow as pa
+
+    from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
+
+    entries = to if isinstance(to, (list, tuple, set)) else [to]
+    written = [number for entry in entries for item in str(entry).split(",") if (number := item.strip())]
+    cleaned = clean_destinations(pa.array(written, pa.string()), default_region)
+    reasons = zip(written, cleaned.reasons.to_pylist(), strict=True)
+    return (
+        list(dict.fromkeys(cleaned.digits.drop_null().to_pylist())),
+        [(number, reason) for number, reason in reasons if reason],
+    )
 
 
 send_sms_notification = SmsNotifier

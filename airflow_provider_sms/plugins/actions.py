@@ -1,4 +1,4 @@
-"""What people do on a page: say what became of requests, hold a campaign, look a number up."""
+"""What people do on a page: resolve unknown requests, pause and resume a campaign, look up a number."""
 
 from __future__ import annotations
 
@@ -10,108 +10,115 @@ from pydantic import BaseModel, Field
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted
-from airflow_provider_sms.hooks.ledger import ledger_to_read, open_existing_ledger
+from airflow_provider_sms.hooks.ledger import ledger_reader, open_existing_ledger
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.requests import named_requests
 from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.monitoring.models import Campaign
-from airflow_provider_sms.monitoring.number_lookup import look_up
-from airflow_provider_sms.plugins import templating
-from airflow_provider_sms.plugins.csrf import OwnPage
+from airflow_provider_sms.monitoring.number_lookup import look_up_number
+from airflow_provider_sms.plugins.csrf import VerifiedViewer
 from airflow_provider_sms.plugins.pages import visible_campaign
+from airflow_provider_sms.plugins.templating import render_page
 
 router = APIRouter()
 
-MOST_REQUESTS = 1000
+MAX_REQUESTS = 1000
+"""Requests that one click can resolve: their ids are in the page and in the body of its request."""
 
 
 class Resolution(BaseModel):
-    """What a person says became of requests.
+    """What became of unknown requests, as a person knows it.
 
-    :param people: the messages that they were told it concerns.
+    :param people: how many people the page said it concerns.
     """
 
-    requests: list[Annotated[int, Field(gt=0, lt=2**63)]] = Field(min_length=1, max_length=MOST_REQUESTS)
+    requests: list[Annotated[int, Field(gt=0, lt=2**63)]] = Field(min_length=1, max_length=MAX_REQUESTS)
     outcome: Literal["accepted", "not_sent"]
     people: int
 
 
-class Wanted(BaseModel):
-    """A number to be looked up, as a person writes it."""
+class NumberQuery(BaseModel):
+    """A number to look up, as a person writes it."""
 
     number: str = Field(min_length=1, max_length=100)
     region: str = Field(default="", max_length=2)
 
 
 @router.post("/campaigns/{campaign_id}/resolve")
-def resolve_requests(access: OwnPage, campaign_id: int, said: Resolution) -> dict[str, Any]:
-    """Record what became of requests whose outcome is unknown."""
+def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resolution) -> dict[str, Any]:
+    """Close unknown requests as sent or not sent."""
     campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
-        rows = named_requests(store, said.requests)
+        rows = named_requests(store, resolution.requests)
         if any(row.campaign != campaign.name for row in rows):
-            raise HTTPException(status.HTTP_409_CONFLICT, "A request is of another campaign. Nothing was changed")
+            raise HTTPException(
+                status.HTTP_409_CONFLICT, "A request belongs to another campaign. Nothing was changed. Reload the page"
+            )
         for row in rows:
             require_unknown(store, row.request_id)
-        concerned = sum(row.messages for row in rows)
-        if concerned != said.people:
+        people = sum(row.messages for row in rows)
+        if people != resolution.people:
             raise HTTPException(
                 status.HTTP_409_CONFLICT,
-                f"It concerns {counted(concerned, 'person', 'people')} now. Nothing was changed: look again",
+                f"This now concerns {counted(people, 'person', 'people')}. Nothing was changed. Read the page again, "
+                "then decide",
             )
-        state = ACCEPTED if said.outcome == "accepted" else NOT_SENT
-        held: list[int] = []
-        late: list[str] = []
+        state = ACCEPTED if resolution.outcome == "accepted" else NOT_SENT
+        closed: list[int] = []
+        errors: list[str] = []
         for row in rows:
             try:
-                held.append(resolve(store, row.request_id, state, access.user_name))
-            except InputError as error:  # its answer has come meanwhile, or somebody else was quicker
-                late.append(str(error))
-    word = "sent" if state == ACCEPTED else "not sent"
-    then = "" if state == ACCEPTED or not held else " Clear the task, and its next try texts them."
-    noted = f"Noted: {counted(len(held), 'request')} to {counted(sum(held), 'person', 'people')} {word}.{then}"
-    return {"message": " ".join([noted, *late]), "people": sum(held)}
+                closed.append(resolve(store, row.request_id, state, access.user_name))
+            except InputError as error:  # the response has arrived, or somebody else has decided
+                errors.append(str(error))
+    outcome = "sent" if state == ACCEPTED else "not sent"
+    next_step = " Now clear the task: its next attempt texts them." if state == NOT_SENT and closed else ""
+    recorded = (
+        f"Recorded as {outcome}: {counted(len(closed), 'request')} to {counted(sum(closed), 'person', 'people')}."
+        f"{next_step}"
+    )
+    return {"message": " ".join([recorded, *errors]), "people": sum(closed)}
 
 
 @router.post("/campaigns/{campaign_id}/pause")
-def pause_campaign(access: OwnPage, campaign_id: int) -> dict[str, Any]:
-    """Have nothing more of a campaign claimed."""
+def pause_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
+    """Pause a campaign: nothing more of it is claimed."""
     campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
         done = pause(store, campaign.name, access.user_name)
     if done.was_paused:
-        return {"message": f"It is paused already, by {done.pause.paused_by}."}
+        return {"message": f"The campaign is paused already, by {done.pause.paused_by}."}
     under_way = (
-        f" {counted(done.requests, 'request')} with {counted(done.messages, 'message')} may be under way, and end."
+        f" {counted(done.requests, 'request')} with {counted(done.messages, 'message')} may still be under way."
         if done.requests
         else ""
     )
-    return {"message": f"Paused: nothing more of it is claimed, on any machine.{under_way}"}
+    return {"message": f"Paused: nothing more of the campaign is claimed, on any machine.{under_way}"}
 
 
 @router.post("/campaigns/{campaign_id}/resume")
-def resume_campaign(access: OwnPage, campaign_id: int) -> dict[str, Any]:
-    """Let a campaign that is paused go on."""
+def resume_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
+    """Resume a paused campaign."""
     campaign = _editable_campaign(campaign_id, access)
     with closing(open_existing_ledger(None)) as store:
         ended = resume(store, campaign.name, access.user_name)
     if ended is None:
-        return {"message": "It was not paused."}
-    return {"message": f"It goes on: {ended.paused_by} had paused it. A task that has ended since is to be cleared."}
+        return {"message": "The campaign was not paused."}
+    return {"message": f"Resumed: {ended.paused_by} had paused it. Clear a task of it that has ended since."}
 
 
 @router.post("/look-up")
-def look_up_number(request: Request, access: OwnPage, wanted: Wanted) -> Response:
-    """Show when a number was texted, by what; the campaigns of DAGs that the user may not see are left out."""
-    ledger = ledger_to_read()
+def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -> Response:
+    """Show when a number was texted, and by which requests, without those of DAGs that the user may not see."""
+    ledger = ledger_reader()
     hidden = access.hidden(campaigns.dag_ids(ledger))
-    found = look_up(ledger, wanted.number, wanted.region.strip().upper() or None, hidden=hidden)
-    return templating.page(request, "found.html", token=None, number=wanted.number, found=found)
+    matches = look_up_number(ledger, query.number, query.region.strip().upper() or None, hidden=hidden)
+    return render_page(request, "number_matches.html", token=None, number=query.number, matches=matches)
 
 
-def _editable_campaign(campaign_id: int, access: OwnPage) -> Campaign:
-    campaign, dags = visible_campaign(ledger_to_read(), campaign_id, access)
+def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> Campaign:
+    campaign, dags = visible_campaign(ledger_reader(), campaign_id, access)
     access.require_edit(dags)
     return campaign

@@ -1,39 +1,44 @@
-"""The application that Airflow's web server mounts."""
+"""The application that Airflow's web server mounts: routes, static files, errors and security headers."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fastapi import Depends, FastAPI, Request, Response, status
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
 from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.plugins import actions, pages, static_files, templating
+from airflow_provider_sms.plugins import actions, pages, templating
 from airflow_provider_sms.plugins.authorization import airflow_user
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 _HEADERS = {
-    # Should a text ever slip through unescaped, the browser still runs nothing of it, and asks no other host.
+    # If a text ever gets through unescaped, the browser runs none of it and contacts no other host.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'self'",
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
+_STATIC = Path(__file__).parent / "static"
+_MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
+_STATIC_FILES = frozenset(path.name for path in _STATIC.iterdir() if path.suffix in _MEDIA_TYPES)
 
 
 def create_app() -> FastAPI:
-    """Build the application. Every route of it requires a user of Airflow."""
-    # No generated documentation: its pages load scripts from another host.
+    """Build the application. Every route requires a user of Airflow."""
+    # Without generated documentation, whose pages load scripts from another host.
     app = FastAPI(title="SMS", openapi_url=None, dependencies=[Depends(airflow_user)])
     app.include_router(pages.router)
     app.include_router(actions.router)
-    app.include_router(static_files.router)
+    app.get("/static/{name}")(static_file)
 
     @app.middleware("http")
-    async def guarded(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
+    async def add_headers(request: Request, call_next: Callable[[Request], Awaitable[Response]]) -> Response:
         response = await call_next(request)
         for name, value in _HEADERS.items():
             response.headers[name] = value
@@ -41,18 +46,26 @@ def create_app() -> FastAPI:
         return response
 
     @app.exception_handler(SmsError)
-    async def failed(request: Request, error: SmsError) -> Response:
+    async def sms_error(request: Request, error: SmsError) -> Response:
         code = status.HTTP_409_CONFLICT if isinstance(error, InputError) else status.HTTP_503_SERVICE_UNAVAILABLE
-        return templating.refusal(request, str(error), code)
+        return templating.render_error(request, str(error), code)
 
     @app.exception_handler(RequestValidationError)
-    async def misread(request: Request, error: RequestValidationError) -> Response:
-        # By their names alone: what was sent may be somebody's number.
+    async def validation_error(request: Request, error: RequestValidationError) -> Response:
+        # Only the names of fields: a value may be somebody's number.
         fields = ", ".join(sorted({str(each["loc"][-1]) for each in error.errors()}))
-        return templating.refusal(request, f"This cannot be read as it was sent: {fields}", 422)
+        return templating.render_error(request, f"The request has invalid values for: {fields}. Nothing was done", 422)
 
     @app.exception_handler(HTTPException)
-    async def refused(request: Request, error: HTTPException) -> Response:
-        return templating.refusal(request, str(error.detail), error.status_code)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        return templating.render_error(request, str(error.detail), error.status_code)
 
     return app
+
+
+def static_file(name: str) -> FileResponse:
+    """Return a style, script or picture of this package."""
+    if name not in _STATIC_FILES:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, "This file does not exist")
+    path = _STATIC / name
+    return FileResponse(path, media_type=_MEDIA_TYPES[path.suffix], headers={"Cache-Control": "private, max-age=3600"})

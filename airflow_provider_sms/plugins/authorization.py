@@ -1,7 +1,7 @@
-"""Who may see and do what: Airflow's own users and rights, asked for every request.
+"""Who may see and do what: Airflow's own users and permissions, checked for every request.
 
-A plugin's application has no authentication of its own. So every route of it depends on :func:`airflow_user`, each
-campaign on the DAGs that sent it, and each change on the right to edit all of these.
+Airflow does not authenticate requests to a plugin's application. So every route depends on :func:`airflow_user`, each
+campaign on the permission to see all DAGs that sent it, and each change on the permission to edit all of these.
 """
 
 from __future__ import annotations
@@ -18,15 +18,11 @@ if TYPE_CHECKING:
     from airflow.api_fastapi.auth.managers.models.base_user import BaseUser
 
 airflow_user = get_user
-"""Gives the user; 401 where there is none."""
+"""The dependency that returns the user of a request, and raises 401 if there is none."""
 
 
 class Access:
-    """What the user of a request may do.
-
-    :param request: the request.
-    :param user: who made it.
-    """
+    """The permissions of the user who made a request."""
 
     def __init__(self, request: Request, user: BaseUser) -> None:
         self._request = request
@@ -35,31 +31,31 @@ class Access:
 
     @property
     def user_id(self) -> str:
-        """What Airflow knows the user by."""
+        """The id by which Airflow knows the user."""
         return str(self._user.get_id())
 
     @property
     def user_name(self) -> str:
-        """The user's name, for the record."""
+        """The user's name, as the ledger records it with a decision."""
         return str(self._user.get_name())
 
     def may_see(self, dag_id: str) -> bool:
-        """Whether they may see the runs of a DAG."""
+        """Return whether the user may see the runs of a DAG."""
         if dag_id not in self._may_see:
             required = requires_access_dag("GET", DagAccessEntity.RUN, dag_id)
             self._may_see[dag_id] = self._allows(required)
         return self._may_see[dag_id]
 
     def may_edit(self, dag_ids: Iterable[str]) -> bool:
-        """Whether they may edit every one of these DAGs."""
+        """Return whether the user may edit every one of these DAGs."""
         return all(self._allows(requires_access_dag("PUT", None, dag_id)) for dag_id in dag_ids)
 
     def hidden(self, dag_ids: Iterable[str]) -> Collection[str]:
-        """Give those of some DAGs that they may not see."""
+        """Return the DAGs that the user may not see."""
         return frozenset(dag_id for dag_id in dag_ids if not self.may_see(dag_id))
 
-    def require_sight(self, dag_ids: Iterable[str]) -> None:
-        """Refuse where they may not see one of these DAGs.
+    def require_view(self, dag_ids: Iterable[str]) -> None:
+        """Raise if the user may not see one of these DAGs.
 
         :raises HTTPException: 403.
         """
@@ -67,12 +63,12 @@ class Access:
             raise HTTPException(status.HTTP_403_FORBIDDEN, "You may not see every DAG that sent this campaign")
 
     def require_edit(self, dag_ids: Iterable[str]) -> None:
-        """Refuse where they may not edit one of these DAGs.
+        """Raise if the user may not edit one of these DAGs.
 
         :raises HTTPException: 403.
         """
         every = list(dag_ids)
-        self.require_sight(every)
+        self.require_view(every)
         if not self.may_edit(every):
             raise HTTPException(status.HTTP_403_FORBIDDEN, "You may not edit every DAG that sent this campaign")
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from functools import cached_property
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
-from airflow_provider_sms.plugins.versions import SHOWS_PAGES
-
 PREFIX = "/sms"
 """Where the pages are, below Airflow's own address."""
+
+_MAJOR, _MINOR = (int(number) for number in version("apache-airflow").split(".")[:2])
+SHOWS_PAGES = (_MAJOR, _MINOR) >= (3, 1)
+"""Whether this Airflow has places for pages of plugins, and knows their reader by a cookie: since 3.1."""
 
 _TASK = "task?dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}"
 
@@ -20,14 +23,14 @@ _TASK = "task?dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_I
 class SmsPlugin(AirflowPlugin):
     """The item *SMS* in Airflow's navigation, and a tab of that name beside each task instance (Airflow 3.1 and newer).
 
-    Older versions of Airflow have no place for either, and are given nothing.
+    Older versions of Airflow have no place for either, and get none.
     """
 
     name = "sms"
 
     @cached_property
     def fastapi_apps(self) -> list[Any]:  # type: ignore[override]
-        """The application, made when the web server asks for it."""
+        """The application, built when the web server asks for it."""
         if not SHOWS_PAGES:
             return []
         from airflow_provider_sms.plugins.app import create_app
@@ -36,7 +39,7 @@ class SmsPlugin(AirflowPlugin):
 
     @cached_property
     def external_views(self) -> list[Any]:  # type: ignore[override]
-        """Where Airflow shows which page."""
+        """The places at which Airflow shows a page."""
         if not SHOWS_PAGES:
             return []
         below = urlsplit(conf.get("api", "base_url", fallback="") or "").path.rstrip("/") + PREFIX

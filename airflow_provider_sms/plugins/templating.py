@@ -1,4 +1,4 @@
-"""Templates, in which everything is escaped, and answers made of them."""
+"""Responses rendered from templates, in which everything is escaped."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ if TYPE_CHECKING:
     from fastapi import Request, Response
 
 
-def page(request: Request, template: str, status_code: int = 200, **values: Any) -> Response:
-    """Give a page.
+def render_page(request: Request, template: str, status_code: int = 200, **values: Any) -> Response:
+    """Return a page.
 
-    :param template: its file's name.
-    :param values: what it shows.
+    :param template: file name of the template.
+    :param values: variables of the template.
     """
-    root = root_of(request)
+    root = root_path(request)
     html = _environment().get_template(template).render(root=root, airflow=root.removesuffix(PREFIX), **values)
     return HTMLResponse(html, status_code)
 
 
-def root_of(request: Request) -> str:
-    """Give the path that the application is mounted at, as the browser has it."""
+def root_path(request: Request) -> str:
+    """Return the path at which the application is mounted, as the browser sees it."""
     return str(request.scope.get("root_path", ""))
 
 
-def refusal(request: Request, why: str, status_code: int) -> Response:
-    """Say why a request is refused: as a page to who looks, as JSON to a script."""
+def render_error(request: Request, error: str, status_code: int) -> Response:
+    """Return an error: as a page for a browser, as JSON for a script."""
     if "text/html" in request.headers.get("accept", ""):
-        # Whom Airflow does not know is given neither styles nor scripts.
-        template = "unknown_user.html" if status_code == HTTPStatus.UNAUTHORIZED else "refusal.html"
-        return page(request, template, status_code, why=why, token=None)
-    return JSONResponse({"detail": why}, status_code)
+        # A visitor without an Airflow login gets neither styles nor scripts.
+        template = "sign_in.html" if status_code == HTTPStatus.UNAUTHORIZED else "error.html"
+        return render_page(request, template, status_code, error=error, token=None)
+    return JSONResponse({"detail": error}, status_code)
 
 
 @cache
@@ -57,7 +57,7 @@ def _environment() -> Environment:
         utc=formatting.utc,
         iso=formatting.iso,
         duration=formatting.duration,
-        part=lambda text: quote(str(text), safe=""),
+        quote=lambda text: quote(str(text), safe=""),
     )
     environment.globals.update(
         counted=formatting.counted, percent=formatting.percent, network_name=formatting.network_name

@@ -1,4 +1,4 @@
-"""The row-level report: what became of each row of the source, in its order, as Parquet."""
+"""The row report: the status of each row of the source, in the source's order, as Parquet."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyarrow.parquet import ParquetWriter
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.planning.scan import BLOCK_ROWS
-from airflow_provider_sms.reporting.row_status import DUPLICATE, INVALID, SUPPRESSED, RequestFates, RowStatus, short
+from airflow_provider_sms.reporting.row_status import DUPLICATE, INVALID, SUPPRESSED, RequestStatuses, RowStatus, short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -46,15 +46,16 @@ SCHEMA = pa.schema(
         pa.field("sent_at", pa.timestamp("us", "UTC")),
     ]
 )
-"""The report's columns: a contract with whoever reads it."""
+"""The report's columns: a contract with its readers."""
 
 ROWS_AT_ONCE = 50_000
-"""Rows of a row group, which is written from memory."""
+"""Rows of a row group, which is held in memory until it is written: few small files would make many groups."""
 
 _COPY_BYTES = 1 << 20
+"""Bytes copied at a time to an object store."""
 
 REPEATS = "the same message as another row"
-NO_LEDGER = "the ledger could not be read, so what became of it is not known"
+NO_LEDGER = "the ledger could not be read, so the outcome is not known"
 
 _REPEAT = RowStatus(DUPLICATE, REPEATS)
 _LISTED = RowStatus(SUPPRESSED, "the number is on a list of those not to be texted")
@@ -73,20 +74,20 @@ def write_row_report(
     ended: str | None = None,
     nothing_sent: bool = False,
 ) -> Counter[str]:
-    """Read the source once more, and write what became of each of its rows.
+    """Read the source once more, and write the status of each of its rows.
 
-    The counts are those of the try's summary, with three exceptions. Rows that the try never looked up count there as
-    not sent; here they are what the ledger says. And a request that was taken in part, by a service that does not say
-    which part, has its rows under ``partial``, which the summary divides between accepted and not sent.
-    And where the try waited in between, rows that repeat what it had sent before that are accepted here.
+    The counts are those of the attempt's summary, with three exceptions. Rows that the attempt never looked up count
+    there as not sent; here they have the status that the ledger knows. A request that was taken in part, by a service
+    that does not say which part, has its rows under ``partial``, which the summary divides between accepted and not
+    sent. And where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like one of all: see :func:`whole_file`.
-    :param seen: the rows that were looked up, from the try's tally.
-    :param suppressed: the numbers that were left out; None: none.
-    :param ledger: of the try; None where it cannot be read: what became of valid rows is then ``unknown``.
-    :param ended: why sending ended early, the reason of rows that are ``not_sent``; None where it did not.
-    :param nothing_sent: the try ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
+    :param seen: the rows that were looked up, from the attempt's tally.
+    :param suppressed: the numbers that were left out; None means none.
+    :param ledger: of the attempt; None where it cannot be read: valid rows are then ``unknown``.
+    :param ended: why sending ended early, the reason of rows that are ``not_sent``; None means that it did not.
+    :param nothing_sent: the attempt ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
     :returns: rows by status.
     :raises SourceError: the source cannot be read any more.
     """
@@ -131,8 +132,8 @@ def _copied(path: Any) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _renamed(path: Path) -> Iterator[IO[bytes]]:
-    # The leading dot keeps it from those who read the folder as a table. Like any temporary file, only its owner may
-    # read it: it holds numbers.
+    # The leading dot hides it from readers of the folder as a table. Like any temporary file, only its owner may read
+    # it: it holds numbers.
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -161,8 +162,8 @@ def _rows_where(mask: Callable[[pa.Array], npt.NDArray[np.bool_]], prepared: Pre
 class _Rows:
     """Makes the report's rows of prepared ones, and counts them.
 
-    :param unclaimed: the fate of messages that no request holds.
-    :param untold: the fate of messages while there is no ledger.
+    :param unclaimed: the status of messages that no request holds.
+    :param without_ledger: the status of messages while there is no ledger.
     :param suppressed: the numbers that were left out.
     """
 
@@ -171,70 +172,74 @@ class _Rows:
         seen: SeenRows,
         ledger: CampaignLedger | None,
         unclaimed: RowStatus,
-        untold: RowStatus,
+        without_ledger: RowStatus,
         suppressed: SuppressedNumbers | None,
     ) -> None:
         self.counts: Counter[str] = Counter()
         self._seen = seen
         self._ledger = ledger
         self._unclaimed = unclaimed
-        self._untold = untold
+        self._without_ledger = without_ledger
         self._suppressed = suppressed
 
     def block(self, prepared: PreparedBatch, first: int) -> pa.RecordBatch:
-        """Give the report's rows of a block.
+        """Return the report's rows of a block.
 
         :param first: index in the source of the block's first row.
         """
-        held, fates = self._look_up(prepared)
+        held, statuses = self._look_up(prepared)
         repeats = self._seen.repeats.among(first, prepared.num_rows)
         capped = self._seen.capped.among(first, prepared.num_rows)
         listed = set() if self._suppressed is None else _rows_where(self._suppressed.mask, prepared)
-        unclaimed = self._unclaimed if self._ledger is not None else self._untold
-        # Few fates are shared by many rows: each row has the number of its own.
+        unclaimed = self._unclaimed if self._ledger is not None else self._without_ledger
+        # Many rows share few statuses: each row has the number of its own.
         numbers: dict[RowStatus, int] = {}
         rows: list[tuple[int, str | None, int]] = []
         for row, key, destination in zip(prepared.rows, prepared.keys, prepared.destinations, strict=True):
             request_id = held.get(key)
             if row in listed:
-                fate = _LISTED
+                status = _LISTED
             elif row in repeats:
-                fate = _REPEAT
+                status = _REPEAT
             elif row in capped:
-                fate = _CAPPED
+                status = _CAPPED
             elif request_id is None:
-                fate = unclaimed
-            elif row >= self._seen.until and fates[request_id].mine:
-                # Never looked up, and yet this try has claimed its message: for a row before it.
-                fate = _REPEAT
+                status = unclaimed
+            elif row >= self._seen.until and statuses[request_id].mine:
+                # Never looked up, and yet this attempt has claimed its message: for a row before it.
+                status = _REPEAT
             else:
-                fate = fates[request_id].of(destination)
-            rows.append((row, destination, numbers.setdefault(fate, len(numbers))))
+                status = statuses[request_id].of(destination)
+            rows.append((row, destination, numbers.setdefault(status, len(numbers))))
         for rejected, number in zip(prepared.rejected, prepared.rejected_numbers, strict=True):
-            fate = RowStatus(INVALID, short(f"{rejected.column}: {rejected.reason}"))
-            rows.append((rejected.row, number, numbers.setdefault(fate, len(numbers))))
+            status = RowStatus(INVALID, short(f"{rejected.column}: {rejected.reason}"))
+            rows.append((rejected.row, number, numbers.setdefault(status, len(numbers))))
         if prepared.rejected:
             rows.sort(key=itemgetter(0))
         return self._batch(rows, list(numbers))
 
-    def _look_up(self, prepared: PreparedBatch) -> tuple[Mapping[bytes, int], Mapping[int, RequestFates]]:
+    def _look_up(self, prepared: PreparedBatch) -> tuple[Mapping[bytes, int], Mapping[int, RequestStatuses]]:
         if self._ledger is not None:
             try:
                 held, records = self._ledger.records(prepared.keys)
             except LedgerError as error:
-                log.warning("The report does without the ledger from row %d on: %s", min(prepared.rows), error)
-                self._ledger, self._untold = None, _LOST
+                log.warning(
+                    "The report goes on without the ledger from row %d on: %s",
+                    min(prepared.rows),
+                    error,
+                )
+                self._ledger, self._without_ledger = None, _LOST
             else:
-                return held, {record.request_id: RequestFates(record) for record in records}
+                return held, {record.request_id: RequestStatuses(record) for record in records}
         return {}, {}
 
-    def _batch(self, rows: list[tuple[int, str | None, int]], fates: list[RowStatus]) -> pa.RecordBatch:
+    def _batch(self, rows: list[tuple[int, str | None, int]], statuses: list[RowStatus]) -> pa.RecordBatch:
         numbers = [number for _, _, number in rows]
         for number, count in Counter(numbers).items():
-            self.counts[fates[number].status] += count
+            self.counts[statuses[number].status] += count
         which = pa.array(numbers, pa.int32())
         columns = [
-            pa.array([fate[position] for fate in fates], SCHEMA.field(name).type).take(which)
+            pa.array([status[position] for status in statuses], SCHEMA.field(name).type).take(which)
             for position, name in enumerate(RowStatus._fields)
         ]
         own = [pa.array([row[place] for row in rows], SCHEMA.types[place]) for place in (0, 1)]

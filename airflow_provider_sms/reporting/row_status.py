@@ -1,4 +1,8 @@
-"""What a request's record says of each of its messages."""
+"""The status of each message of a request, read from the request's record in the ledger.
+
+A response counts the messages that the service took and does not list them. The faults in its error report name
+numbers, and so tell which messages were left out, where they account for all of those.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,17 @@ DUPLICATE = "duplicate"
 INVALID = "invalid"
 SUPPRESSED = "suppressed"
 PARTIAL = "partial"
-"""The service took some of the request's messages, and whether this is one of them is not known."""
+"""The service took some of the request's messages, and nobody knows whether this is one of them."""
 
 OPEN_HERE = "posted or about to be, and no outcome was recorded"
 OPEN_ELSEWHERE = "another process claimed it, and has not recorded an outcome yet"
 
 LONGEST_REASON = 300
-"""Characters: a reason stands in every row that it is true of."""
+"""Characters of a reason, which is repeated in each of its rows."""
 
 
 class RowStatus(NamedTuple):
-    """What became of a row.
+    """The status of a row, as the report shows it.
 
     :param event_id: 64 bits.
     :param sent_at: microseconds since the epoch: when the outcome of an accepted request was recorded, or when an
@@ -45,90 +49,90 @@ class RowStatus(NamedTuple):
     sent_at: int | None = None
 
 
-class RequestFates:
-    """The fates of one request's messages.
+class RequestStatuses:
+    """The statuses of one request's messages.
 
-    :param record: what the ledger says of it.
+    :param record: of the request, in the ledger.
     """
 
     def __init__(self, record: RequestRecord) -> None:
         self.mine = record.mine
-        self._default = _fate(record)
+        self._default = _status(record)
         self._named: dict[int, RowStatus] = {}
         if record.state == ACCEPTED and record.messages is not None and record.messages < record.submitted:
-            self._default, self._named = _fates_in_part(record, self._default)
+            self._default, self._named = _statuses_in_part(record, self._default)
 
     def of(self, destination: str) -> RowStatus:
-        """Give the fate of the message to a destination: digits with country code."""
+        """Return the status of the message to a destination: digits with country code."""
         return self._named.get(int(destination), self._default) if self._named else self._default
 
 
-def short(words: str | None) -> str | None:
-    """Give words as a reason: numbers masked, and not too long; None for none."""
-    return mask_numbers_in(words)[:LONGEST_REASON] if words else None
+def short(text: str | None) -> str | None:
+    """Return a text as a reason: numbers masked, and not too long; None for none."""
+    return mask_numbers_in(text)[:LONGEST_REASON] if text else None
 
 
-def _fate(record: RequestRecord) -> RowStatus:
-    fate = RowStatus(
+def _status(record: RequestRecord) -> RowStatus:
+    unknown = RowStatus(
         UNKNOWN, short(record.reason), record.request_id, record.event_id, _microseconds(record.claimed_at)
     )
     if record.state == ACCEPTED:
         status = ACCEPTED if record.mine else ALREADY_SENT
-        return fate._replace(status=status, reason=None, sent_at=_microseconds(record.finished_at))
+        return unknown._replace(status=status, reason=None, sent_at=_microseconds(record.finished_at))
     if record.state == NOT_SENT:
         # Released between the look-up of its messages and that of its record.
-        return fate._replace(status=NOT_SENT, sent_at=None)
+        return unknown._replace(status=NOT_SENT, sent_at=None)
     if record.state == CLAIMED:
-        return fate._replace(reason=LAPSED if record.lapsed else OPEN_HERE if record.mine else OPEN_ELSEWHERE)
-    return fate
+        return unknown._replace(reason=LAPSED if record.lapsed else OPEN_HERE if record.mine else OPEN_ELSEWHERE)
+    return unknown
 
 
-def _fates_in_part(record: RequestRecord, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
-    """Tell apart what the service took and what it left out, as far as it names those.
+def _statuses_in_part(record: RequestRecord, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
+    """Tell messages that the service took from those that it left out, as far as its faults name the latter.
 
-    :param whole: the fate of a message that was taken.
-    :returns: the fate of most messages, and that of other ones by destination.
+    :param whole: the status of a message that was taken.
+    :returns: the status of most messages, and that of the others by destination.
     """
     taken, missing = record.messages or 0, record.submitted - (record.messages or 0)
     some = f"the service took {taken} of the request's {record.submitted} messages, and does not say which"
     none = f"the service took none of the request's {record.submitted} messages"
-    untold = RowStatus(PARTIAL, some, record.request_id, record.event_id)
-    left_out = untold._replace(status=NOT_SENT, reason=none)
-    told: dict[int, RowStatus] = {}
-    named = 0
-    faults, words = _faults(record.response)
+    partial = RowStatus(PARTIAL, some, record.request_id, record.event_id)
+    left_out = partial._replace(status=NOT_SENT, reason=none)
+    named: dict[int, RowStatus] = {}
+    faulty = 0
+    faults, texts = _faults(record.response)
     # A fault names a number; more than one message of the request can be for it.
     for destination, messages in Counter(record.destinations).items():
         if destination is not None and (times := min(faults[destination], messages)):
-            named += times
+            faulty += times
             surely = times == messages or not taken
-            told[destination] = left_out._replace(reason=words[destination] or none) if surely else untold
-    if taken and named > missing:
+            named[destination] = left_out._replace(reason=texts[destination] or none) if surely else partial
+    if taken and faulty > missing:
         # It took messages that it calls faulty.
-        told.clear()
-    default = left_out if not taken else whole if named == missing else untold
+        named.clear()
+    default = left_out if not taken else whole if faulty == missing else partial
     if record.mine:
-        return default, told
-    # Whoever claimed them, here they count as sent already: they are not sent again.
-    return _already(default, whole), {destination: _already(fate, whole) for destination, fate in told.items()}
+        return default, named
+    # Claimed by another attempt, they count as sent already here: they are not sent again.
+    return _already(default, whole), {destination: _already(status, whole) for destination, status in named.items()}
 
 
-def _already(fate: RowStatus, whole: RowStatus) -> RowStatus:
-    return whole._replace(reason=fate.reason, sent_at=fate.sent_at)
+def _already(status: RowStatus, whole: RowStatus) -> RowStatus:
+    return whole._replace(reason=status.reason, sent_at=status.sent_at)
 
 
 def _faults(response: str | None) -> tuple[Counter[int], dict[int, str | None]]:
-    """Count the faults for each number that they name, and give the service's words."""
+    """Count the faults for each number that they name, and return them with the service's words."""
     counts: Counter[int] = Counter()
-    words: dict[int, str | None] = {}
+    texts: dict[int, str | None] = {}
     for fault in _fault_objects(response):
         fields = {key.lower(): value for key, value in fault.items()}
         destination = _number(fields.get("scrubbeddestination")) or _number(fields.get("rawdestination"))
         if destination is not None:
             counts[destination] += 1
-            said = fields.get("errormessage") or fields.get("status")
-            words.setdefault(destination, short(str(said)) if said else None)
-    return counts, words
+            text = fields.get("errormessage") or fields.get("status")
+            texts.setdefault(destination, short(str(text)) if text else None)
+    return counts, texts
 
 
 def _fault_objects(response: str | None) -> Iterator[Mapping[str, Any]]:

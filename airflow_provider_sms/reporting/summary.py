@@ -1,4 +1,7 @@
-"""The summary that a task returns: JSON, of constant size whatever was sent."""
+"""The summary that a task returns, and the line of progress in its log.
+
+The summary is JSON, and of constant size however many people are texted: Airflow stores it as an XCom.
+"""
 
 from __future__ import annotations
 
@@ -17,21 +20,21 @@ if TYPE_CHECKING:
 
 
 COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
-"""What can become of a row; the counts add up to ``rows``."""
+"""The counts of which each row is in exactly one; they add up to ``rows``."""
 
 
 def summarise(campaign: str, rows: int, invalid: int, tally: SendCounts) -> dict[str, Any]:
-    """Give the summary of one try.
+    """Return the summary of one attempt.
 
-    ``rows`` equals the sum of the seven counts after it: what no request, no earlier claim and no check accounts for
-    was not sent. Event ids are text, since JavaScript readers round 64-bit integers; above the tally's limit there are
-    none.
+    ``rows`` equals the sum of the seven counts after it: a row that no request, no earlier claim and no check accounts
+    for was not sent. Event ids are text, since JavaScript readers round 64-bit integers; above the tally's limit there
+    are none.
 
     :param rows: rows of the source.
-    :param invalid: of these, rows that cannot be texted.
+    :param invalid: how many of these cannot be texted.
     """
     unreached = rows - invalid - tally.settled
-    # Where it is below zero, the source has lost rows whose messages an earlier part of this try sent.
+    # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent.
     return {
         "campaign": campaign,
         "rows": rows,
@@ -53,7 +56,7 @@ def summarise(campaign: str, rows: int, invalid: int, tally: SendCounts) -> dict
 
 
 def told_by_service(tally: SendCounts) -> dict[str, Any]:
-    """Give the part of a summary that sums up the service's own reports: ``cost_breakdown`` and ``error_report``."""
+    """Return the fields of a summary that add up the service's own reports: ``cost_breakdown`` and ``error_report``."""
     return {
         "cost_breakdown": {
             network: {"cost": float(cost), "quantity": quantity}
@@ -64,13 +67,13 @@ def told_by_service(tally: SendCounts) -> dict[str, Any]:
 
 
 def facts(summary: dict[str, Any]) -> dict[str, Any]:
-    """Give of a summary what is of use to those who did not send: counts, cost, balance; nothing by request."""
+    """Return the fields of a summary that are of use to other tasks: counts, cost and balance; nothing by request."""
     names = ("campaign", "rows", *COUNTS, "requests", "parts", "cost", "remaining_balance")
     return {name: summary[name] for name in names}
 
 
 def one_line(summary: dict[str, Any]) -> str:
-    """Give the summary as a line for the log."""
+    """Return the summary as a line for the log."""
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
     return (
         f"Campaign {summary['campaign']}: {counts}; "
@@ -79,19 +82,19 @@ def one_line(summary: dict[str, Any]) -> str:
 
 
 def _event_ids(tally: SendCounts) -> list[str]:
-    """Give the event ids in request order; none where there are too many for an XCom."""
+    """Return the event ids in the order of the requests; none where there are too many for an XCom."""
     if tally.requests > tally.max_event_ids:
         return []
     return [str(event_id) for _, event_id in sorted(tally.event_ids.items())]
 
 
 class Progress:
-    """Says how far a send is: messages done, of how many, per second, time left.
+    """Writes how far a send is: messages done, of how many, per second, and the time left.
 
-    :param total: messages in all.
-    :param clock: seconds, from any start.
-    :param done: messages that were done before it began.
-    :param every: seconds between two lines, at least.
+    :param total: all messages.
+    :param clock: seconds from any start.
+    :param done: messages that were done before the send began.
+    :param every: the least seconds between two lines.
     """
 
     def __init__(self, total: int, clock: Callable[[], float], *, done: int = 0, every: float = 5.0) -> None:
@@ -103,9 +106,10 @@ class Progress:
         self._said = self._began
 
     def line(self, done: int, *, paused: bool = False) -> str | None:
-        """Give a line for the log; None while the last one is fresh.
+        """Return a line for the log; None while the last one is fresh.
 
-        :param paused: whether a person has paused it, so that no time is left that could be told.
+        :param done: messages done by now.
+        :param paused: whether a person has paused the campaign, so that no time left can be estimated.
         """
         now = self._clock()
         if now - self._said < self._every:
@@ -119,19 +123,22 @@ class Progress:
 
 
 def replay(ledger: CampaignLedger, tally: SendCounts) -> None:
-    """Count the requests that this try made before it waited, as if it had made them just now.
+    """Count the requests of this attempt's earlier legs as if this leg had made them.
 
-    :param tally: of the part since.
+    Their responses are read one by one: the ledger's columns have no costs by network, no error report and no balance,
+    and a cost is added exactly, as the decimal that the service wrote.
+
+    :param tally: of this leg.
     :raises LedgerError: when the ledger cannot be read.
     """
     for request in ledger.parked_requests():
         if request.state == ACCEPTED:
-            tally.replay(request.request_id, request.submitted, _answer(request.response))
+            tally.replay(request.request_id, request.submitted, _parsed(request.response))
         else:
             tally.replay_lost(request.request_id, request.submitted)
 
 
-def _answer(body: str | None) -> SendResponse | None:
+def _parsed(body: str | None) -> SendResponse | None:
     if body is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a send came to, counted as it happens, in memory that does not grow with it."""
+"""The counts of a send, kept as it goes on, in memory that does not grow with the table."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
 
 
 class RowBits:
-    """A set of rows of the source: one bit a row."""
+    """A set of rows of the source, in one bit a row."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
 
     def add(self, row: int) -> None:
-        """Take in a row."""
+        """Add a row."""
         byte = row >> 3
         if byte >= len(self._bits):
             self._bits.extend(bytes(byte + 1 - len(self._bits)))
         self._bits[byte] |= 1 << (row & 7)
 
     def among(self, first: int, count: int) -> set[int]:
-        """Give those of ``count`` rows from ``first`` on that are in the set."""
+        """Return the members of the set among ``count`` rows from ``first`` on."""
         if not any(self._bits[first >> 3 : (first + count + 7) >> 3]):
             return set()
         last = min(first + count, len(self._bits) << 3)
@@ -33,14 +33,14 @@ class RowBits:
 
 
 class RequestBits:
-    """A set of requests, taken in by ascending ids: one bit for each id from the first one on."""
+    """A set of requests, added by ascending ids, in one bit for each id from the first one on."""
 
     def __init__(self) -> None:
         self._first: int | None = None
         self._offsets = RowBits()
 
     def add(self, request_id: int) -> None:
-        """Take in a request."""
+        """Add a request."""
         if self._first is None:
             self._first = request_id
         self._offsets.add(request_id - self._first)
@@ -52,42 +52,42 @@ class RequestBits:
 
 
 class SeenRows:
-    """Which rows of the source were looked up, and what no claim tells of some of them."""
+    """The rows of the source that were looked up, and those of which the ledger holds no request of their own."""
 
     def __init__(self) -> None:
         self.until = 0
         """Rows before this one were looked up."""
         self.repeats = RowBits()
-        """Rows whose message another row of the same try is."""
+        """Rows that repeat the message of another row of the same attempt."""
         self.capped = RowBits()
         """Rows whose recipient was texted too recently."""
 
 
 @dataclass(slots=True)
 class SendCounts:
-    """Counts of messages by what became of them, and sums over the service's answers.
+    """Messages counted by their outcome, and sums over the service's responses.
 
-    :param accepted: the service said that it took them.
-    :param unknown: posted by this or an earlier try, and whether the service took them is not known.
-    :param not_sent: not posted, or posted and surely not taken.
-    :param duplicate: repeats of a message of this try.
-    :param already_sent: held by a request that was accepted before this try met them.
-    :param suppressed: rows whose number is on a list of those not to be texted.
+    :param accepted: messages that the service took.
+    :param unknown: messages that this or an earlier attempt posted, and of which nobody knows whether they were taken.
+    :param not_sent: messages not posted, or posted and surely not taken.
+    :param duplicate: rows that repeat a message of this attempt.
+    :param already_sent: messages of requests that were accepted before this attempt met them.
+    :param suppressed: rows whose number is on a suppression list.
     :param capped: rows whose recipient was texted too recently.
-    :param replayed: messages of requests that earlier parts of this try sent, which count as accepted.
-    :param met: rows whose message is one of these.
-    :param lost: messages of requests of earlier parts of this try that are unknown.
-    :param met_lost: rows whose message is one of these; they count as unknown.
-    :param requests: posted by this try and accepted or unknown.
+    :param replayed: messages that earlier legs of this attempt sent, which count as accepted.
+    :param met: rows of this leg whose message is a replayed one.
+    :param lost: messages of earlier legs of this attempt that are unknown.
+    :param met_lost: rows of this leg whose message is a lost one; they count as unknown.
+    :param requests: requests of this attempt that were accepted or are unknown.
     :param partial: messages that the service left out of requests that it accepted.
     :param none_taken: messages of requests of which the service took none.
     :param texted_twice: messages that two requests have.
-    :param event_ids: by request.
-    :param unknown_requests: those of the ledger that hold what is unknown.
+    :param event_ids: the service's event ids, by request.
+    :param unknown_requests: the requests that hold the unknown messages.
     :param max_event_ids: how many event ids are kept.
-    :param replayed_requests: the requests of earlier parts of this try that count as accepted.
-    :param lost_requests: those that are unknown. What such a part, still alive, sends later is of neither: it counts
-        as another's.
+    :param replayed_requests: the requests of the replayed messages.
+    :param lost_requests: the requests of the lost messages. A request that an earlier leg, still alive, makes later is
+        in neither set: it counts as another process's.
     :param seen: the rows that were looked up, and those counted as duplicate.
     """
 
@@ -122,7 +122,7 @@ class SendCounts:
 
     @property
     def repeated(self) -> int:
-        """The rows that repeat a message of this try; each message that an earlier part of it sent has one row."""
+        """The rows that repeat a message of this attempt; a message of an earlier leg has one row that does not."""
         return self.duplicate + max(0, self.met - self.replayed) + self._lost_repeated
 
     @property
@@ -136,12 +136,12 @@ class SendCounts:
 
     @property
     def settled(self) -> int:
-        """The rows that this try is done with."""
+        """The rows that need nothing more of this attempt."""
         others = self.unresolved + self.not_sent + self.repeated + self.already_sent + self.suppressed + self.capped
         return self.accepted + others
 
     def add_duplicate(self, row: int) -> None:
-        """Count a row whose message another row of this try is."""
+        """Count a row that repeats the message of another row of this attempt."""
         self.duplicate += 1
         self.seen.repeats.add(row)
 
@@ -151,9 +151,9 @@ class SendCounts:
         self.seen.capped.add(row)
 
     def replay(self, request_id: int, submitted: int, response: SendResponse | None) -> None:
-        """Count a request that an earlier part of this try sent.
+        """Count a request that an earlier leg of this attempt sent.
 
-        :param response: None where a person says that it was sent.
+        :param response: None where a person decided that it was sent.
         """
         self.replayed += submitted
         self.replayed_requests.add(request_id)
@@ -164,13 +164,13 @@ class SendCounts:
             self.add_accepted(request_id, submitted, response)
 
     def replay_lost(self, request_id: int, submitted: int) -> None:
-        """Count a request of an earlier part of this try whose outcome is unknown."""
+        """Count a request of an earlier leg of this attempt whose outcome is unknown."""
         self.lost += submitted
         self.lost_requests.add(request_id)
         self.requests += 1
 
     def add_accepted(self, request_id: int, submitted: int, response: SendResponse) -> None:
-        """Count a request that the service answered; it may have taken fewer messages than were submitted."""
+        """Count a request that the service took; it may have taken fewer messages than were submitted."""
         taken = min(submitted, response.messages)
         self.accepted += taken
         self.not_sent += submitted - taken
@@ -193,13 +193,15 @@ class SendCounts:
         self.remaining_balance = response.remaining_balance
         self._add_report(response.error_report)
 
-    def add_unknown(self, request_id: int, messages: int) -> None:
+    def add_unknown(self, request_id: int | None, messages: int) -> None:
         """Count messages whose outcome is unknown.
 
-        :param request_id: of the ledger, which holds them.
+        :param request_id: the request that holds them; None means requests of other live processes, which may still
+            record an outcome.
         """
         self.unknown += messages
-        self.unknown_requests.add(request_id)
+        if request_id is not None:
+            self.unknown_requests.add(request_id)
 
     def _add_report(self, report: ErrorReport) -> None:
         for name, count in reported(report).items():
@@ -207,7 +209,7 @@ class SendCounts:
 
 
 def reported(report: ErrorReport) -> dict[str, int]:
-    """Give an error report as counts only: its faults hold numbers."""
+    """Return an error report as counts only, since its faults hold numbers."""
     return {
         "NoNetwork": report.no_network,
         "Duplicates": report.duplicates,

@@ -1,4 +1,4 @@
-"""What is still to be claimed: the source's messages, less those that are held already."""
+"""The messages that are still to be claimed: those of the source, less those that a request holds already."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_HELD = 50_000
-"""Messages in the hands of other live processes that are remembered before reading on waits for their outcome."""
+"""Messages that other live processes hold and that are remembered: at more, reading on waits for their outcome."""
 LOOK_UP = 10_000
-"""Messages that are looked up at once."""
+"""Messages that are looked up at once: enough that a statement costs little, few enough for a steady flow."""
 
 
 class PendingMessages:
-    """Reads blocks of messages, keeps what is free to be claimed, and counts the rest.
+    """Reads blocks of messages, keeps those that are free to be claimed, and counts the others.
 
-    What is free waits in its block, and is made into messages only when it is taken; what has been in other hands waits
-    as messages.
+    A free row waits in its block, and becomes a message only when it is claimed; messages that another request has held
+    wait as messages.
 
-    :param resend: says of an unknown request whether what it holds is to be claimed again.
+    :param resend: returns of an unknown request whether its messages are claimed again.
     """
 
     def __init__(
@@ -59,18 +59,18 @@ class PendingMessages:
 
     @property
     def ready(self) -> bool:
-        """Whether there is anything to claim, or to read in search of it."""
+        """Whether there are messages to claim, or blocks to read in search of them."""
         return bool(self._free or self._spans) or self.readable
 
     @property
     def empty(self) -> bool:
-        """Whether every message was claimed or counted."""
+        """Whether every message has been claimed or counted."""
         return self.exhausted and not (self._free or self._spans or self._held)
 
     def read(self) -> None:
-        """Take in one block of the source, once the one before it is used up.
+        """Read one block of the source, once the one before it is used up.
 
-        :raises LedgerError: when the ledger cannot say what is held.
+        :raises LedgerError: when the ledger cannot be read.
         :raises Exception: what the source raises.
         """
         try:
@@ -90,7 +90,7 @@ class PendingMessages:
         self._spans.reverse()
 
     def _look_up(self, span: range) -> None:
-        """Find what of a part of the block is free."""
+        """Find the free messages of a stretch of the block."""
         block = self._block
         keys = block.keys(span.start, span.stop)
         holders = self._ledger.holders(keys)
@@ -113,7 +113,7 @@ class PendingMessages:
             self._spans.append(range(start, span.stop))
 
     def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeats: bool) -> bool:
-        """Count a message that is not free, and say whether it is one."""
+        """Return whether a message is not free, and count it if so."""
         if outgoing.key in self._free or outgoing.key in self._held or (repeats and (holder is None or holder.parked)):
             self._tally.add_duplicate(outgoing.row)
         elif holder is not None:
@@ -122,12 +122,12 @@ class PendingMessages:
             return False
         return True
 
-    def take(self, size: int) -> tuple[list[Outgoing], dict[bytes, int]]:
-        """Give the next messages to claim, and which of them are to be taken over from which unknown request.
+    def next_chunk(self, size: int) -> tuple[list[Outgoing], dict[bytes, int]]:
+        """Return the next messages to claim, and the unknown requests that some of them are taken over from, by key.
 
         Reads as much of the source as it needs. Fewer than ``size`` come only at the end.
 
-        :raises LedgerError: when the ledger cannot say what is held.
+        :raises LedgerError: when the ledger cannot be read.
         :raises Exception: what the source raises.
         """
         moved = False
@@ -142,25 +142,25 @@ class PendingMessages:
             else:
                 self.read()
         if not self._free:
-            self.look_again()
+            self._look_again()
         chunk = list(islice(self._free.values(), size))
         for outgoing in chunk:
             del self._free[outgoing.key]
         return chunk, {m.key: self._take_over.pop(m.key) for m in chunk if m.key in self._take_over}
 
     def _taken_from_block(self, size: int) -> list[Outgoing]:
-        """Take messages from the first span that is free, as many as it has and at most so many."""
+        """Return messages of the first free span: all of them, and at most so many."""
         span = self._spans.pop()
         if len(span) > size:
             self._spans.append(span[size:])
         return self._block.messages(span.start, min(span.stop, span.start + size))
 
-    def sort(self, messages: Sequence[Outgoing], *, turned_away: bool = False) -> None:
-        """Keep what is free, count what is not.
+    def reconcile(self, messages: Sequence[Outgoing], *, turned_away: bool = False) -> None:
+        """Look messages up again: keep those that are free, count the others.
 
-        :param turned_away: whether this try has posted them, and the service did not take them: then they are held by
-            its own request only because a person has called that accepted, and repeat nothing.
-        :raises LedgerError: when the ledger cannot say what is held.
+        :param turned_away: whether this attempt has posted them, and the service did not take them: then its own
+            request holds them only because a person has called that accepted, and they repeat nothing.
+        :raises LedgerError: when the ledger cannot be read.
         """
         holders = self._ledger.holders([outgoing.key for outgoing in messages])
         if turned_away:
@@ -181,61 +181,67 @@ class PendingMessages:
         elif self._resend(holder.request_id):
             self.take_over(outgoing, holder.request_id)
         else:
-            self._tally.unknown += 1
+            self._tally.add_unknown(holder.request_id, 1)
             self._tally.met_lost += holder.request_id in self._tally.lost_requests
-            self._tally.unknown_requests.add(holder.request_id)
 
     def take_over(self, outgoing: Outgoing, request_id: int) -> None:
-        """Queue a message that is to be posted again, though an unknown request holds it."""
+        """Queue a message that is posted again although an unknown request holds it."""
         self._take_over[outgoing.key] = request_id
         self._queue(outgoing)
 
     def put_back(self, messages: Sequence[Outgoing]) -> None:
-        """Queue messages that could not be sorted, or are to go out with others."""
+        """Queue messages that could not be looked up, or that fill up a chunk with others."""
         for outgoing in messages:
             self._queue(outgoing)
 
     def _queue(self, outgoing: Outgoing) -> None:
         repeat = self._free.get(outgoing.key)
         if repeat is not None:
-            # A repeat of it was read meanwhile, and waits here already.
+            # A row that repeats it was read meanwhile, and waits here already.
             self._tally.add_duplicate(repeat.row)
         self._free[outgoing.key] = outgoing
 
-    def look_again(self) -> None:
-        """Sort anew what other live processes had claimed: they may have sent it, or given it back.
-
-        :raises LedgerError: when the ledger cannot say what is held.
-        """
+    def _look_again(self) -> None:
+        """Look up the messages that other live processes held: they may have been sent, or given back."""
         if self._held:
             held, self._held = self._held, {}
             try:
-                self.sort(list(held.values()))
+                self.reconcile(list(held.values()))
             except LedgerError:
                 self._held = held
                 raise
 
-    def settle(self, may_look: Callable[[], bool]) -> None:
-        """Count what was not reached, by looking it up as long as that is allowed; nothing more is claimed.
+    def count_remaining(self, may_look: Callable[[], bool]) -> None:
+        """Count every message that was not claimed, looked up as long as that is allowed; nothing more is claimed.
 
-        :param may_look: asked before each look.
-        :raises LedgerError: when the ledger cannot say what is held.
-        :raises Exception: what the source raises.
+        Messages that other processes still hold are unknown here, since no outcome of theirs is recorded.
+
+        :param may_look: asked before each look at the ledger.
+        :raises LedgerError: when the ledger cannot be read; the messages that were read are counted all the same.
+        :raises Exception: what the source raises; likewise.
         """
-        self._settle_block(may_look)
+        try:
+            self._look_up_remaining(may_look)
+        finally:
+            self._drop_free()
+            self._tally.add_unknown(None, len(self._held))
+            self._held.clear()
+
+    def _look_up_remaining(self, may_look: Callable[[], bool]) -> None:
+        self._look_up_block(may_look)
         while not self.exhausted:
             if not may_look():
-                log.warning("Ended before every row was looked up: the others count as not sent")
+                log.warning("Ended before every row was looked up: the rest count as not sent")
                 break
             if not self.readable:
-                self.look_again()
+                self._look_again()
             self.read()
             self._drop_free()
         if may_look():
-            self.look_again()
+            self._look_again()
 
-    def _settle_block(self, may_look: Callable[[], bool]) -> None:
-        """Look again at what was free when it was read: since then a repeat of it may have been claimed, and sent."""
+    def _look_up_block(self, may_look: Callable[[], bool]) -> None:
+        """Look up the messages that were free when they were read: others may have claimed and sent them since."""
         while (self._free or self._spans) and may_look():
             if not self._free:
                 self.put_back(self._taken_from_block(LOOK_UP))
@@ -259,18 +265,11 @@ class PendingMessages:
             else:
                 self._count(outgoing, holder)
 
-    def drop(self) -> None:
-        """Count all that is left; what others hold is unknown here, since they have not recorded an outcome."""
-        self._drop_free()
-        self._tally.unknown += len(self._held)
-        self._held.clear()
-
     def count_unsent(self, messages: Iterable[Outgoing], take_over: Mapping[bytes, int]) -> None:
-        """Count messages that do not go out; what was to be taken over from an unknown request is its again."""
+        """Count messages that do not go out; one that was to be taken over stays with its unknown request."""
         for outgoing in messages:
             if outgoing.key in take_over:
-                self._tally.unknown += 1
-                self._tally.unknown_requests.add(take_over[outgoing.key])
+                self._tally.add_unknown(take_over[outgoing.key], 1)
             else:
                 self._tally.not_sent += 1
 

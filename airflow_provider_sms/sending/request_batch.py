@@ -1,4 +1,4 @@
-"""What the sender keeps of a request, from its messages to its claim."""
+"""The messages of one request: a batch until it is claimed, then a request in flight."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 class RequestBatch:
     """The messages of one request.
 
-    :param take_over: the unknown requests that are to give theirs up.
-    :param attempt: how often they were posted since the service last took anything.
-    :param turned_away: how often the service did not take them.
-    :param unavailable: how often the service said 503.
-    :param accepted_before: the messages that it had taken then.
-    :param due: when they may be posted again, seconds since the epoch.
+    :param take_over: the unknown requests that some messages are taken over from, by key.
+    :param attempt: how often the request was posted since the service last took any message of the send.
+    :param accepted_before: how many messages of the send the service had taken by then.
+    :param turned_away: how often the service did not take the request.
+    :param unavailable: how often the service answered it with 503.
+    :param due: when it may be posted again, in seconds of the sender's monotonic clock.
     """
 
     messages: Sequence[Outgoing]
@@ -35,15 +35,15 @@ class RequestBatch:
 
     @property
     def chunk(self) -> Chunk:
-        """Give them as the ledger claims them."""
+        """The messages as the ledger claims them."""
         messages = self.messages
         return Chunk([m.key for m in messages], [m.destination for m in messages], self.take_over)
 
     def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:
-        """Keep the messages that were won, and give those that somebody else holds.
+        """Keep the messages that were claimed, and return those that another request holds.
 
-        :param won: the positions of those to keep, in order.
-        :param capped: the positions of those that go to nobody now.
+        :param won: the positions of the messages to keep, in order.
+        :param capped: the positions of messages whose recipients must not be texted now.
         """
         every = self.messages
         if len(won) == len(every):
@@ -53,10 +53,10 @@ class RequestBatch:
         return [outgoing for outgoing in every if outgoing.key not in settled]
 
     def turn_away(self, accepted: int, *, unavailable: bool) -> None:
-        """Note that the service did not take them; where it took others meanwhile, it throttles, and is not away.
+        """Record that the service did not take the request; where it took others meanwhile, it throttles, and is up.
 
-        :param accepted: the messages that it has taken by now.
-        :param unavailable: whether it said 503.
+        :param accepted: how many messages of the send the service has taken by now.
+        :param unavailable: whether it answered 503.
         """
         self.turned_away += 1
         self.unavailable += unavailable
@@ -66,9 +66,10 @@ class RequestBatch:
 
 @dataclass(frozen=True, slots=True)
 class InFlightRequest:
-    """A claimed batch on its way.
+    """A batch that is claimed, and posted under that claim.
 
-    :param alone: whether it goes alone, since answers were lost.
+    :param deadline: when others may call the claim unknown, seconds since the epoch.
+    :param alone: whether it goes alone, since responses were lost.
     :param asks: whether the service must answer a free question first.
     """
 

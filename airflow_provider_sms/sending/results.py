@@ -1,10 +1,33 @@
-"""What follows from the end of a post: its outcome, its counts, and whether its messages go again."""
+"""What follows from the end of a POST: the outcome in the ledger, the counts, and whether its messages go out again.
+
+| Event | Certainty | Ledger state | What happens next |
+|---|---|---|---|
+| 200, every message taken | sent | `accepted` | the send goes on |
+| 200, fewer taken than posted | sent in part | `accepted` | none is posted again; those left out count as not sent |
+| 200, none taken and none charged for | not sent | `not_sent` | the send goes on; the task fails in the end |
+| nothing written: no connection | not sent | `not_sent` | posted again after a wait, and nothing else before it |
+| 429; 503 with an `errorCode` | not processed | `not_sent` | the same; the wait is `Retry-After` where it is given |
+| one of these two, too often | not processed | `not_sent` | the send ends |
+| 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; with `wait_for_credit` the task waits |
+| 401; other 3xx and 4xx, but 303, 408, 499 | refused | `not_sent` | the send ends |
+| no response; a broken or repeated one | may have been sent | `unknown` | slower; resent only by a policy or a person |
+| 303, 408, 499; other 1xx, 2xx and 5xx | may have been sent | `unknown` | the same |
+| an unforeseen error | may have been sent | `unknown` | the send ends |
+| the send ends before the POST | not sent | `not_sent` | the next attempt sends the messages |
+| no outcome before the deadline | may have been sent | `unknown` | as after a lost response |
+
+:mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
+:class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
+lost response then ends the send. The last row but one is the sender's flush at its end; the last one is the ledger's
+``lapse``, of a process that died.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -20,154 +43,166 @@ from airflow_provider_sms.sending.counts import reported
 from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from airflow_provider_sms.ledger.model import Chunk
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.counts import SendCounts
-    from airflow_provider_sms.sending.pending import PendingMessages
     from airflow_provider_sms.sending.request_batch import InFlightRequest
-    from airflow_provider_sms.sending.scheduler import RequestScheduler
-    from airflow_provider_sms.sending.sender import SendingOptions
-    from airflow_provider_sms.sending.stop_conditions import Brakes
+    from airflow_provider_sms.sending.retry import Backoff
+    from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
 log = logging.getLogger(__name__)
 
 MAX_UNAVAILABLE = 3
-"""POSTs of one request that the service may answer by its own 503: the fewer, the less a 503 that is not true costs."""
+"""POSTs of one request that the service may answer with its own 503: few, since each false 503 texts people twice."""
 
 
+@dataclass(frozen=True, slots=True)
+class NextStep:
+    """What the sender does after the end of a POST, beside recording its outcome.
+
+    :param retry_at: when the request is posted again, in seconds of the sender's monotonic clock, with no other request
+        before it; None means that it is not.
+    :param is_deferred: whether the request is kept until the send goes on or ends, which counts it as not sent.
+    :param resend: messages that are posted again although their outcome is unknown.
+    :param error: why nothing more may be claimed; None means that this end is no reason.
+    """
+
+    retry_at: float | None = None
+    is_deferred: bool = False
+    resend: Sequence[Outgoing] = ()
+    error: Exception | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ResultHandler:
-    """Takes in the ends of posts, one after the other. Not thread-safe: the thread that decides owns it.
+    """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
 
-    :param options: whether and when messages are posted again.
-    :param tally: where to count.
-    :param brakes: told of every end.
-    :param departures: where what goes again waits.
-    :param claiming: says whether anything more is to be claimed.
+    :param tally: where messages are counted.
+    :param stop_conditions: notified of every end.
+    :param backoff: waits between the POSTs of a request that was surely not processed.
+    :param claiming: returns whether the send goes on claiming.
+    :param resend_unknown: whether messages are posted again whose outcome is unknown.
     :param monotonic: seconds from any start.
     """
 
-    def __init__(
-        self,
-        options: SendingOptions,
-        tally: SendCounts,
-        brakes: Brakes,
-        departures: RequestScheduler,
-        *,
-        claiming: Callable[[], bool],
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.outcomes: list[Outcome] = []
-        """Those that are not recorded yet."""
-        self._options = options
-        self._tally = tally
-        self._brakes = brakes
-        self._departures = departures
-        self._claiming = claiming
-        self._monotonic = monotonic
+    tally: SendCounts
+    stop_conditions: StopConditions
+    backoff: Backoff
+    claiming: Callable[[], bool]
+    resend_unknown: bool = False
+    monotonic: Callable[[], float] = time.monotonic
 
-    def land(
-        self, flight: InFlightRequest, result: SendResponse | BaseException, backlog: PendingMessages
-    ) -> Exception | None:
-        """Take in the end of a post.
+    def handle(self, request: InFlightRequest, result: SendResponse | BaseException, outcome: Outcome) -> NextStep:
+        """Count the end of a POST, and return what the sender does next.
 
-        :param result: the answer, or what the post raised.
-        :param backlog: takes messages that are to be posted again though their outcome is unknown.
-        :returns: why nothing more may be claimed; None: this end is no reason.
+        :param result: the response, or what the POST raised.
+        :param outcome: of this end, see :func:`outcome_of`.
         """
         if isinstance(result, SendResponse):
-            if result.messages or took_none(result):
-                return self._answered(flight, result)
-            result = UnknownOutcomeError("the answer says that no message was taken, and charges for some")
+            return self._answered(request, result)
         if surely_not_sent(result):
-            return self._not_processed(flight, result)
-        return self._unknown(flight, result, backlog)
+            return self._not_processed(request, result)
+        return self._unknown(request, result, outcome)
 
-    def _answered(self, flight: InFlightRequest, response: SendResponse) -> TooManyErrorsError | None:
-        submitted = len(flight.batch.messages)
-        self.outcomes.append(answered(flight.request_id, response, flight.batch.chunk))
+    def _answered(self, request: InFlightRequest, response: SendResponse) -> NextStep:
+        batch, submitted = request.batch, len(request.batch.messages)
         if response.messages:
-            self._tally.add_accepted(flight.request_id, submitted, response)
+            self.tally.add_accepted(request.request_id, submitted, response)
         else:
-            # What was taken over is again with the unknown request that had it before.
-            before = [flight.batch.take_over[m.key] for m in flight.batch.messages if m.key in flight.batch.take_over]
-            self._tally.add_none_taken(submitted - len(before), response)
+            # Messages that were taken over are again with the unknown request that had them before.
+            before = [batch.take_over[m.key] for m in batch.messages if m.key in batch.take_over]
+            self.tally.add_none_taken(submitted - len(before), response)
             for unknown_id in before:
-                self._tally.add_unknown(unknown_id, 1)
-        self._brakes.caution.answered(alone=flight.alone)
+                self.tally.add_unknown(unknown_id, 1)
+        self.stop_conditions.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
-                "Request %d: the service took %d of %d messages; its reasons: %s",
-                flight.request_id,
+                "Request %d: the service took %d of %d messages. Its error report: %s",
+                request.request_id,
                 response.messages,
                 submitted,
                 reported(response.error_report),
             )
         try:
-            self._brakes.answered(flight.batch, response)
+            self.stop_conditions.answered(batch, response)
         except TooManyErrorsError as error:
-            return error
-        return None
+            return NextStep(error=error)
+        return NextStep()
 
-    def _not_processed(self, flight: InFlightRequest, error: SmsError) -> SmsError | None:
-        """Give the claim back, so that a crash makes nothing unknown, and post again later where that may help."""
-        self.outcomes.append(failed(flight.request_id, NOT_SENT, error))
-        batch = flight.batch
+    def _not_processed(self, request: InFlightRequest, error: SmsError) -> NextStep:
+        batch = request.batch
         unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
-        batch.turn_away(self._tally.accepted, unavailable=unavailable)
-        now = self._monotonic()
-        if self._brakes.unanswered(batch, error):
-            log.warning("Request %d was refused, since the credit is out: %s", flight.request_id, error)
-            self._departures.hold(batch, now)
-            return None
+        batch.turn_away(self.tally.accepted, unavailable=unavailable)
+        now = self.monotonic()
+        if self.stop_conditions.unanswered(batch, error):
+            log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
+            return NextStep(is_deferred=True)
         asked = error.retry_after if isinstance(error, ServiceError) else None
         again = (
             error.transient
-            and batch.turned_away < self._options.backoff.attempts_beside_others
+            and batch.turned_away < self.backoff.attempts_beside_others
             and batch.unavailable < MAX_UNAVAILABLE
         )
-        wait = self._options.backoff.wait(batch.attempt, asked) if again else None
-        # Looked at once: told to stop between two looks, the batch would not wait, and be in no count.
-        claiming = self._claiming()
+        wait = self.backoff.wait(batch.attempt, asked) if again else None
+        # Asked once: with a stop between two questions, the batch would not wait, and be in no count.
+        claiming = self.claiming()
         if claiming and wait is not None:
-            log.warning("Request %d was not processed, again in %.1f s: %s", flight.request_id, wait, error)
-            self._departures.again(batch, now + wait)
-            return None
-        self._departures.hold(batch, now)
-        return error if claiming else None
+            log.warning("Request %d was not processed, posting again in %.1f s: %s", request.request_id, wait, error)
+            return NextStep(retry_at=now + wait)
+        return NextStep(is_deferred=True, error=error if claiming else None)
 
-    def _unknown(self, flight: InFlightRequest, error: BaseException, backlog: PendingMessages) -> Exception | None:
-        outcome = failed(flight.request_id, UNKNOWN, error)
-        self.outcomes.append(outcome)
-        self._brakes.unanswered(flight.batch, error)
+    def _unknown(self, request: InFlightRequest, error: BaseException, outcome: Outcome) -> NextStep:
+        batch = request.batch
+        self.stop_conditions.unanswered(batch, error)
         log.warning(
-            "Request %d of %d messages: its outcome is unknown: %s",
-            flight.request_id,
-            len(flight.batch.messages),
+            "The outcome of request %d, of %d messages, is unknown: %s",
+            request.request_id,
+            len(batch.messages),
             outcome.reason,
         )
-        self._tally.requests += 1
-        for outgoing in flight.batch.messages:
-            # Once more in one try is enough: the next try comes after Airflow's retry delay.
-            if self._options.resend_unknown and outgoing.key not in flight.batch.take_over:
-                backlog.take_over(outgoing, flight.request_id)
-            else:
-                self._tally.add_unknown(flight.request_id, 1)
+        self.tally.requests += 1
+        resend: list[Outgoing] = []
+        if self.resend_unknown:
+            # Once more in one attempt is enough: the next attempt comes after Airflow's retry delay.
+            resend = [outgoing for outgoing in batch.messages if outgoing.key not in batch.take_over]
+        if unknown := len(batch.messages) - len(resend):
+            self.tally.add_unknown(request.request_id, unknown)
         if isinstance(error, SmsError):
-            return self._slow_down(flight)
-        # Something that nobody foresaw: it may happen to every request, so no other one is tried.
-        return error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+            return NextStep(resend=resend, error=self._slow_down(request))
+        # An unforeseen error may happen to every request, so no other one is tried.
+        return NextStep(
+            resend=resend, error=error if isinstance(error, Exception) else RuntimeError(type(error).__name__)
+        )
 
-    def _slow_down(self, flight: InFlightRequest) -> SmsError | None:
-        """Let nothing go for a while, and then one request at a time; give up where their answers are lost, too."""
-        caution = self._brakes.caution
-        outage = caution.lost(alone=flight.alone)
-        caution.until = self._monotonic() + (self._options.backoff.wait(caution.lost_alone + 1) or 0.0)
-        return outage if self._claiming() else None
+    def _slow_down(self, request: InFlightRequest) -> SmsError | None:
+        """Have the next requests wait and go one at a time; return the error once those lose their responses, too."""
+        caution = self.stop_conditions.caution
+        outage = caution.lost(alone=request.alone)
+        caution.until = self.monotonic() + (self.backoff.wait(caution.lost_alone + 1) or 0.0)
+        return outage if self.claiming() else None
 
 
-HTTP_OK = 200
+def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -> Outcome:
+    """Return the outcome of a POST, as the ledger records it.
+
+    A request that was not sent is given back at once, also where it is posted again later: so a crash in between makes
+    nothing unknown.
+
+    :param result: the response, or what the POST raised.
+    """
+    if isinstance(result, SendResponse):
+        return answered(request.request_id, result, request.batch.chunk)
+    return failed(request.request_id, NOT_SENT if surely_not_sent(result) else UNKNOWN, result)
+
+
+def refuse_contradiction(result: SendResponse | BaseException) -> SendResponse | BaseException:
+    """Return the result of a POST, or an error in place of a response that took no message and charges for some."""
+    if isinstance(result, SendResponse) and not (result.messages or took_none(result)):
+        return UnknownOutcomeError("the response says that no message was taken, and charges for some")
+    return result
 
 
 def took_none(response: SendResponse) -> bool:
@@ -176,15 +211,15 @@ def took_none(response: SendResponse) -> bool:
 
 
 def answered(request_id: int, response: SendResponse, chunk: Chunk) -> Outcome:
-    """Return the outcome of an answer of the contract: accepted, wholly or in part; or not sent, where none were taken.
+    """Return the outcome of a response of the contract: accepted, in whole or in part; not sent if none was taken.
 
-    :param chunk: what was posted.
+    :param chunk: the messages that were posted.
     """
     none_taken = took_none(response)
     return Outcome(
         request_id=request_id,
         state=NOT_SENT if none_taken else ACCEPTED,
-        http_status=HTTP_OK,
+        http_status=HTTPStatus.OK.value,
         event_id=response.event_id,
         messages=response.messages,
         parts=response.parts,
@@ -197,20 +232,23 @@ def answered(request_id: int, response: SendResponse, chunk: Chunk) -> Outcome:
 
 
 def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
-    """Say whether a post that raised this was certainly not processed; what is not known to be ours may have been."""
+    """Return whether the request of a POST that raised this was certainly not processed.
+
+    After an error that is not this package's own, it may have been.
+    """
     return isinstance(error, SmsError) and not error.may_have_been_sent
 
 
 def failed(request_id: int, state: str, error: BaseException | None) -> Outcome:
-    """Give the outcome of a request that ended without an answer of the contract.
+    """Return the outcome of a request that ended without a response of the contract.
 
     :param state: ``unknown`` or ``not_sent``.
-    :param error: why; None where sending was stopped before it was posted.
+    :param error: the reason; None means that the send was stopped before the POST.
     """
     return Outcome(
         request_id=request_id,
         state=state,
         http_status=error.status if isinstance(error, ServiceError) else None,
-        # The words of an error that is not ours may quote anything: its kind has to do.
+        # The words of an error that is not this package's own may quote a number or a text: its type has to do.
         reason=None if error is None else str(error) if isinstance(error, SmsError) else type(error).__name__,
     )

@@ -11,12 +11,12 @@ class Backoff:
     """Exponential backoff with full jitter, bounded in number and length.
 
     Before attempt ``n + 1`` the wait is uniform between 0 and ``min(longest, base * 2 ** (n - 1))`` seconds; the first
-    is at most ``base``. What the service asks for by ``Retry-After`` is waited in its place, capped.
+    is at most ``base``. Where the service asks for a wait by ``Retry-After``, that one takes its place, capped.
 
-    :param attempts: POSTs of one request in all, at least 1.
-    :param base: seconds, the longest first wait.
-    :param longest: seconds, the longest wait.
-    :param longest_retry_after: seconds, the most that the service is granted.
+    :param attempts: the most POSTs of one request, at least 1.
+    :param base: the longest first wait, in seconds.
+    :param longest: the longest wait, in seconds.
+    :param longest_retry_after: the longest wait that the service is granted, in seconds.
     :param random: the source of the jitter.
     """
 
@@ -28,14 +28,14 @@ class Backoff:
 
     @property
     def attempts_beside_others(self) -> int:
-        """POSTs in all of a request that is turned away while the service takes others: those wait with it."""
+        """The most POSTs of a request that is turned away while the service takes others, which wait with it."""
         return 3 * self.attempts
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
-        """Give the seconds to wait after a failed attempt; None when there is to be no other.
+        """Return the seconds to wait after a failed POST; None means that no other follows.
 
         :param attempt: how many POSTs there were, at least 1.
-        :param retry_after: seconds that the service asked for; None where it did not.
+        :param retry_after: seconds that the service asked for; None means that it asked for none.
         """
         if attempt >= self.attempts:
             return None

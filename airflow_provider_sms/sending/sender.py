@@ -1,7 +1,8 @@
-"""The sender: claims messages in the ledger, posts what it claimed, records what became of it.
+"""The sender: claims messages in the ledger, posts those that it claimed, and records the outcomes.
 
-One thread reads the source, owns the ledger and decides; the others do nothing but post. Outcomes and the next claims
-share one commit, and a slot is free again only once its outcome is recorded: so after a crash at any instant at most
+One thread reads the source, owns the ledger and decides. The requests in flight, those that wait and the outcomes that
+are not recorded yet belong to it alone; the other threads do nothing but post. Outcomes and the next claims share one
+commit, and a slot is free again only once its outcome is recorded: so after a crash at any instant at most
 ``concurrency`` requests are unknown.
 """
 
@@ -26,10 +27,10 @@ from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
-from airflow_provider_sms.sending.results import ResultHandler, failed
+from airflow_provider_sms.sending.results import ResultHandler, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.retry import Backoff
-from airflow_provider_sms.sending.scheduler import HOLD_SECONDS, RequestScheduler
-from airflow_provider_sms.sending.stop_conditions import Brakes
+from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
+from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
 from airflow_provider_sms.service.elapsed import elapsed, ending_by
 from airflow_provider_sms.service.responses import SendResponse
@@ -46,27 +47,27 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MARGIN_SECONDS = 10.0
-"""What a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
+"""Seconds that a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
 POLL_SECONDS = 0.2
-"""How often the stop signal, and the claims of other live processes, are looked at."""
+"""Seconds between two looks at the stop signal, and at the claims of other live processes."""
 STOP_SECONDS = 2.0
-"""How long, once told to stop, rows that were not reached are looked up for the counts."""
+"""Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts."""
 
 
 class Sender:
     """Sends a stream of messages, each at most once within its campaign.
 
-    :param ledger: this try's view of the campaign.
+    :param ledger: the campaign as this attempt sees it.
     :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
     :param post_seconds: the longest that ``post`` may take, and ``ask``.
-    :param ask: asks the service a free question, before a request that goes alone because answers were lost; raises
-        :class:`ServiceError`. Called in other threads. None: nothing is asked.
-    :param stop: when set, nothing more is claimed; what is in flight is awaited and recorded.
-    :param tally: where to count.
-    :param brakes: what may end the sending early though nothing is wrong; None: nothing.
-    :param monotonic: seconds from any start: for waits, which a clock that is set must not stretch.
+    :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
+        :class:`ServiceError`. Called in other threads. None means that nothing is asked.
+    :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
+    :param tally: where messages are counted.
+    :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
+    :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
     :param sleep: waits for that many seconds.
-    :param elapsed: the clock of the client that posts: seconds from any start, on while the machine sleeps.
+    :param elapsed: the clock of the client that posts: seconds from any start, which count while the machine sleeps.
     """
 
     def __init__(
@@ -79,14 +80,14 @@ class Sender:
         options: SendingOptions,
         stop: StopFlag,
         tally: SendCounts | None = None,
-        brakes: Brakes | None = None,
+        stop_conditions: StopConditions | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         elapsed: Callable[[], float] = elapsed,
     ) -> None:
         self.tally = SendCounts() if tally is None else tally
         self.error: Exception | None = None
-        self.brakes = Brakes() if brakes is None else brakes
+        self.stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
         self._ledger = ledger
         self._post = post
         self._post_seconds = post_seconds
@@ -96,24 +97,32 @@ class Sender:
         self._monotonic = monotonic
         self._sleep = sleep
         self._elapsed = elapsed
-        self._departures = RequestScheduler(options, self.brakes)
-        self._landings = ResultHandler(
-            options,
+        self._scheduler = RequestScheduler(
+            self.stop_conditions,
+            chunk_size=options.chunk_size,
+            concurrency=options.concurrency,
+            max_per_second=options.max_requests_per_second,
+        )
+        self._results = ResultHandler(
             self.tally,
-            self.brakes,
-            self._departures,
+            self.stop_conditions,
+            options.backoff,
             claiming=lambda: self._claiming,
+            resend_unknown=options.resend_unknown,
             monotonic=monotonic,
         )
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
-        self._landed: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
-        self._flying = 0
+        self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
+        self._in_flight = 0
         self._posted: dict[int, int] = {}
+        """Requests whose end is not handled yet, each with its messages."""
         self._unposted: set[int] = set()
+        """Requests that the last commit claimed, and that no worker has been given yet."""
+        self._unrecorded: list[Outcome] = []
         self._ledger_failed = False
 
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
-        """Send all of it, and return when every request has an outcome that is recorded.
+        """Send every message, and return when every request has an outcome that is recorded.
 
         What went wrong is in ``error`` afterwards, and the counts are in ``tally``: both are needed when sending ends
         early. Where it was stopped, or the ledger failed, blocks may be left unread, and are then not in the tally.
@@ -121,37 +130,37 @@ class Sender:
         :param blocks: the messages; read only as fast as they go out.
         :param guard: called before anything is claimed; when it raises, nothing is.
         """
-        posters: WorkerPool[InFlightRequest] | None = None
+        workers: WorkerPool[InFlightRequest] | None = None
         try:
             if guard is not None:
                 guard()
-            posters = WorkerPool(self._options.concurrency, self._post_one)
+            workers = WorkerPool(self._options.concurrency, self._post_one)
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
         with Prefetcher(blocks) as ahead:
-            backlog = PendingMessages(ahead, self._ledger, self.tally, resend=self._options.resends)
-            if posters is not None:
-                with posters:
-                    while self._flying or (self._claiming and (self._departures.waiting or not backlog.empty)):
-                        self._step(backlog, posters)
+            pending = PendingMessages(ahead, self._ledger, self.tally, resend=self._options.resends)
+            if workers is not None:
+                with workers:
+                    while self._in_flight or (self._claiming and (self._scheduler.waiting or not pending.empty)):
+                        self._step(pending, workers)
                     if self._claiming:
-                        self.brakes.all_read()
+                        self.stop_conditions.all_read()
             self._flush()
-            self._count_the_rest(backlog)
+            self._count_remaining(pending)
 
-    def _step(self, backlog: PendingMessages, posters: WorkerPool[InFlightRequest]) -> None:
+    def _step(self, pending: PendingMessages, workers: WorkerPool[InFlightRequest]) -> None:
         try:
-            self._collect(backlog)
-            self._commit(backlog, self._next_batches(backlog), posters)
-        except Exception as error:  # noqa: BLE001  # nothing may keep the posts under way from being recorded
+            self._collect(pending)
+            self._commit(pending, self._due_batches(pending), workers)
+        except Exception as error:  # noqa: BLE001  # nothing may keep the requests in flight from being recorded
             self._fail(error)
 
     @property
     def _claiming(self) -> bool:
-        return self.error is None and not self._stop.is_set() and self.brakes.halt is None
+        return self.error is None and not self._stop.is_set() and self.stop_conditions.stop_reason is None
 
     def _fail(self, error: Exception) -> None:
-        """Claim nothing more, because of the first error that said so; a ledger that went back is the graver one.
+        """Claim nothing more, because of the first error that asked for that; a ledger that went back is graver.
 
         A failover ends the connection first. That error alone would have Airflow try again, in a ledger that has
         forgotten people.
@@ -160,129 +169,143 @@ class Sender:
             self.error = error
         self._ledger_failed = self._ledger_failed or isinstance(error, LedgerError)
 
-    def _collect(self, backlog: PendingMessages) -> None:
-        """Wait until there is something to do, and take in every post that has ended."""
+    def _collect(self, pending: PendingMessages) -> None:
+        """Wait until there is something to do, and handle every POST that has ended."""
         try:
-            landed = self._landed.get(timeout=self._patience(backlog))
+            ended = self._ended.get(timeout=self._patience(pending))
             while True:
-                self._land(*landed, backlog)
-                landed = self._landed.get_nowait()
+                self._handle(*ended, pending)
+                ended = self._ended.get_nowait()
         except queue.Empty:
             pass
 
-    def _patience(self, backlog: PendingMessages) -> float:
+    def _patience(self, pending: PendingMessages) -> float:
         if not self._claiming:
             return POLL_SECONDS
-        wait = self._departures.patience(self._monotonic(), self._flying, more=backlog.ready)
-        return min(POLL_SECONDS, wait)
+        wakeup = self._scheduler.next_wakeup(self._monotonic(), self._in_flight, more=pending.ready)
+        return min(POLL_SECONDS, wakeup)
 
-    def _land(self, flight: InFlightRequest, result: SendResponse | BaseException, backlog: PendingMessages) -> None:
-        self._flying -= 1
+    def _handle(self, request: InFlightRequest, result: SendResponse | BaseException, pending: PendingMessages) -> None:
+        """Have the outcome of a POST recorded with the next commit, and do what follows from it."""
+        self._in_flight -= 1
+        result = self._refuse_known_event(result)
+        outcome = outcome_of(request, result)
+        # First of all: no error in what follows may cost the record of a request.
+        self._unrecorded.append(outcome)
+        step = self._results.handle(request, result, outcome)
+        if step.retry_at is not None:
+            self._scheduler.retry(request.batch, step.retry_at)
+        elif step.is_deferred:
+            self._scheduler.defer(request.batch, self._monotonic())
+        for outgoing in step.resend:
+            pending.take_over(outgoing, request.request_id)
+        if step.error is not None:
+            self._fail(step.error)
+        del self._posted[request.request_id]
+
+    def _refuse_known_event(self, result: SendResponse | BaseException) -> SendResponse | BaseException:
+        """Return the result of a POST, or an error in place of a response that cannot be the one to its request."""
         if isinstance(result, SendResponse) and self._is_known(result.event_id):
-            result = UnknownOutcomeError(
-                "the answer has the event id of an earlier one of the campaign: it is not the answer to this request"
+            return UnknownOutcomeError(
+                "the response has the event id of an earlier one of the campaign, so it belongs to another request"
             )
-        if (error := self._landings.land(flight, result, backlog)) is not None:
-            self._fail(error)
-        del self._posted[flight.request_id]
+        return refuse_contradiction(result)
 
     def _is_known(self, event_id: int) -> bool:
-        """Return whether an answer with an event id came before: a connection can carry an answer twice."""
+        """Return whether a response with an event id came before: a connection can carry a response twice."""
         try:
-            return any(outcome.event_id == event_id for outcome in self._landings.outcomes) or self._ledger.has_event(
-                event_id
-            )
+            return any(outcome.event_id == event_id for outcome in self._unrecorded) or self._ledger.has_event(event_id)
         except LedgerError as error:
             self._fail(error)
             return False
 
-    def _next_batches(self, backlog: PendingMessages) -> list[RequestBatch]:
+    def _due_batches(self, pending: PendingMessages) -> list[RequestBatch]:
         batches: list[RequestBatch] = []
         try:
-            batches.extend(self._departures.next(backlog, self._monotonic(), self._flying, lambda: self._claiming))
+            batches.extend(self._scheduler.due(pending, self._monotonic(), self._in_flight, lambda: self._claiming))
         except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
             self._fail(error)
         return batches
 
     def _commit(
-        self, backlog: PendingMessages, batches: list[RequestBatch], posters: WorkerPool[InFlightRequest]
+        self, pending: PendingMessages, batches: list[RequestBatch], workers: WorkerPool[InFlightRequest]
     ) -> None:
         """Record and claim in one commit, and post what was claimed."""
-        if self._ledger_failed or not (self._landings.outcomes or batches):
-            self._put_off(batches)
+        if self._ledger_failed or not (self._unrecorded or batches):
+            self._defer(batches)
             return
-        alone, asks = self.brakes.caution.on, self.brakes.caution.asks
+        alone, asks = self.stop_conditions.caution.on, self.stop_conditions.caution.asks
         seconds = self._post_seconds * (2 if asks else 1) + MARGIN_SECONDS
         try:
             chunks = [batch.chunk for batch in batches]
-            claims = self._ledger.commit(outcomes=self._landings.outcomes, chunks=chunks, claim_seconds=seconds)
+            claims = self._ledger.commit(outcomes=self._unrecorded, chunks=chunks, claim_seconds=seconds)
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
             self._fail(error)
             self._ledger_failed = True
-            self._put_off(batches)
+            self._defer(batches)
             return
-        self._landings.outcomes = []
-        self._tell_texted_twice()
+        self._unrecorded = []
+        self._report_texted_twice()
         self._unposted = {claim.request_id for claim in claims if claim.request_id is not None}
-        if batches and self.brakes.pulled(self._ledger.paused):
-            self._put_off(batches)
+        if batches and self.stop_conditions.note_pause(self._ledger.paused):
+            self._defer(batches)
             return
         for batch, claim in zip(batches, claims, strict=True):
             self._count_capped(batch, [batch.messages[place] for place in claim.capped])
             if lost := batch.keep(claim.won, claim.capped):
-                self._sort_lost(backlog, lost, turned_away=batch.turned_away > 0)
+                self._reconcile(pending, lost, turned_away=batch.turned_away > 0)
             if claim.request_id is None:
-                self.brakes.gave_up(batch)
+                self.stop_conditions.release(batch)
             else:
                 batch.attempt += 1
-                self._flying += 1
+                self._in_flight += 1
                 self._posted[claim.request_id] = len(batch.messages)
                 self._unposted.remove(claim.request_id)
-                posters.give(InFlightRequest(claim.request_id, batch, claim.deadline, alone, asks))
+                workers.submit(InFlightRequest(claim.request_id, batch, claim.deadline, alone, asks))
 
     def _count_capped(self, batch: RequestBatch, capped: list[Outgoing]) -> None:
-        """Count messages to people who must not be texted yet; what an unknown request holds stays unknown."""
+        """Count messages to people who must not be texted yet; those that an unknown request holds stay unknown."""
         for outgoing in capped:
             if outgoing.key in batch.take_over:
                 self.tally.add_unknown(batch.take_over[outgoing.key], 1)
             else:
                 self.tally.add_capped(outgoing.row)
 
-    def _put_off(self, batches: Iterable[RequestBatch]) -> None:
-        """Keep what was not claimed; soon enough it is tried again, if anything is."""
+    def _defer(self, batches: Iterable[RequestBatch]) -> None:
+        """Keep requests that were not claimed: they are tried again soon, if anything is."""
         for batch in batches:
-            self._departures.hold(batch, self._monotonic() + HOLD_SECONDS)
+            self._scheduler.defer(batch, self._monotonic() + DEFER_SECONDS)
 
-    def _sort_lost(self, backlog: PendingMessages, lost: list[Outgoing], *, turned_away: bool) -> None:
-        """Find out what became of messages that somebody else claimed first."""
+    def _reconcile(self, pending: PendingMessages, lost: list[Outgoing], *, turned_away: bool) -> None:
+        """Find out what became of messages that another process claimed first."""
         try:
-            backlog.sort(lost, turned_away=turned_away)
+            pending.reconcile(lost, turned_away=turned_away)
         except LedgerError as error:
             self._fail(error)
-            backlog.put_back(lost)
+            pending.put_back(lost)
 
-    def _post_one(self, flight: InFlightRequest) -> None:
-        """Post, in one of the other threads, and hand back whatever came of it."""
+    def _post_one(self, request: InFlightRequest) -> None:
+        """Post, in one of the other threads, and hand back the result, whatever it is."""
         result: SendResponse | BaseException
         try:
-            if flight.asks:
+            if request.asks:
                 self._require_answer()
             # A process that slept between claim and POST must not post under a claim that others may call unknown. By
             # a clock that nobody sets: the ledger's may be another one by the time that the first byte is written.
             began = self._elapsed()
-            left = flight.deadline - self._ledger.clock()
+            left = request.deadline - self._ledger.clock()
             if left < self._post_seconds:
-                raise NotSentError("its claim was too old by the time it could be posted")  # noqa: TRY301  # one path
+                raise NotSentError("not posted, since too little time was left of its claim")  # noqa: TRY301  # one path
             with ending_by(began + min(left, self._post_seconds + MARGIN_SECONDS)):
-                result = self._post(flight.batch.messages)
+                result = self._post(request.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
             result = error
-        self._landed.put((flight, result))
+        self._ended.put((request, result))
 
     def _require_answer(self) -> None:
         """Ask the service a free question, and raise where it does not answer: nothing is posted then.
 
-        :raises NotSentError: no answer came.
+        :raises NotSentError: no response came.
         :raises AuthenticationError: the token is not valid.
         """
         if self._ask is None:
@@ -292,53 +315,53 @@ class Sender:
         except AuthenticationError:
             raise
         except RefusedError:
-            return  # an answer, though not a balance
+            return  # a response, though not a balance
         except ServiceError as error:
             raise NotSentError(
-                f"not posted, since answers were lost and the service does not answer a free question either: {error}",
+                f"not posted, since responses were lost and a free question to the service failed, too: {error}",
                 status=error.status,
                 retry_after=error.retry_after,
             ) from error
 
     def _flush(self) -> None:
-        """Record what is known and not yet recorded, within a bound; else the log holds it."""
-        # What was posted and has no outcome was met by an error of this code: it is unknown, and never given back.
+        """Record the outcomes that are known and not recorded, within a bound; else the log holds them."""
+        # A request that was posted and has no outcome was met by an error of this code: it is unknown, and never given
+        # back.
         for request_id, count in self._posted.items():
-            self._landings.outcomes.append(failed(request_id, UNKNOWN, self.error))
+            self._unrecorded.append(failed(request_id, UNKNOWN, self.error))
             self.tally.add_unknown(request_id, count)
-        self._landings.outcomes.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
-        if not (self._landings.outcomes or self._ledger_failed):
+        self._unrecorded.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
+        if not (self._unrecorded or self._ledger_failed):
             return
-        if (error := flush(self._ledger, self._landings.outcomes, self._sleep)) is not None:
+        if (error := flush(self._ledger, self._unrecorded, self._sleep)) is not None:
             self._fail(error)
-        self._tell_texted_twice()
+        self._report_texted_twice()
 
-    def _tell_texted_twice(self) -> None:
-        """Log and count messages that are with two requests, once each."""
+    def _report_texted_twice(self) -> None:
+        """Log and count messages that two requests have, once each."""
         for twice in self._ledger.texted_twice[len(self.tally.texted_twice) :]:
             self.tally.texted_twice.append(twice)
             log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)
 
-    def _count_the_rest(self, backlog: PendingMessages) -> None:
-        """After an error of the service, look up what was not reached, so that the counts say what became of it."""
-        for batch in self._departures.waiting:
-            backlog.count_unsent(batch.messages, batch.take_over)
+    def _count_remaining(self, pending: PendingMessages) -> None:
+        """Count every message that was not sent; after an error of the service each of them is looked up first."""
+        for batch in self._scheduler.waiting:
+            pending.count_unsent(batch.messages, batch.take_over)
         until = self._monotonic() + STOP_SECONDS
 
         def may_look() -> bool:
             return not self._ledger_failed and not (self._stop.is_set() and self._monotonic() > until)
 
         try:
-            backlog.settle(may_look)
-        except Exception as error:  # noqa: BLE001  # the counts are then of what was read
+            pending.count_remaining(may_look)
+        except Exception as error:  # noqa: BLE001  # the counts are then of the messages that were read
             self._fail(error)
-        backlog.drop()
 
 
 FLUSH_WAITS = (0.2, 1.0, 3.0, 5.0, 10.0, 10.0, 10.0)
 """Seconds between attempts to record outcomes when the ledger fails."""
 FLUSH_SECONDS = 40.0
-"""After this no attempt begins: one of them takes seconds where the ledger is silent."""
+"""Seconds after which no attempt to record begins: one of them takes seconds where the ledger is silent."""
 
 
 def flush(
@@ -347,13 +370,11 @@ def flush(
     sleep: Callable[[float], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> LedgerError | None:
-    """Record outcomes, and give back claims whose commit raised.
-
-    Only for when no post is under way.
+    """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
 
     :param sleep: waits for that many seconds.
     :param monotonic: seconds from any start.
-    :returns: the last error; None when all is recorded.
+    :returns: the last error; None when everything is recorded.
     """
     failed: LedgerError | None = None
     give_up = monotonic() + FLUSH_SECONDS
@@ -386,10 +407,10 @@ class SendingOptions:
 
     :param chunk_size: messages a request, 1 to 100.
     :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: None for no limit.
-    :param resend_unknown: post messages again whose outcome is unknown: at least once instead of at most once.
-    :param resend_requests: the unknown requests whose messages a person wants to be posted again.
-    :param backoff: waits between attempts of a request that was surely not processed.
+    :param max_requests_per_second: None means no limit.
+    :param resend_unknown: post messages again whose outcome is unknown: at least once in place of at most once.
+    :param resend_requests: the unknown requests whose messages a person wants posted again.
+    :param backoff: waits between the POSTs of a request that was surely not processed.
     """
 
     chunk_size: int = 100
@@ -400,5 +421,5 @@ class SendingOptions:
     backoff: Backoff = field(default_factory=Backoff)
 
     def resends(self, request_id: int) -> bool:
-        """Say whether what an unknown request holds is to be posted again."""
+        """Return whether the messages of an unknown request are posted again."""
         return self.resend_unknown or request_id in self.resend_requests

@@ -1,4 +1,9 @@
-"""What slows a send down or ends it early though nobody stopped it: hours, credit, bad answers, lost answers."""
+"""What slows a send down or ends it early although nobody stopped it: hours, credit, refusals, lost responses.
+
+Hours and credit are looked at before a send as well as before each of its claims. What they allow is decided here
+alone, by :func:`closed_for_all`, :func:`covers` and :func:`is_out_of_credit`, so that a task that has waited for them
+does not find another answer in mid-send. The error rate is known only while the service responds.
+"""
 
 from __future__ import annotations
 
@@ -21,29 +26,57 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.prices import Prices
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.sending.request_batch import RequestBatch
-    from airflow_provider_sms.service.responses import SendResponse
+    from airflow_provider_sms.service.responses import Balance, SendResponse
 
 log = logging.getLogger(__name__)
 
-INSUFFICIENT_CREDITS = "InsufficientCredits"
+_INSUFFICIENT_CREDITS = "InsufficientCredits"
 """The service's code for a request that the credit does not cover."""
 
 WINDOW_MESSAGES = 1000
-"""The last messages whose errors are judged."""
-MAX_LOST_ALONE = 2
-"""Lost answers to requests that went alone after which a send ends."""
-
+"""How many of the last messages the error rate is of: errors of long ago say little of the rest."""
 FIRST_JUDGED = 100
-"""Fewer messages are not judged: a share of few says little."""
+"""Messages before which no error rate ends a send: a share of few says little."""
+MAX_LOST_ALONE = 2
+"""Lost responses to requests that went alone after which a send ends: one may be chance."""
+
+
+def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
+    """Return when a send as a whole may go on; None means now.
+
+    A window by the recipients' own clocks closes for each of them at another time, so it keeps back single messages and
+    no whole send.
+
+    :param window: the hours in which to send; None means any.
+    """
+    return None if window is None or window.recipient_time_zone else window.closed_until(now)
+
+
+def prepaid(balance: Balance | None) -> Decimal | None:
+    """Return the credits that an account can spend; None means no limit that is known: post-paid, or not read."""
+    return None if balance is None or balance.post_paid else balance.amount
+
+
+def covers(amount: Decimal | None, cost: Decimal) -> bool:
+    """Return whether an amount of credits covers a cost.
+
+    :param amount: see :func:`prepaid`; None covers any cost.
+    """
+    return amount is None or amount >= cost
+
+
+def is_out_of_credit(error: BaseException) -> bool:
+    """Return whether the service refused a request because the credit does not cover it."""
+    return isinstance(error, ServiceError) and error.code == _INSUFFICIENT_CREDITS
 
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """What a send waits for that ended early, with all else in order.
+    """What a send waits for that ended early with nothing wrong: its hours, or credit.
 
-    :param until: when the hours begin again; None: it waits for credit.
-    :param credit: the balance that it needs; None: it waits for its hours.
-    :param too_little: a balance that the service itself said does not do; None: it did not come to that.
+    :param until: when the hours begin again; None means that it waits for credit.
+    :param credit: the balance that it needs; None means that it waits for its hours.
+    :param too_little: a balance that the service itself called insufficient; None means that it has not.
     """
 
     until: datetime | None = None
@@ -54,10 +87,10 @@ class StopReason:
 class Caution:
     """Keeps an outage from costing more than a handful of requests.
 
-    After an answer that was lost, no request is claimed beside those in flight. Once they have ended, requests go one
-    at a time until one is answered; :data:`MAX_LOST_ALONE` lost answers to these end the send. So an outage makes at
-    most ``concurrency`` + :data:`MAX_LOST_ALONE` requests unknown, however long it is. Where no answer came since the
-    last one was lost, each request goes after a wait, and after the service has answered a free question.
+    After a lost response, no request is claimed beside those in flight. Once they have ended, requests go one at a time
+    until one is answered; :data:`MAX_LOST_ALONE` lost responses to these end the send. So an outage makes at most
+    ``concurrency`` + :data:`MAX_LOST_ALONE` requests unknown, however long it is. Where no response came since the last
+    one was lost, each request goes after a wait, and after the service has answered a free question.
 
     :param on: whether to begin with one request at a time.
     """
@@ -68,7 +101,7 @@ class Caution:
         self.asks = False
         """Whether the service is asked a free question before it."""
         self.lost_alone = 0
-        """Requests that went alone and whose answer was lost, since the last answer."""
+        """Requests that went alone and whose response was lost, since the last response."""
         self.until = 0.0
         """When the next request may go alone, seconds of the sender's monotonic clock."""
 
@@ -80,10 +113,10 @@ class Caution:
         return max(0.0, self.until - now) if self.asks else 0.0
 
     def answered(self, *, alone: bool) -> None:
-        """Note an answer of the service.
+        """Record a response of the service.
 
         :param alone: whether the request went alone: then all may go again. The others were posted before the last
-            answer was lost, and say less of how the service is now.
+            response was lost, and say less of how the service is now.
         """
         self.asks = False
         if alone:
@@ -91,7 +124,7 @@ class Caution:
             self.lost_alone = 0
 
     def lost(self, *, alone: bool) -> OutageError | None:
-        """Note an answer that was lost, and return the error that ends the send, where it is one too many.
+        """Record a lost response, and return the error that ends the send, where it is one too many.
 
         :param alone: whether the request went alone.
         """
@@ -100,48 +133,48 @@ class Caution:
         if self.lost_alone < MAX_LOST_ALONE:
             return None
         return OutageError(
-            "the service's answers are lost one after the other, so no more messages are posted. "
-            "The next try sends those that were not"
+            "several responses of the service in a row were lost, so no more messages are posted. "
+            "The next attempt sends the rest"
         )
 
 
 class Credit:
     """Keeps account of what a send may still cost.
 
-    :param prices: of a part.
-    :param planned: credits that the messages to come are estimated to cost in all.
-    :param balance: before the first request.
+    :param prices: of an SMS part, by number.
+    :param planned: credits that the messages to come are estimated to cost together.
+    :param balance: credits before the first request.
     """
 
     def __init__(self, prices: Prices, planned: Decimal, balance: Decimal) -> None:
         self.balance = balance
-        """As the service last told it."""
+        """Credits, by the last response of the service."""
         self._prices = prices
         self._planned = planned
-        self._under_way: dict[int, Decimal] = {}
+        self._in_flight: dict[int, Decimal] = {}
 
     def covers(self, batch: RequestBatch) -> bool:
-        """Say whether the balance covers a request beside those under way; if so it is one of them from now on."""
-        self.gave_up(batch)
+        """Return whether the balance covers a request beside those in flight; if so it is one of them from now on."""
+        self.release(batch)
         cost = self._cost(batch.messages)
-        if self.balance - sum(self._under_way.values()) < cost:
+        if not covers(self.balance - sum(self._in_flight.values()), cost):
             return False
-        self._under_way[id(batch)] = cost
+        self._in_flight[id(batch)] = cost
         return True
 
-    def gave_up(self, batch: RequestBatch) -> None:
-        """Take note that a request did not go out."""
-        self._under_way.pop(id(batch), None)
+    def release(self, batch: RequestBatch) -> None:
+        """Give back the credit of a request that did not go out."""
+        self._in_flight.pop(id(batch), None)
 
-    def landed(self, batch: RequestBatch, response: SendResponse | None) -> None:
-        """Take note of an answer; None: there was none, or none that tells a balance."""
-        cost = self._under_way.pop(id(batch), Decimal(0))
+    def ended(self, batch: RequestBatch, response: SendResponse | None) -> None:
+        """Record the end of a request; None means that no response told the balance."""
+        cost = self._in_flight.pop(id(batch), Decimal(0))
         if response is not None:
             self._planned -= cost
             self.balance = response.remaining_balance
 
     def needed(self, batch: RequestBatch) -> Decimal:
-        """Give the balance that covers this request and all that come after it."""
+        """Return the balance that covers this request and all that come after it."""
         return max(self._planned, self._cost(batch.messages))
 
     def _cost(self, messages: Sequence[Outgoing]) -> Decimal:
@@ -151,14 +184,14 @@ class Credit:
         )
 
 
-class Brakes:
-    """Asked before every claim and told of every answer, by the one thread that decides.
+class StopConditions:
+    """Asked before every claim and notified of the end of every POST, by the sender's thread.
 
-    :param window: the hours in which to send; None: any.
-    :param credit: the account to keep; None: the service is left to refuse what the credit does not cover.
+    :param window: the hours in which to send; None means any.
+    :param credit: the account to keep; None leaves it to the service to refuse requests that the credit does not cover.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last
-        :data:`WINDOW_MESSAGES`; None: any.
-    :param caution: what slows the send down where answers are lost; None: one that begins at full speed.
+        :data:`WINDOW_MESSAGES`; None means no limit.
+    :param caution: slows the send down where responses are lost; None means one that begins at full speed.
     :param clock: seconds since the epoch.
     """
 
@@ -171,7 +204,7 @@ class Brakes:
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.halt: StopReason | None = None
+        self.stop_reason: StopReason | None = None
         self.paused: Pause | None = None
         self.caution = Caution() if caution is None else caution
         self._window = window
@@ -181,71 +214,72 @@ class Brakes:
         self._next_opening: datetime | None = None
         self._judged: deque[tuple[int, int]] = deque()
 
-    def pulled(self, pause: Pause | None) -> bool:
-        """Take note of whether somebody has paused the campaign, and say so."""
+    def note_pause(self, pause: Pause | None) -> bool:
+        """Record whether a person has paused the campaign, and return that."""
         if pause is not None and self.paused is None:
-            log.warning("%s paused the campaign: nothing more is claimed until somebody resumes it", pause.paused_by)
+            log.warning("%s paused the campaign: nothing more is claimed until a person resumes it", pause.paused_by)
         elif pause is None and self.paused is not None:
             log.info("The campaign was resumed")
         self.paused = pause
         return pause is not None
 
     def too_late(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
-        """Give the messages that must not go now, because it is outside of the hours."""
+        """Return the messages that must not go now, because it is outside of their hours."""
         if self._window is None:
             return []
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
         late: list[Outgoing] = []
+        opening_for_all = closed_for_all(self._window, now)
         for outgoing in messages:
-            opening = self._window.closed_until(now, outgoing.destination)
+            opening = opening_for_all or self._window.closed_until(now, outgoing.destination)
             if opening is not None:
                 late.append(outgoing)
                 self._next_opening = min(opening, self._next_opening or opening)
-        if late and not self._window.recipient_time_zone:
-            self.halt = StopReason(until=self._next_opening)
+        if late and opening_for_all is not None:
+            self.stop_reason = StopReason(until=self._next_opening)
         return late
 
     def affords(self, batch: RequestBatch, *, others: bool) -> bool:
-        """Say whether the credit covers a request.
+        """Return whether the credit covers a request.
 
-        :param others: whether requests are under way, whose answers may tell another balance.
+        :param others: whether requests are in flight, whose responses may tell another balance.
         """
         if self._credit is None or self._credit.covers(batch):
             return True
         if not others:
-            self.halt = StopReason(credit=self._credit.needed(batch))
+            self.stop_reason = StopReason(credit=self._credit.needed(batch))
         return False
 
-    def gave_up(self, batch: RequestBatch) -> None:
-        """Take note that a request did not go out after all."""
+    def release(self, batch: RequestBatch) -> None:
+        """Give back the credit of a request that did not go out after all."""
         if self._credit is not None:
-            self._credit.gave_up(batch)
+            self._credit.release(batch)
 
     def answered(self, batch: RequestBatch, response: SendResponse) -> None:
-        """Take note of an answer.
+        """Record a response.
 
         :raises TooManyErrorsError: the service refuses or calls faulty too many of the last messages.
         """
         if self._credit is not None:
-            self._credit.landed(batch, response)
+            self._credit.ended(batch, response)
         if self._max_error_rate is not None:
             submitted = len(batch.messages)
             self._judge(submitted, submitted - min(submitted, response.messages), self._max_error_rate)
 
     def unanswered(self, batch: RequestBatch, error: BaseException) -> bool:
-        """Take note of a request without an answer, and say whether it only waits for credit."""
+        """Record a request that was not answered, and return whether it only waits for credit."""
         if self._credit is None:
             return False
-        self._credit.landed(batch, None)
-        if isinstance(error, ServiceError) and error.code == INSUFFICIENT_CREDITS:
-            self.halt = StopReason(credit=self._credit.needed(batch), too_little=self._credit.balance)
+        self._credit.ended(batch, None)
+        if is_out_of_credit(error):
+            self.stop_reason = StopReason(credit=self._credit.needed(batch), too_little=self._credit.balance)
             return True
         return False
 
     def all_read(self) -> None:
-        """Take note that every message was gone through: what was too late for its own hours waits for these."""
-        if self.halt is None and self._next_opening is not None:
-            self.halt = StopReason(until=self._next_opening)
+        """Have the send wait for the hours of messages that were too late, once all others have gone out."""
+        if self.stop_reason is None and self._next_opening is not None:
+            self.stop_reason = StopReason(until=self._next_opening)
 
     def _judge(self, submitted: int, bad: int, limit: float) -> None:
         self._judged.append((submitted, bad))
@@ -255,6 +289,6 @@ class Brakes:
         errors = sum(count for _, count in self._judged)
         if seen >= FIRST_JUDGED and errors > limit * seen:
             raise TooManyErrorsError(
-                f"The service refused {errors} of the last {seen} messages, which is more than "
-                f"max_error_rate={limit:g}, so sending stopped: look at error_report and at the report"
+                f"The service refused {errors} of the last {seen} messages, more than max_error_rate={limit:g} "
+                "allows, so sending stopped. See error_report in the summary, and the row report"
             )

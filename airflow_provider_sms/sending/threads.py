@@ -1,10 +1,9 @@
-"""Threads that post."""
+"""The threads of a send: some post, one reads ahead, and one works where signals cannot interrupt it."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -17,13 +16,13 @@ T = TypeVar("T")
 
 
 class WorkerPool(Generic[T]):
-    """A fixed number of threads that do the same work on whatever they are given.
+    """A fixed number of threads that do the same work on the items submitted.
 
-    All of them run before anything is claimed. A pool that starts threads as they are needed may fail to, and keep what
-    it could not start for later, when its claim was given back.
+    All of them run before anything is claimed. A pool that starts threads as they are needed may fail to, and would
+    post a request later, when its claim was given back.
 
-    :param count: threads.
-    :param work: called in one of them for each thing given; does not raise.
+    :param count: how many threads.
+    :param work: called in one of the threads for each item; does not raise.
     :raises RuntimeError: the system has no more threads; those that were started have ended.
     """
 
@@ -45,9 +44,9 @@ class WorkerPool(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._end()
 
-    def give(self, thing: T) -> None:
-        """Have a thread work on it."""
-        self._given.put((thing,))
+    def submit(self, item: T) -> None:
+        """Have a thread work on an item."""
+        self._given.put((item,))
 
     def _end(self) -> None:
         started = [thread for thread in self._threads if thread.ident is not None]
@@ -62,18 +61,19 @@ class WorkerPool(Generic[T]):
 
 
 _POLL_SECONDS = 0.1
+"""Seconds between two looks at whether the consumer has left."""
 _LEAVE_SECONDS = 5.0
-"""How long the item in the making is waited for at the end: storage can hang."""
+"""Seconds that the consumer waits for the item in the making when it leaves: storage can hang."""
 
 
 class Prefetcher(Generic[T]):
     """An iterator whose next items are made while the last one is in use; for one consumer.
 
-    Nothing is read before it is entered. What reading raises is raised where the item would have come, and ends it.
-    Where the system has no more threads, each item is made when it is asked for.
+    Nothing is read before it is entered. An error of reading is raised where the item would have come, and ends the
+    iteration. Where the system has no more threads, each item is made when it is asked for.
 
-    :param items: iterated, and closed where it can be, in the other thread.
-    :param depth: items that wait at most; one more is in the making.
+    :param items: iterated, and closed where possible, in the other thread.
+    :param depth: the most items that wait; one more is in the making.
     """
 
     def __init__(self, items: Iterable[T], depth: int = 1) -> None:
@@ -115,7 +115,7 @@ class Prefetcher(Generic[T]):
         end: BaseException | None = None
         try:
             for item in self._items:
-                self._give((item,))
+                self._offer((item,))
                 if self._closed.is_set():
                     break
         except BaseException as error:  # noqa: BLE001  # it is raised where the item would have come
@@ -123,9 +123,9 @@ class Prefetcher(Generic[T]):
         finally:
             if close := getattr(self._items, "close", None):
                 close()
-        self._give(end)
+        self._offer(end)
 
-    def _give(self, item: tuple[T] | BaseException | None) -> None:
+    def _offer(self, item: tuple[T] | BaseException | None) -> None:
         while not self._closed.is_set():
             try:
                 self._ready.put(item, timeout=_POLL_SECONDS)
@@ -134,42 +134,29 @@ class Prefetcher(Generic[T]):
             return
 
 
-@dataclass(frozen=True)
-class Shielded(Generic[T]):
-    """How shielded work ended.
-
-    :param result: what it returned.
-    :param interruption: what was raised in the main thread meanwhile; None where nothing was.
-    """
-
-    result: T
-    interruption: BaseException | None
-
-
 def run_uninterrupted(
-    work: Callable[[], T],
+    work: Callable[[], None],
     *,
     on_interrupt: Callable[[], None],
     heartbeat: Callable[[], None],
     every: float = 0.5,
-) -> Shielded[T]:
-    """Run work in a thread of its own while this one waits.
+) -> BaseException | None:
+    """Run work in a thread of its own while this one waits, and return what interrupted this one; None for nothing.
 
-    Python raises what signal handlers raise (a timeout, a termination) in the main thread, between any two
-    instructions. Work that records what it did cannot live there. An interruption asks the work to stop and is handed
-    back once it has; a second one gives up waiting and is raised.
+    Python raises the exceptions of signal handlers (a timeout, a termination) in the main thread, between any two
+    instructions. Work that records what it did cannot live there. An interruption asks the work to stop and is returned
+    once it has; a second one gives up waiting and is raised.
 
-    :param work: runs once; what it raises is raised here.
+    :param work: runs once; its exception is raised here.
     :param on_interrupt: asks the work to stop soon.
     :param heartbeat: called in this thread while the work runs.
     :param every: seconds between heartbeats.
     """
-    results: list[T] = []
     errors: list[BaseException] = []
 
     def target() -> None:
         try:
-            results.append(work())
+            work()
         except BaseException as error:  # noqa: BLE001  # it is raised again in the thread that waits
             errors.append(error)
         finally:
@@ -183,7 +170,7 @@ def run_uninterrupted(
         thread.start()
         while not ended.wait(every):
             heartbeat()
-    except BaseException as error:  # handed back below
+    except BaseException as error:  # returned below
         if thread.ident is None:
             raise
         interruption = error
@@ -191,6 +178,4 @@ def run_uninterrupted(
         ended.wait()
     if errors:
         raise errors[0] from interruption
-    if not results:
-        raise interruption or RuntimeError("the work ended without a result")
-    return Shielded(results[0], interruption)
+    return interruption

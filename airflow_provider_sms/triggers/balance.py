@@ -11,35 +11,35 @@ from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
 from airflow_provider_sms.hooks.metrics import gauge_balance
-from airflow_provider_sms.triggers.balance_polling import backed_off, balance_of
+from airflow_provider_sms.triggers.balance_polling import backoff_interval, read_balance
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 
 class BalanceTrigger(BaseTrigger):
-    """Fires once the balance is at least an amount, or the account is post-paid, or waiting for it has failed.
+    """Fire once the balance is at least an amount, the account is post-paid, or waiting has failed.
 
-    It only reads: a trigger may run twice. Its event is
+    The trigger only reads, because a trigger may run twice. Its event is
     ``{"status": "success", "balance": 1500.0, "post_paid": false}``,
     ``{"status": "error", "message": …, "permanent": …}`` or ``{"status": "timeout", "message": …}``. Its arguments are
-    stored unencrypted; the connection's id is all that they say of the account. What the first four do not say has
-    defaults, so that triggers stored by an older version go on.
+    stored unencrypted; of the account they hold only the id of the connection. All but the first four have defaults,
+    so that triggers stored by an older version still load.
 
-    A triggerer that is started anew begins with a look; neither ``timeout`` nor the backoff begins anew.
+    A restarted triggerer begins by reading the balance; neither ``timeout`` nor the backoff starts again.
 
     :param sms_conn_id: the connection.
     :param min_balance: a decimal number as text.
-    :param poke_interval: seconds between two looks.
-    :param max_failures: transient errors in a row that are ridden out. None: any number.
-    :param failures: how many of these there were already.
-    :param started_at: when the sensor took its first look, in seconds since 1970. None: now, and the trigger begins
-        with a look of its own.
-    :param timeout: seconds after ``started_at`` at which the last look is taken. None: never.
+    :param poke_interval: seconds between two readings.
+    :param max_failures: transient errors in a row that are tolerated. None means any number.
+    :param failures: transient errors in a row so far.
+    :param started_at: time of the sensor's first reading, in seconds since the epoch. None means now, and the trigger
+        begins by reading the balance.
+    :param timeout: seconds after ``started_at`` at which the balance is read for the last time. None means no limit.
     :param exponential_backoff: whether the intervals grow, see
-        :func:`~airflow_provider_sms.triggers.balance_polling.backed_off`.
-    :param max_wait: seconds that such an interval is at most. None: no bound.
-    :param seed: what the jitter of such intervals is drawn from.
+        :func:`~airflow_provider_sms.triggers.balance_polling.backoff_interval`.
+    :param max_wait: limit of such an interval in seconds. None means no limit.
+    :param seed: seed of the jitter of such intervals.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class BalanceTrigger(BaseTrigger):
         self.seed = seed
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
-        """Give the class's path and its arguments."""
+        """Return the path of the class and its arguments."""
         return (
             "airflow_provider_sms.triggers.balance.BalanceTrigger",
             {
@@ -87,7 +87,7 @@ class BalanceTrigger(BaseTrigger):
         )
 
     async def run(self) -> AsyncIterator[TriggerEvent]:
-        """Look at the balance until it suffices."""
+        """Read the balance until it suffices."""
         try:
             event = await self._wait()
         except SmsError as error:
@@ -98,18 +98,18 @@ class BalanceTrigger(BaseTrigger):
         failures = self.failures
         started_at = time.time() if self.started_at is None else self.started_at
         if self.started_at is not None:
-            # The sensor itself has just looked; unless this is a later triggerer, whose look is overdue.
-            await asyncio.sleep(self._interval(0.0) - _since(started_at))
+            # The sensor has just read the balance, unless this is a later triggerer, whose reading is overdue.
+            await asyncio.sleep(self._interval(0.0) - _seconds_since(started_at))
         while True:
             try:
-                balance = await balance_of(self.sms_conn_id)
+                balance = await read_balance(self.sms_conn_id)
             except ServiceError as error:
                 if not error.transient:
                     raise
                 failures += 1
                 if self.max_failures is not None and failures > self.max_failures:
-                    words = f"The balance could not be read {failures} times in a row: {error}"
-                    return {"status": "error", "message": words, "permanent": False}
+                    message = f"The balance could not be read {failures} times in a row: {error}"
+                    return {"status": "error", "message": message, "permanent": False}
                 self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
             else:
                 failures = 0
@@ -117,7 +117,7 @@ class BalanceTrigger(BaseTrigger):
                 if balance.post_paid or balance.amount >= Decimal(self.min_balance):
                     return {"status": "success", "balance": float(balance.amount), "post_paid": balance.post_paid}
                 self.log.info("The balance is %s, waiting for %s", balance.amount, self.min_balance)
-            elapsed = _since(started_at)
+            elapsed = _seconds_since(started_at)
             if self.timeout is not None and elapsed >= self.timeout:
                 return {"status": "timeout", "message": f"No credit within {self.timeout} seconds"}
             await asyncio.sleep(self._interval(elapsed))
@@ -125,12 +125,12 @@ class BalanceTrigger(BaseTrigger):
     def _interval(self, elapsed: float) -> float:
         wait = self.poke_interval
         if self.exponential_backoff:
-            wait = backed_off(wait, elapsed=elapsed, seed=self.seed)
+            wait = backoff_interval(wait, elapsed=elapsed, seed=self.seed)
             if self.max_wait is not None:
                 wait = min(wait, self.max_wait)
         return wait if self.timeout is None else min(wait, self.timeout - elapsed)
 
 
-def _since(moment: float) -> float:
-    # Never negative: another machine's clock may be behind the one that said the moment.
+def _seconds_since(moment: float) -> float:
+    # Never negative: the clock of this machine may be behind the one that set the time.
     return max(time.time() - moment, 0.0)

@@ -1,4 +1,4 @@
-"""Looks at balances from the event loop that all triggers of a triggerer share."""
+"""Reading balances in the event loop that all triggers of a triggerer share, and the intervals between readings."""
 
 from __future__ import annotations
 
@@ -20,63 +20,63 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_under_way: dict[str, asyncio.Task[Balance]] = {}
+_readings: dict[str, asyncio.Task[Balance]] = {}
 
 
-async def balance_of(sms_conn_id: str) -> Balance:
-    """Read a connection and the balance of its account, together with whoever waits for the same at the moment.
+async def read_balance(sms_conn_id: str) -> Balance:
+    """Return the balance of a connection's account, from one request for all triggers that wait for it.
 
     However many triggers wait for an account, there is one request, and one thread, at a time: a service that is slow
-    or silent delays those that wait for it, and nothing else in the triggerer. A waiter that is cancelled ends no
-    look, since others may wait for it; a look ends by itself within the connection's timeouts, and its client with it.
+    or silent delays only the triggers that wait for it. Cancelling a trigger does not cancel the request, since other
+    triggers may wait for it; the request ends within the connection's timeouts, and its client with it.
 
-    :param sms_conn_id: the connection; read for each look, as a poke does, so that a new token is taken up.
+    :param sms_conn_id: the connection; read for each request, as a poke does, so that a new token is used.
     :raises InputError: the connection is missing or wrong.
-    :raises ServiceError: there is no usable answer.
+    :raises ServiceError: there is no usable response.
     """
-    return await shared(_under_way, sms_conn_id, partial(_look, sms_conn_id))
+    return await share_task(_readings, sms_conn_id, partial(_read_balance, sms_conn_id))
 
 
-async def _look(sms_conn_id: str) -> Balance:
+async def _read_balance(sms_conn_id: str) -> Balance:
     settings = await SmsHook(sms_conn_id).aget_settings()
-    return await in_own_thread(partial(_read, settings), name=f"balance-of-{sms_conn_id}")
+    return await run_in_thread(partial(_request_balance, settings), name=f"balance-of-{sms_conn_id}")
 
 
-def _read(settings: ClientSettings) -> Balance:
+def _request_balance(settings: ClientSettings) -> Balance:
     with settings.client() as client:
         return client.get_balance()
 
 
-async def shared(under_way: dict[str, asyncio.Task[_T]], key: str, begin: Callable[[], Coroutine[Any, Any, _T]]) -> _T:
-    """Wait for what is under way; begin it where nothing is.
+async def share_task(
+    running: dict[str, asyncio.Task[_T]], key: str, start: Callable[[], Coroutine[Any, Any, _T]]
+) -> _T:
+    """Return the result of the running task with a key, which callers with the same key share; start it if none runs.
 
-    :param under_way: what is, by key.
-    :param key: who gives the same key waits for the same.
-    :param begin: called without arguments.
+    :param running: the running tasks by key.
+    :param start: returns the coroutine of a new task.
     """
-    task = under_way.get(key)
-    # A task of a loop that was left in the middle never ends.
+    task = running.get(key)
+    # A task of an event loop that was abandoned never ends.
     if task is None or task.get_loop() is not asyncio.get_running_loop():
-        task = under_way[key] = asyncio.create_task(begin())
-        task.add_done_callback(partial(_forget, under_way, key))
+        task = running[key] = asyncio.create_task(start())
+        task.add_done_callback(partial(_forget, running, key))
     return await asyncio.shield(task)
 
 
-def _forget(under_way: dict[str, asyncio.Task[_T]], key: str, task: asyncio.Task[_T]) -> None:
-    if under_way.get(key) is task:
-        del under_way[key]
+def _forget(running: dict[str, asyncio.Task[_T]], key: str, task: asyncio.Task[_T]) -> None:
+    if running.get(key) is task:
+        del running[key]
     if not task.cancelled():
-        # Taken note of: asyncio would complain of an error that nobody waits for any more.
+        # Retrieved, since asyncio logs an exception that nobody retrieves.
         task.exception()
 
 
-async def in_own_thread(function: Callable[[], _T], *, name: str) -> _T:
-    """Call a function that blocks, and wait for what it gives or raises.
+async def run_in_thread(function: Callable[[], _T], *, name: str) -> _T:
+    """Call a blocking function in a new thread, and return its result.
 
-    Not in the loop's own executor: its few threads, ``cpu_count() + 4``, are for every trigger of every provider. The
-    thread is a daemon: a triggerer that stops does not wait for it.
+    The loop's own executor is not used: its few threads, ``cpu_count() + 4``, serve every trigger of every provider.
+    The thread is a daemon, so that a stopping triggerer does not wait for it.
 
-    :param function: called without arguments.
     :param name: of the thread.
     """
     outcome: Future[_T] = Future()
@@ -89,26 +89,26 @@ def _settle(outcome: Future[_T], function: Callable[[], _T]) -> None:
         return
     try:
         outcome.set_result(function())
-    except BaseException as error:  # noqa: BLE001  # whoever waits raises it
+    except BaseException as error:  # noqa: BLE001  # the caller raises it
         outcome.set_exception(error)
 
 
-def backed_off(poke_interval: float, *, elapsed: float, seed: str) -> float:
-    """Give the seconds to wait with exponential backoff, as Airflow's sensors of mode ``reschedule`` do.
+def backoff_interval(poke_interval: float, *, elapsed: float, seed: str) -> float:
+    """Return the seconds to wait with exponential backoff, as Airflow's sensors in the mode ``reschedule`` wait.
 
-    The wait before look ``n + 1`` is drawn between ``b`` and ``2 b``, with ``b`` half of the interval at first and
-    doubled by each look, cut to whole seconds, at least 1. Which look it is follows from the time elapsed alone, so
-    that a triggerer that was started anew goes on where the other one was.
+    The wait before reading ``n + 1`` is drawn between ``b`` and ``2 b``, with ``b`` half of the interval at first and
+    doubled by each reading, in whole seconds, at least 1. The number of the reading follows from the elapsed time
+    alone, so that a restarted triggerer continues the sequence.
 
     :param poke_interval: the sensor's, in seconds.
-    :param elapsed: seconds since the sensor's first look.
-    :param seed: what the jitter is drawn from; the same for all looks of a sensor.
+    :param elapsed: seconds since the sensor's first reading.
+    :param seed: seed of the jitter; the same for all readings of a sensor.
     """
-    base, due, looks = poke_interval / 2, 0.0, 0
+    base, due, readings = poke_interval / 2, 0.0, 0
     while True:
-        looks += 1
+        readings += 1
         least = max(int(base), 1)
-        digest = hashlib.sha1(f"{seed}#{looks}".encode(), usedforsecurity=False).hexdigest()
+        digest = hashlib.sha1(f"{seed}#{readings}".encode(), usedforsecurity=False).hexdigest()
         wait = least + int(digest, 16) % least
         due += wait
         if due > elapsed:

@@ -128,8 +128,8 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
             gathering.add(prepared)
             block = gathering.block(batches, by_key=True)
         with clock.stage("look up what is held, take", rows):
-            backlog = PendingMessages([block], campaign, SendCounts(), resend=lambda _: False)
-            taken = [backlog.take(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
+            pending = PendingMessages([block], campaign, SendCounts(), resend=lambda _: False)
+            taken = [pending.next_chunk(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
         requests_made: list[tuple[int, Chunk]] = []
         for at in range(0, len(taken), REQUESTS_A_COMMIT):
             with clock.stage("read answers, make records", rows):

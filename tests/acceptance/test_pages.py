@@ -122,14 +122,14 @@ def test_a_running_send_is_followed_paused_and_resumed(look, browser, site):
     before = int(accepted.inner_text().replace(",", ""))
     browser.expect(accepted).not_to_have_text(f"{before:,}")
     inside.get_by_role("button", name="Pause").click()
-    says = inside.locator("#confirm-says")
-    browser.expect(says).to_have_text(re.compile(r"^\d+ people are left, and wait until somebody resumes it"))
+    says = inside.locator("#confirm-text")
+    browser.expect(says).to_have_text(re.compile(r"^\d+ people are left, and wait until somebody resumes the campaign"))
     inside.get_by_role("button", name="Cancel").click()
     browser.expect(inside.locator("header .state")).to_have_text("sending")
     inside.get_by_role("button", name="Pause").click()
     inside.get_by_role("button", name="Yes").click()
     browser.expect(inside.locator("header .state")).to_have_text("paused")
-    browser.expect(inside.locator("#deeds")).to_contain_text(re.compile(r"ed\s*paused"))
+    browser.expect(inside.locator("#audit-log")).to_contain_text(re.compile(r"ed\s*paused"))
     held = site.services["sms_default"].page(0, 0)[0]
     inside.get_by_role("button", name="Resume").click()
     inside.get_by_role("button", name="Yes").click()
@@ -143,15 +143,15 @@ def test_unknown_requests_are_said_on_the_page_and_the_task_goes_on(look, browse
     unknown = inside.locator("#unknown tbody tr")
     browser.expect(unknown).to_have_count(2)
     unknown.nth(0).get_by_role("button", name="Was sent").click()
-    browser.expect(inside.locator("#confirm-says")).to_contain_text("50 people count as texted")
+    browser.expect(inside.locator("#confirm-text")).to_contain_text("50 people count as texted")
     inside.get_by_role("button", name="Yes").click()
     browser.expect(unknown).to_have_count(1)
     unknown.nth(0).get_by_role("button", name="Was not sent").click()
-    browser.expect(inside.locator("#confirm-says")).to_contain_text("50 people are texted by the next try")
+    browser.expect(inside.locator("#confirm-text")).to_contain_text("50 people are texted by the next attempt")
     inside.get_by_role("button", name="Yes").click()
-    browser.expect(inside.locator("#told")).to_contain_text("50 people not sent. Clear the task")
+    browser.expect(inside.locator("#message")).to_contain_text("50 people. Now clear the task")
     browser.expect(unknown).to_have_count(0)
-    browser.expect(inside.locator("#deeds tbody tr")).to_have_count(2)
+    browser.expect(inside.locator("#audit-log tbody tr")).to_have_count(2)
     site.airflow.clear("reminders", RUN)
     until(lambda: site.state("reminders") == "success", seconds=RUN_SECONDS, what="the cleared task has ended")
     browser.expect(inside.locator("h1")).to_have_text("reminders")
@@ -163,7 +163,7 @@ def test_a_viewer_is_offered_nothing_to_press(look, browser):
     """They see all that an editor sees, but for the buttons."""
     inside = opened(look("vic"), "overdue accounts")
     browser.expect(inside.locator(".reasons")).to_contain_text("waits until the balance is 300.00")
-    assert inside.locator("button[data-act]").count() == 0
+    assert inside.locator("button[data-action]").count() == 0
 
 
 def test_the_tab_of_a_task_shows_its_campaign(look, browser):
@@ -190,7 +190,7 @@ def test_a_number_is_looked_up(look, browser):
     inside.get_by_label("Number", exact=True).fill("084 000 0003")
     inside.get_by_label("Region").fill("ZA")
     inside.get_by_role("button", name="Look up").click()
-    browser.expect(inside.locator("#found tbody tr")).to_have_count(1)
+    browser.expect(inside.locator("#matches tbody tr")).to_have_count(1)
     assert "84000" not in page.url + page.evaluate("frames[0].location.href")
 
 

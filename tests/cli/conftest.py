@@ -86,7 +86,7 @@ def airflow(airflow_home):
 
 @pytest.fixture
 def console_script():
-    """Give the command that the console script is: what the metadata names, called without arguments."""
+    """Return the command that the console script is: the function in the metadata, called without arguments."""
     (module, function) = re.search(
         r'^airflow-sms = "([\w.]+):(\w+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE
     ).groups()
@@ -95,7 +95,7 @@ def console_script():
 
 @pytest.fixture
 def ledger_command(airflow, console_script):
-    """Run a command of the ledger as Airflow's own, or by the console script where Airflow has none of providers."""
+    """Run a command of the ledger as one of Airflow, or by the console script if Airflow has none of providers."""
     if HAS_COMMANDS_OF_PROVIDERS:
         return lambda *arguments: airflow("sms", "ledger", *arguments)
 
@@ -108,7 +108,7 @@ def ledger_command(airflow, console_script):
 
 
 def send(store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_number=1, **changes):
-    """Send messages as a try of a task would; a state of None leaves the claim as it is."""
+    """Send messages as an attempt of a task would; a state of None leaves the claim open."""
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
     sending = CampaignLedger(store, campaign, who, clock=clock)
@@ -134,7 +134,7 @@ def sent_to_file(file_store):
 
 @pytest.fixture
 def holders(store):
-    """Say in which states these people's messages are, to a new try."""
+    """Return the states of these people's messages, as a new attempt sees them."""
 
     def holders(messages, campaign="spring"):
         sending = CampaignLedger(store, campaign, claimant(9, dag_id="looks"))
@@ -160,7 +160,7 @@ class Terminal:
 
 @pytest.fixture
 def at_terminal(monkeypatch):
-    """Have a person answer at the terminal."""
+    """Make a person answer at the terminal."""
     return lambda answer: monkeypatch.setattr(sys, "stdin", Terminal(answer))
 
 

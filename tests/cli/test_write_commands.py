@@ -9,8 +9,7 @@ from sqlalchemy import text
 from support.sending import people
 
 from airflow_provider_sms.cli import write_commands
-from airflow_provider_sms.cli.console import utc
-from airflow_provider_sms.cli.definitions import age
+from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, pause_of
@@ -32,14 +31,14 @@ def rows(store):
 
 @pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
 def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_terminal, rows, outcome, left):
-    """What it concerns and what follows is said first; then who decided is kept, and what to do next is said."""
+    """The command first explains the change; then it records the person, and says what to do next."""
     one = sent(people(3), UNKNOWN)
     two = sent(people(2, 10), UNKNOWN)
     at_terminal("y\n")
     said = ledger("resolve", one, two, "--as", outcome)
     assert said.status == 0
     assert f"Request {one} of campaign spring: 3 messages, claimed at 20" in said.err
-    assert "by try 1 of task t of DAG d, run r. Why: read timeout" in said.err
+    assert "by attempt 1 of task t of DAG d, run r. Why: read timeout" in said.err
     assert f"Close 2 requests as {outcome.replace('-', ' ')}? [y/N]" in said.err
     assert f"Request {two} is closed as {outcome.replace('-', ' ')}: 2 messages" in said.err
     assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
@@ -49,12 +48,12 @@ def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_termin
     assert decided == [(one, word, getpass.getuser()), (two, word, getpass.getuser())]
 
 
-def test_who_releases_messages_is_warned(ledger, sent, at_terminal):
-    """Before messages are freed it is said that these people may get the text twice."""
+def test_a_person_who_frees_messages_is_warned(ledger, sent, at_terminal):
+    """Before messages are freed the command says that people may get the text twice."""
     request = sent(people(3), UNKNOWN)
     at_terminal("n\n")
     said = ledger("resolve", request, "--as", "not-sent")
-    assert "Not sent frees 3 messages: the next try texts these people" in said.err
+    assert "Not sent frees 3 messages: the next attempt texts these people" in said.err
     assert "get the text twice" in said.err
 
 
@@ -70,7 +69,7 @@ def test_nothing_but_yes_is_yes(ledger, sent, holders, at_terminal, rows, answer
 
 @pytest.mark.parametrize("command", ["resolve", "adopt", "purge"])
 def test_without_a_terminal_a_script_must_say_yes(ledger, sent, rows, monkeypatch, command):
-    """Nobody is there to be asked: without ``--yes`` nothing is done, with it everything is."""
+    """Nobody can be asked: without ``--yes`` nothing is done, with it everything is."""
     request = sent(people(3), UNKNOWN)
     sent(people(3), campaign="old", at=LONG_AGO)
     arguments = {
@@ -82,14 +81,14 @@ def test_without_a_terminal_a_script_must_say_yes(ledger, sent, rows, monkeypatc
     with open("/dev/null") as nothing:  # noqa: PTH123  # a device
         monkeypatch.setattr("sys.stdin", nothing)
         said = ledger(*arguments)
-        assert (said.status, "there is no terminal to ask at. Say --yes" in said.err) == (1, True)
+        assert (said.status, "there is no terminal to ask at. Add --yes" in said.err) == (1, True)
         assert (rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")) == before
         assert ledger(*arguments, "--yes").status == 0
     assert (rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")) != before
 
 
 def test_requests_are_closed_all_or_none(ledger, sent, rows):
-    """Where one of them cannot be closed nobody is asked, and no other one is closed."""
+    """If one of them cannot be closed nobody is asked, and no other one is closed."""
     request = sent(people(3), UNKNOWN)
     accepted = sent(people(3, 10))
     under_way = sent(people(3, 20), None)
@@ -111,7 +110,7 @@ def test_a_request_named_twice_is_closed_once(ledger, sent, rows):
 
 
 def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
-    """What may be sent twice is said first; then the ledger knows the task, and who answers for it."""
+    """The command first says what may be sent twice; then the ledger has the task and the person."""
     monkeypatch.setattr(write_commands.socket, "gethostname", lambda: "office")
     at_terminal("yes\n")
     said = ledger("adopt", "campaign", "send", "manual__1", "--map-index", "2")
@@ -123,42 +122,43 @@ def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
 
 
 def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, rows):
-    """The ledger need not have lost all of it; how much it has is said."""
+    """The ledger may have lost only a part; the command says how much it has."""
     sent(people(1))
     said = ledger("adopt", "d", "t", "r", "--yes")
-    assert (said.status, "It has 1 request of that task" in said.err) == (0, True)
+    assert (said.status, "which has 1 request of that task" in said.err) == (0, True)
     assert rows("SELECT try_number FROM sms_claimant ORDER BY id") == [(1,), (0,)]
 
 
 def test_a_campaign_is_paused_and_resumed(ledger, sent, store, rows):
-    """Nobody is asked; what it means, what may be under way and how to take it back is said; who did it is kept."""
+    """Nobody is asked; the command says what it means, what may be under way and how to undo it."""
     sent(people(3), None)
     said = ledger("pause", "spring")
     assert (said.status, said.out) == (0, "")
     assert said.err == (
-        "Campaign spring is paused: from now on no task claims anything of it, on any machine.\n"
-        "At most 1 request with 3 messages may be under way: what was claimed before is still posted, and recorded.\n"
-        "Nothing is lost: tasks that send it wait, holding their slots, and go on when you say\n"
+        "Campaign spring is paused: from now on no task on any machine claims any of it.\n"
+        "At most 1 request with 3 messages may still be under way: requests claimed before the pause are still posted, "
+        "and their outcomes recorded.\n"
+        "Nothing is lost: tasks that send it wait, holding their slots, until you run\n"
         "  airflow-sms ledger resume spring\n"
     )
     made = pause_of(store, "spring")
     said = ledger("resume", "spring")
     assert (said.status, said.out) == (0, "")
     assert said.err == (
-        f"Campaign spring goes on: {getpass.getuser()} had paused it at {utc(made.paused_at)}. "
-        "Tasks that wait for it claim again; one that has ended since is to be cleared in Airflow\n"
+        f"Campaign spring is resumed: {getpass.getuser()} had paused it at {iso(made.paused_at)}. "
+        "Waiting tasks claim again; in Airflow, clear a task that has ended since\n"
     )
     assert pause_of(store, "spring") is None
     assert rows("SELECT paused_by, resumed_by FROM sms_pause") == [(getpass.getuser(), getpass.getuser())]
 
 
-def test_to_pause_or_resume_twice_says_so(ledger, sent, store):
-    """It is no failure: the campaign stands as was asked for."""
+def test_pausing_or_resuming_twice_is_reported(ledger, sent, store):
+    """It is no failure: the campaign is in the state that was asked for."""
     sent(people(3), campaign="the spring")
     made = pause(store, "the spring", "ann").pause
     said = ledger("pause", "the spring")
     assert said.status == 0
-    assert f"Campaign the spring is paused already, by ann since {utc(made.paused_at)}\n" in said.err
+    assert f"Campaign the spring is paused already, by ann since {iso(made.paused_at)}\n" in said.err
     assert "under way" not in said.err
     assert said.err.endswith("  airflow-sms ledger resume 'the spring'\n")
     ledger("resume", "the spring")
@@ -179,7 +179,7 @@ def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):
     sent(people(3), campaign="held", at=LONG_AGO)
     pause(store, "held", "ann")
     said = ledger("purge", "--older-than", "90d", "--yes")
-    assert (said.status, "Kept, since they are paused: held\n" in said.err) == (0, True)
+    assert (said.status, "Kept, because they are paused: held\n" in said.err) == (0, True)
     assert rows("SELECT name FROM sms_campaign") == [("held",)]
 
 
@@ -192,7 +192,7 @@ def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, 
     note_progress(store, "evening", waits, "waiting for hours")
     said = ledger("purge", "--older-than", "90d", "--yes")
     assert said.status == 0
-    assert "Kept, since a task of them is waiting for hours, and would text people again: evening\n" in said.err
+    assert "Kept, because a task of them is waiting for hours and would text people again: evening\n" in said.err
     assert "add --include-waiting\n" in said.err
     assert rows("SELECT name FROM sms_campaign") == [("evening",)]
     assert ledger("purge", "--older-than", "90d", "--yes", "--include-waiting").status == 0
@@ -200,7 +200,7 @@ def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, 
 
 
 def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
-    """How much it is and what it means is said first; what is unknown is kept and named, what is young stays."""
+    """The command first says how much it forgets and what that means; unknown requests keep a campaign."""
     sent(people(3), campaign="old", at=LONG_AGO)
     sent(people(2), campaign="older", at=LONG_AGO - 60)
     sent(people(1), UNKNOWN, campaign="old and unknown", at=LONG_AGO)
@@ -208,10 +208,10 @@ def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
     at_terminal("y\n")
     said = ledger("purge", "--older-than", "12w")
     assert said.status == 0
-    assert "Kept, since requests of them are unknown or under way: old and unknown\n" in said.err
+    assert "Kept, because they have requests that are unknown or under way: old and unknown\n" in said.err
     assert "To be forgotten: 2 campaigns with 5 messages" in said.err
     assert "older, old\n" in said.err
-    assert "protects nobody any more" in said.err
+    assert "A forgotten campaign protects nobody" in said.err
     assert "Forgotten: old, 3 messages\n" in said.err
     states = [holders(people(4), name) for name in ("old", "older", "old and unknown", "young")]
     assert states == [set(), set(), {UNKNOWN}, {ACCEPTED}]
@@ -227,49 +227,35 @@ def test_old_balances_are_forgotten(ledger, sent, store, rows, monkeypatch):
     refused = ledger("purge", "--older-than", "90d")
     assert (refused.status, len(rows("SELECT amount FROM sms_balance"))) == (1, 3)
     said = ledger("purge", "--older-than", "90d", "--yes")
-    assert (said.status, "Forgotten: 2 balances that tasks saw before" in said.err) == (0, True)
+    assert (said.status, "Forgotten: 2 balances that tasks read before" in said.err) == (0, True)
     assert rows("SELECT amount FROM sms_balance") == [("3",)]
     assert "balance" not in ledger("purge", "--older-than", "90d").err
 
 
 def test_many_campaigns_are_counted_not_all_named(ledger, sent, at_terminal, monkeypatch):
     """A campaign for each run makes many: some are named, the rest is counted."""
-    monkeypatch.setattr(write_commands, "MAX_NAMED", 1)
+    monkeypatch.setattr(write_commands, "MAX_LISTED", 1)
     for name in ("one", "two", "three"):
         sent(people(1), campaign=name, at=LONG_AGO)
     at_terminal("n\n")
     assert "one and 2 more\n" in ledger("purge", "--older-than", "90d").err
 
 
-def test_where_nothing_is_old_nothing_is_asked(ledger, sent):
+def test_without_old_campaigns_nothing_is_asked(ledger, sent):
     """A ledger without old campaigns is no failure."""
     sent(people(1))
     said = ledger("purge", "--older-than", "1d")
     assert (said.status, "No campaign can be forgotten" in said.err) == (0, True)
 
 
-def test_a_campaign_that_is_used_meanwhile_is_kept(ledger, sent, rows, monkeypatch):
-    """Who sends again while a person thinks is not purged; the others are, and the status says that one was not."""
+def test_a_campaign_that_is_used_during_the_question_is_kept(ledger, sent, rows, monkeypatch):
+    """It is kept, the others are forgotten, and the status says that one was not."""
     sent(people(3), campaign="used", at=LONG_AGO)
     sent(people(3), campaign="old", at=LONG_AGO)
     monkeypatch.setattr(write_commands, "confirm", lambda *_, **__: sent(people(1, 10), campaign="used"))
     said = ledger("purge", "--older-than", "90d")
     assert (said.status, "Campaign used is in use again" in said.err) == (1, True)
     assert rows("SELECT name FROM sms_campaign") == [("used",)]
-
-
-@pytest.mark.parametrize(
-    ("written", "seconds"), [("24h", 86_400), ("36h", 129_600), ("90d", 7_776_000), ("2w", 1_209_600)]
-)
-def test_an_age_is_a_number_and_a_unit(written, seconds):
-    """Hours, days and weeks."""
-    assert age(written) == seconds
-
-
-@pytest.mark.parametrize("written", ["90", "d", "90m", "-1d", "1.5d", "23h", "0d", "90 d", "9\u0660d"])
-def test_what_is_no_age_is_wrong_usage(ledger, airflow_home, written):
-    """An age that is not understood, or less than a day, purges nothing."""
-    assert ledger("purge", f"--older-than={written}", "--yes").status == 2
 
 
 def test_a_user_without_a_name_is_recorded_by_number(ledger, sent, rows, monkeypatch):

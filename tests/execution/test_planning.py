@@ -7,7 +7,7 @@ import pytest
 from support.versions import CAN_ASK
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.bulk_options import check_bulk_arguments, threshold_of
+from airflow_provider_sms.operators.bulk_options import read_bulk_options, threshold_of
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -121,7 +121,7 @@ def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_pa
     rows = [*frame.to_dict("records"), {"destination": "x", "first_name": "y"}]
     arguments = {"campaign": "c", "on_invalid": "skip", "suppress": [{"destination": frame.destination[0]}]}
     send(rows, **arguments)
-    monkeypatch.setattr(BulkAttempt, "_blocks", None)
+    monkeypatch.setattr(BulkAttempt, "_send", None)
     path = str(tmp_path / "report.parquet")
     ran = send(rows, report=path, **arguments)
     assert (ran.state, counts(ran)) == ("success", {"already_sent": 119, "invalid": 1, "suppressed": 1})
@@ -192,7 +192,7 @@ def test_arguments_that_cannot_be_obeyed_are_refused(argument, words):
     """Each by its name, and before anything is read."""
     task = BulkSmsOperator(task_id="t", source="s", message="m", **argument)
     with pytest.raises(InputError, match=words.replace("(", "\\(")):
-        check_bulk_arguments(task)
+        read_bulk_options(task)
 
 
 def test_the_threshold_is_of_messages_or_of_credits():

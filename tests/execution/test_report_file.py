@@ -155,7 +155,7 @@ def test_a_report_that_fails_in_the_end_is_written_by_the_next_try(send, people,
     ran = send(people(20), report=str(report), retries=1)
     thread.join()
     assert (ran.state, ran.tries, statuses(report)) == ("success", 2, {"already_sent": 20})
-    assert "the next try texts nobody twice" in ran.log
+    assert "the next attempt texts nobody twice" in ran.log
     assert set(witnessed().values()) == {1}
 
 

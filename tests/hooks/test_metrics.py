@@ -37,7 +37,9 @@ def test_a_backend_that_fails_is_given_up(use_metrics, caplog):
     for _ in range(3):
         told.count("accepted", 5)
     assert len(recorder.told) == 1
-    assert [record.message for record in caplog.records] == ["Metrics are given up for this task: RuntimeError"]
+    assert [record.message for record in caplog.records] == [
+        "No further metrics are emitted for this task: RuntimeError"
+    ]
 
 
 @pytest.mark.parametrize(("version", "told"), [("3.0.6", 0), ("3.1.8", 1), ("2.11.2", 1)])

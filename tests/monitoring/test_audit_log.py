@@ -7,10 +7,10 @@ from support.told import tell
 from airflow_provider_sms.ledger.approvals import note_question, record_approval
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.pauses import pause, resume
-from airflow_provider_sms.monitoring.audit_log import deeds
+from airflow_provider_sms.monitoring.audit_log import audit_log
 
 
-def test_everything_people_decided_is_told_with_their_names(store, ledger):
+def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
     """Approvals, decisions about requests, and pauses, the last first."""
     sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
     note_question(store, "spring", "p1", claimant_id=1, messages=7)
@@ -19,7 +19,7 @@ def test_everything_people_decided_is_told_with_their_names(store, ledger):
     resume(store, "spring", "cid")
     resolve(store, sent, "accepted", "dan")
     resolve(store, unsent, "not_sent", "eve")
-    told = [(deed.who, deed.what, deed.about, deed.people) for deed in deeds(ledger, 1)]
+    told = [(entry.user, entry.action, entry.subject, entry.people) for entry in audit_log(ledger, 1)]
     assert told == [
         ("eve", "was not sent", f"request {unsent}", 4),
         ("dan", "was sent", f"request {sent}", 3),

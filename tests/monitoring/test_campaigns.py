@@ -3,12 +3,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import delete, insert, literal, select, update
+from sqlalchemy import insert, literal, select, update
 from support.told import tell
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.pauses import pause
-from airflow_provider_sms.ledger.schema import claimant, message, progress, request
+from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.monitoring.campaigns import campaigns_of_task, dag_ids, find_campaign, list_campaigns
 from airflow_provider_sms.monitoring.timeline import unknown_requests
 
@@ -22,7 +22,7 @@ def names(page):
 
 
 def test_the_counts_are_those_of_the_ledger(store, ledger):
-    """Accepted, unknown, under way, parts and cost are told by requests, and rows by what the task said."""
+    """Accepted, unknown, under way, parts and cost come from requests, and rows from what the task reported."""
     said = {"total": 70, "done": 60, "invalid": 3, "not_sent": 10, "rate": 12.5, "figures": {"rows": 73}}
     claims = [(20, "accepted"), (30, "accepted"), (7, "unknown"), (2, "claimed"), (9, "not_sent")]
     tell(store, state="sending", claims=claims, note=said)
@@ -33,7 +33,7 @@ def test_the_counts_are_those_of_the_ledger(store, ledger):
 
 
 def test_what_the_service_left_out_of_a_request_is_counted(store, ledger):
-    """It was not accepted, and is held all the same: no try sends it."""
+    """It was not accepted, and is held all the same: no attempt sends it."""
     (_, partial) = tell(store, claims=[(20, "accepted"), (5, "accepted")])
     with store.write(1) as connection:
         connection.execute(update(request).where(request.c.id == partial).values(messages=3))
@@ -42,13 +42,13 @@ def test_what_the_service_left_out_of_a_request_is_counted(store, ledger):
 
 
 def test_a_claim_past_its_deadline_is_unknown(store, ledger):
-    """Nobody need have written down that a process has died."""
+    """Nothing has to record that a process has died."""
     tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)
     (campaign,) = listed(ledger).campaigns
     assert (campaign.counts.unknown, campaign.counts.under_way, campaign.state) == (5, 0, "needs attention")
 
 
-def test_what_was_sent_anew_is_not_unknown_any_more(store, ledger):
+def test_messages_that_were_sent_again_are_not_unknown(store, ledger):
     """Unknown are the messages that unknown requests hold, not those that they once held."""
     (request,) = tell(store, claims=[(5, "unknown")])
     resolve(store, request, "not_sent", "ann")
@@ -57,7 +57,7 @@ def test_what_was_sent_anew_is_not_unknown_any_more(store, ledger):
     assert (campaign.counts.accepted, campaign.counts.unknown, campaign.state) == (5, 0, "complete")
 
 
-def test_campaigns_stand_newest_first_in_pages(store, ledger):
+def test_campaigns_are_listed_newest_first_in_pages(store, ledger):
     """Every campaign is on one page, and on one only."""
     for number in range(7):
         tell(store, f"c{number}")
@@ -78,14 +78,14 @@ def test_campaigns_stand_newest_first_in_pages(store, ledger):
     ],
 )
 def test_a_name_is_found_by_a_part_of_it(store, ledger, part, found):
-    """What a person types is looked for as it stands, in any case; nothing in it is a pattern."""
+    """A part of a name is matched literally, in any case; nothing in it is a pattern."""
     for name in ("Spring 50%", "a_b", "x/y", "plain"):
         tell(store, name)
     assert names(listed(ledger, name=part)) == found
 
 
 def test_campaigns_are_found_by_state_and_counted_by_it(store, ledger):
-    """The states of all campaigns of the name are counted, whichever of them is asked for."""
+    """The states of all campaigns that match the name are counted, whichever state is asked for."""
     tell(store, "a", state="failed")
     tell(store, "b", state="ended")
     tell(store, "c", state="waiting for credit")
@@ -97,8 +97,8 @@ def test_campaigns_are_found_by_state_and_counted_by_it(store, ledger):
     assert names(listed(ledger, state="paused")) == ["d"]
 
 
-def test_a_campaign_of_a_hidden_dag_is_not_there(store, ledger):
-    """Whoever may not see one of the DAGs that sent a campaign sees nothing of it, and it is not counted."""
+def test_a_campaign_of_a_hidden_dag_is_left_out(store, ledger):
+    """A reader who may not see one of its DAGs sees nothing of a campaign, and it is not counted."""
     tell(store, "mine", dag_id="mine")
     tell(store, "both", dag_id="mine")
     tell(store, "both", dag_id="theirs")
@@ -108,7 +108,7 @@ def test_a_campaign_of_a_hidden_dag_is_not_there(store, ledger):
 
 
 def test_one_campaign_is_found_with_every_dag_that_ever_sent_it(store, ledger):
-    """Rights are asked for all of them, also where another run counts by now."""
+    """Permissions are needed for all of them, even if another run counts by now."""
     tell(store, "other")
     tell(store, dag_id="first", run_id="a")
     tell(store, dag_id="second", state="failed", claims=[(3, "accepted")])
@@ -130,21 +130,8 @@ def test_several_tasks_of_a_campaign_are_counted_together(store, ledger):
     assert (campaign.total, campaign.done) == (None, None)
 
 
-def test_what_a_later_try_or_run_said_stands_for_the_earlier_ones(store, ledger):
-    """Of each task the last run counts, and in it the last try of each mapped copy; another campaign is none."""
-    tell(store, state="failed", run_id="r1", map_index=7)
-    for index in range(2):
-        tell(store, state="failed", run_id="r2", map_index=index)
-    tell(store, try_number=2, run_id="r2", map_index=0)
-    tell(store, "other", try_number=3, state="failed", run_id="r2", map_index=0)
-    _, campaign = listed(ledger).campaigns
-    told = [(each.note.run_id, each.note.map_index, each.try_number, each.note.state) for each in campaign.tries]
-    assert told == [("r2", 0, 2, "ended"), ("r2", 1, 1, "failed")]
-    assert find_campaign(ledger, campaign.id)[0].tries == campaign.tries
-
-
 def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledger):
-    """Nobody knows what they cost, and what the others cost is told."""
+    """Their cost is not known, and the cost of the others is shown."""
     *_, request = tell(store, claims=[(4, "accepted"), (3, "unknown")])
     resolve(store, request, "accepted", "ann")
     (campaign,) = listed(ledger).campaigns
@@ -152,7 +139,7 @@ def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledge
 
 
 def test_a_task_instance_finds_its_own_campaigns(store, ledger):
-    """By DAG, run, task and, where it is mapped, its index."""
+    """By DAG, run, task and the index of a mapped copy."""
     tell(store, "a", run_id="r1", map_index=0)
     tell(store, "b", run_id="r1", map_index=1)
     tell(store, "c", run_id="r2")
@@ -162,8 +149,8 @@ def test_a_task_instance_finds_its_own_campaigns(store, ledger):
     assert campaigns_of_task(ledger, "d", "r1", "other", None) == []
 
 
-def test_a_person_said_it_was_sent_counts_what_is_held(store, ledger):
-    """Messages that were taken from an unknown request and sent anew count once, and it needs nobody's attention."""
+def test_a_request_that_a_person_accepted_counts_the_messages_it_holds(store, ledger):
+    """Messages that were taken over from an unknown request and sent again count once, and need nobody's attention."""
     (lost,) = tell(store, claims=[(5, "unknown")])
     with store.write(1) as connection:
         connection.execute(update(message).values(request_id=lost + 1))
@@ -187,40 +174,16 @@ def _taken_over(column, lost):
     return literal(changed[column.name], column.type) if column.name in changed else column
 
 
-def test_a_campaign_whose_tries_said_nothing_is_there_all_the_same(store, ledger):
-    """Notes may fail; what was claimed is in the ledger, and so is who claimed it."""
-    tell(store, "quiet", dag_id="theirs", claims=[(3, "accepted"), (2, "unknown")])
-    with store.write(1) as connection:
-        connection.execute(delete(progress))
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.name, campaign.state, campaign.counts.accepted) == ("quiet", "needs attention", 3)
-    assert (campaign.latest.dag_id, campaign.total) == ("theirs", None)
-    assert listed(ledger, hidden={"theirs"}).campaigns == []
-    assert find_campaign(ledger, campaign.id)[1] == {"theirs"}
-
-
-def test_rights_are_asked_for_who_claimed_not_only_for_who_said_so(store, ledger):
-    """A DAG whose try left no note has sent the campaign as well."""
-    tell(store, dag_id="mine", claims=[(1, "accepted")])
-    tell(store, dag_id="theirs", claims=[(1, "accepted")], first=5)
-    with store.write(1) as connection:
-        theirs = select(claimant.c.id).where(claimant.c.dag_id == "theirs")
-        connection.execute(delete(progress).where(progress.c.claimant_id.in_(theirs)))
-    number = listed(ledger).campaigns[0].id
-    assert find_campaign(ledger, number)[1] == {"mine", "theirs"}
-    assert listed(ledger, hidden={"theirs"}).campaigns == []
-
-
 def test_two_runs_at_once_are_both_seen(store, ledger):
     """The one that ended first does not hide the one that still sends."""
     tell(store, run_id="r1", state="sending", claims=[(6, "claimed")])
     tell(store, run_id="r2", claims=[(3, "accepted")], first=10)
     (campaign,) = listed(ledger).campaigns
-    assert (campaign.state, len(campaign.tries)) == ("sending", 2)
+    assert (campaign.state, len(campaign.attempts)) == ("sending", 2)
 
 
-def test_the_rate_is_of_those_who_send_now(store, ledger):
-    """Copies that have ended add nothing to it; where none sends, it is the last one's."""
+def test_the_rate_is_that_of_running_attempts(store, ledger):
+    """Copies that have ended add nothing to it; if none runs, it is that of the last one."""
     for index, state in enumerate(("ended", "sending", "sending")):
         tell(store, "a", map_index=index, state=state, note={"rate": 40.0})
         tell(store, "b", map_index=index, note={"rate": 30.0})

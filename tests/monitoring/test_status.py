@@ -2,21 +2,29 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sms.monitoring.status import LIVE, STATES, Note, current, is_silent, state_of
+from airflow_provider_sms.monitoring.status import (
+    LIVE,
+    NO_PROGRESS,
+    STATES,
+    AttemptProgress,
+    campaign_state,
+    current_attempts,
+    is_silent,
+)
 
 NOW = 10_000.0
 
 
-def note(state="ended", *, claimant_id=1, task="t", run="r", map_index=-1, ago=1.0, not_sent=0):
-    return Note(claimant_id, "d", task, run, map_index, state, NOW - ago, not_sent)
+def reported(state="ended", *, claimant_id=1, task="t", run="r", map_index=-1, ago=1.0, not_sent=0):
+    return AttemptProgress(claimant_id, "d", task, run, map_index, state, NOW - ago, not_sent)
 
 
-def stands(*notes, unknown=False, under_way=False, paused=False):
-    return state_of(notes, unknown=unknown, under_way=under_way, paused=paused, now=NOW)
+def state_of(*attempts, unknown=False, under_way=False, paused=False):
+    return campaign_state(attempts, unknown=unknown, under_way=under_way, paused=paused, now=NOW)
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("reports", "state"),
     [
         ("checking", "sending"),
         ("sending", "sending"),
@@ -27,74 +35,74 @@ def stands(*notes, unknown=False, under_way=False, paused=False):
         ("waiting for hours", "waiting for hours"),
         ("ended", "complete"),
         ("failed", "needs attention"),
-        ("earlier", "sent earlier"),
+        (NO_PROGRESS, "sent earlier"),
     ],
 )
-def test_each_thing_a_try_says_is_a_state(said, state):
-    """What a try noted is told in the words of the list."""
-    assert stands(note(said)) == state
+def test_each_state_of_an_attempt_is_a_state_of_the_campaign(reports, state):
+    """States that attempts report are shown in the words of the list."""
+    assert state_of(reported(reports)) == state
     assert state in STATES
 
 
 def test_what_was_left_unsent_or_is_unknown_needs_attention():
-    """A campaign is complete only where nobody has to do anything about it."""
-    assert stands(note(not_sent=1)) == "needs attention"
-    assert stands(note(), unknown=True) == "needs attention"
-    assert stands(note("earlier"), unknown=True) == "needs attention"
-    assert stands(note(not_sent=None)) == "complete"
+    """A campaign is complete only if nobody has to do anything about it."""
+    assert state_of(reported(not_sent=1)) == "needs attention"
+    assert state_of(reported(), unknown=True) == "needs attention"
+    assert state_of(reported(NO_PROGRESS), unknown=True) == "needs attention"
+    assert state_of(reported(not_sent=None)) == "complete"
 
 
-def test_what_goes_on_is_told_before_what_is_wrong():
-    """While a try is at work or waits, that is the state, whatever has gone wrong already."""
-    assert stands(note("failed"), note("sending"), unknown=True) == "sending"
-    assert stands(note("waiting for credit"), unknown=True) == "waiting for credit"
-    assert stands(note(), under_way=True) == "sending"
-    assert stands(note("waiting for hours"), note("waiting for approval")) == "waiting for a person"
-    assert stands(note("sending"), paused=True) == "paused"
+def test_work_in_progress_is_shown_before_what_is_wrong():
+    """While an attempt works or waits, that is the state, whatever has gone wrong already."""
+    assert state_of(reported("failed"), reported("sending"), unknown=True) == "sending"
+    assert state_of(reported("waiting for credit"), unknown=True) == "waiting for credit"
+    assert state_of(reported(), under_way=True) == "sending"
+    assert state_of(reported("waiting for hours"), reported("waiting for approval")) == "waiting for a person"
+    assert state_of(reported("sending"), paused=True) == "paused"
 
 
-def test_what_failed_is_told_before_a_wait_that_ends_by_itself():
-    """Nobody would look at a copy that failed while another one waits for days."""
+def test_a_failure_is_shown_before_a_wait_that_ends_without_a_person():
+    """Nobody would notice a copy that failed while another one waits for days."""
     for wait in ("waiting for credit", "waiting for hours"):
-        assert stands(note(wait), note("failed")) == "needs attention"
-        assert stands(note(wait), note("sending", ago=1e6)) == "needs attention"
-    assert stands(note("waiting for approval"), note("failed")) == "waiting for a person"
+        assert state_of(reported(wait), reported("failed")) == "needs attention"
+        assert state_of(reported(wait), reported("sending", ago=1e6)) == "needs attention"
+    assert state_of(reported("waiting for approval"), reported("failed")) == "waiting for a person"
 
 
-@pytest.mark.parametrize(("said", "patience"), [("sending", 300), ("paused", 300), ("checking", 1800)])
-def test_a_try_that_says_nothing_for_long_is_taken_for_dead(said, patience):
-    """A process that was killed says nothing; one that waits need not say anything for days."""
-    assert stands(note(said, ago=patience - 1)) == "sending"
-    assert stands(note(said, ago=patience + 1)) == "needs attention"
-    assert is_silent(note(said, ago=patience + 1), NOW)
-    assert not is_silent(note("waiting for credit", ago=1e6), NOW)
-    assert stands(note("waiting for credit", ago=1e6)) == "waiting for credit"
+@pytest.mark.parametrize(("state", "seconds"), [("sending", 300), ("paused", 300), ("checking", 1800)])
+def test_an_attempt_that_is_silent_for_long_counts_as_dead(state, seconds):
+    """A process that was killed reports nothing; one that waits may report nothing for days."""
+    assert state_of(reported(state, ago=seconds - 1)) == "sending"
+    assert state_of(reported(state, ago=seconds + 1)) == "needs attention"
+    assert is_silent(reported(state, ago=seconds + 1), NOW)
+    assert not is_silent(reported("waiting for credit", ago=1e6), NOW)
+    assert state_of(reported("waiting for credit", ago=1e6)) == "waiting for credit"
 
 
 def test_of_each_task_the_last_run_counts_and_in_it_the_last_of_each_copy():
-    """A try replaces the one before it, and a run all copies of the one before it."""
-    notes = [
-        note("failed", claimant_id=1, run="a", map_index=0),
-        note("failed", claimant_id=2, run="a", map_index=5),
-        note("failed", claimant_id=3, run="b", map_index=0),
-        note("ended", claimant_id=4, run="b", map_index=0),
-        note("ended", claimant_id=5, run="b", map_index=1),
-        note("ended", claimant_id=6, task="other", run="a"),
+    """An attempt replaces the one before it, and a run all copies of the one before it."""
+    attempts = [
+        reported("failed", claimant_id=1, run="a", map_index=0),
+        reported("failed", claimant_id=2, run="a", map_index=5),
+        reported("failed", claimant_id=3, run="b", map_index=0),
+        reported("ended", claimant_id=4, run="b", map_index=0),
+        reported("ended", claimant_id=5, run="b", map_index=1),
+        reported("ended", claimant_id=6, task="other", run="a"),
     ]
-    assert [each.claimant_id for each in current(notes, NOW)] == [6, 5, 4]
-    assert stands(*current(notes, NOW)) == "complete"
+    assert [each.claimant_id for each in current_attempts(attempts, NOW)] == [6, 5, 4]
+    assert state_of(*current_attempts(attempts, NOW)) == "complete"
 
 
 def test_an_earlier_run_that_is_still_at_work_counts_too():
     """Two runs may send one campaign at the same time; one that is silent has been replaced."""
-    later = note("ended", claimant_id=5, run="b")
-    busy, silent = note("sending", claimant_id=2, run="a"), note("sending", claimant_id=2, run="a", ago=1e6)
-    assert stands(*current([busy, later], NOW)) == "sending"
-    assert current([silent, later], NOW) == [later]
-    replaced = [note("sending", claimant_id=2, run="a"), note("failed", claimant_id=3, run="a"), later]
-    assert current(replaced, NOW) == [later]
+    later = reported("ended", claimant_id=5, run="b")
+    busy, silent = reported("sending", claimant_id=2, run="a"), reported("sending", claimant_id=2, run="a", ago=1e6)
+    assert state_of(*current_attempts([busy, later], NOW)) == "sending"
+    assert current_attempts([silent, later], NOW) == [later]
+    replaced = [reported("sending", claimant_id=2, run="a"), reported("failed", claimant_id=3, run="a"), later]
+    assert current_attempts(replaced, NOW) == [later]
 
 
-def test_states_that_go_on_by_themselves_are_looked_at_again():
-    """A page of a campaign that is over does not ask for it every few seconds."""
+def test_campaigns_that_need_no_person_are_refreshed():
+    """The page of a campaign that is over does not refresh every few seconds."""
     assert {state for state in STATES if state not in LIVE} == {"complete", "needs attention", "sent earlier"}

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pytest
 from sqlalchemy import update
 from support.told import tell
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.schema import request
-from airflow_provider_sms.monitoring import timeline as details
+from airflow_provider_sms.monitoring import timeline
 from airflow_provider_sms.monitoring.campaigns import list_campaigns
 
 
@@ -30,38 +28,38 @@ def finished(store, ids, times):
         ([0.0, 3600.0, 7199.9], 300, [1, *[0] * 11, 1, *[0] * 10, 1]),
     ],
 )
-def test_messages_over_time_fall_into_round_stretches(store, ledger, times, width, messages):
-    """Each request counts in the stretch in which it ended, to the moment; empty stretches are there, too."""
+def test_messages_over_time_fall_into_round_buckets(store, ledger, times, width, messages):
+    """Each request counts in the bucket in which it ended, exactly; empty buckets are included."""
     ids = tell(store, claims=[(1, "accepted")] * 3)
     finished(store, ids, times)
-    found_width, stretches = details.timeline(ledger, number(ledger), stretches=60)
-    assert (found_width, [each.messages for each in stretches]) == (width, messages)
-    assert stretches[0].begin == times[0] // width * width
-    assert sum(each.cost for each in stretches) == pytest.approx(4.5)
+    found_width, buckets = timeline.timeline(ledger, number(ledger), max_buckets=60)
+    assert (found_width, [each.messages for each in buckets]) == (width, messages)
+    assert buckets[0].begin == times[0] // width * width
+    assert sum(each.cost for each in buckets) == pytest.approx(4.5)
 
 
-def test_messages_over_time_are_never_of_too_many_stretches(store, ledger):
+def test_the_timeline_never_has_too_many_buckets(store, ledger):
     """A campaign of years is drawn like one of seconds."""
     ids = tell(store, claims=[(1, "accepted")] * 2)
     finished(store, ids, [0.0, 86_400.0 * 400])
-    assert len(details.timeline(ledger, number(ledger))[1]) <= 60
+    assert len(timeline.timeline(ledger, number(ledger))[1]) <= 60
 
 
-def test_nothing_over_time_where_nothing_was_accepted(store, ledger):
-    """What is unknown or open is in no stretch."""
+def test_without_accepted_messages_there_is_no_timeline(store, ledger):
+    """Unknown requests and open claims are in no bucket."""
     tell(store, claims=[(1, "unknown"), (1, "claimed")])
-    assert details.timeline(ledger, number(ledger))[1] == []
+    assert timeline.timeline(ledger, number(ledger))[1] == []
 
 
 def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger):
-    """An event id is of 64 bits, and all of them are told."""
+    """An event id has 64 bits, and all of its digits are kept."""
     ids = tell(store, claims=[(2, "accepted"), (3, "unknown"), (4, "accepted")])
-    first = details.requests(ledger, number(ledger), limit=2)
-    rest = details.requests(ledger, number(ledger), limit=2, before=first[-1].id)
+    first = timeline.requests(ledger, number(ledger), limit=2)
+    rest = timeline.requests(ledger, number(ledger), limit=2, before=first[-1].id)
     assert [line.id for line in [*first, *rest]] == ids[::-1]
     assert first[0].event_id == 2**62 + ids[2]
     assert (rest[0].submitted, rest[0].cost, rest[0].try_number) == (2, "3.0", 1)
-    assert [line.id for line in details.requests(ledger, number(ledger), state="unknown")] == [ids[1]]
+    assert [line.id for line in timeline.requests(ledger, number(ledger), state="unknown")] == [ids[1]]
 
 
 @pytest.mark.parametrize(
@@ -76,54 +74,31 @@ def test_requests_come_newest_first_in_pages_with_whole_event_ids(store, ledger)
     ],
 )
 def test_requests_are_found_by_the_state_that_they_are_in(store, ledger, state, found):
-    """One past its deadline is unknown and not claimed, whatever is written down."""
+    """A request past its deadline is unknown and not claimed, whatever state is stored."""
     tell(store, claims=[(1, "claimed")], clock=lambda: 1_000.0)
     claims = [(1, "accepted"), (1, "unknown"), (1, "not_sent"), (1, "claimed")]
     tell(store, try_number=2, claims=claims, first=10)
-    assert [line.id for line in details.requests(ledger, number(ledger), state=state)] == found
-    assert [line.id for line in details.requests(ledger, number(ledger), state=state, limit=1)] == found[:1]
+    assert [line.id for line in timeline.requests(ledger, number(ledger), state=state)] == found
+    assert [line.id for line in timeline.requests(ledger, number(ledger), state=state, limit=1)] == found[:1]
 
 
-def test_unknown_requests_tell_how_many_people_they_hold(store, ledger):
-    """Those past their deadline are among them; those that may still be under way are not."""
+def test_unknown_requests_have_their_number_of_people(store, ledger):
+    """Lapsed claims are among them; requests that may still be under way are not."""
     (early,) = tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)
     (lost, _) = tell(store, try_number=2, claims=[(3, "unknown"), (2, "claimed")], first=10)
-    found = details.unknown_requests(ledger, number(ledger))
+    found = timeline.unknown_requests(ledger, number(ledger))
     assert [(each.id, each.people) for each in found] == [(early, 5), (lost, 3)]
     assert found[0].reason.startswith("no outcome was recorded")
     assert found[1].reason == "the answer was lost"
 
 
-def test_networks_and_errors_are_summed_over_tries_and_exact(store, ledger):
-    """What a try says after a wait covers what it said before; decimals stay what they are."""
-
-    def said(cost, quantity, faults=0):
-        lines = {"MTN": {"cost": cost, "quantity": quantity}}
-        return {"figures": {"cost_breakdown": lines, "error_report": {"Faults": faults, "NoNetwork": 0}}}
-
-    tell(store, try_number=1, note=said(0.1, 1), state="waiting for credit")
-    tell(store, try_number=1, note=said(0.3, 3, faults=2))
-    tell(store, try_number=2, note=said(0.1, 1))
-    tell(store, try_number=3, state="waiting for credit", note={"figures": {"balance_needed": 3}})
-    found = details.networks(ledger, number(ledger))
-    assert found == ([("MTN", 4, Decimal("0.4"))], [("Faults", 2)], 4)
-
-
-def test_tries_are_told_the_last_first(store, ledger):
-    """Each try and each part of one has its line."""
-    tell(store, try_number=1, state="failed")
-    tell(store, try_number=2, map_index=4)
-    found = details.tries(ledger, number(ledger))
-    assert [(each.try_number, each.map_index, each.state) for each in found] == [(2, 4, "ended"), (1, -1, "failed")]
-
-
-def test_people_who_were_texted_twice_are_told_of_by_request(store, ledger):
-    """A request that was accepted after a person had freed its messages says who else has them."""
+def test_requests_that_texted_people_twice_are_reported(store, ledger):
+    """A request that was accepted after a person had freed its messages is named."""
     first, _ = tell(store, claims=[(2, "unknown"), (2, "accepted")])
     resolve(store, first, "not_sent", "ann")
     with store.write(1) as connection:
         its = update(request).where(request.c.id == first)
         connection.execute(its.values(state="accepted", reason="texted twice: 2 of its messages are with another"))
-    assert details.texted_twice(ledger, number(ledger)) == [
+    assert timeline.texted_twice(ledger, number(ledger)) == [
         f"Request {first}: texted twice: 2 of its messages are with another."
     ]

@@ -10,7 +10,7 @@ from support.versions import AIRFLOW
 
 @pytest.fixture
 def fail(sms_default):
-    """Run a task that fails in a real Airflow, with a notifier where the test wants it."""
+    """Run a task that fails in a real Airflow, with a notifier at the place that the test chooses."""
 
     def fail(*, retries=0, in_dag=None, **in_task):
         from airflow.providers.common.compat.sdk import task
@@ -25,13 +25,13 @@ def fail(sms_default):
 
 @pytest.fixture
 def texts(sandbox):
-    """Give what arrived: who got which text, in order."""
+    """Return the texts that arrived, with their numbers, in order."""
     return lambda: sandbox.state.accepted_messages
 
 
 @pytest.fixture
 def said(capfd, caplog):
-    """Give all that was logged since the start of the test, wherever Airflow's version logs to."""
+    """Return all that was logged since the start of the test, wherever Airflow's version logs."""
     heard = []
 
     def said():

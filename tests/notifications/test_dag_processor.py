@@ -41,7 +41,7 @@ def processed(dag, texts):
 ORIGIN = {"filepath": "nightly.py", "bundle_name": "dags-folder", "bundle_version": None}
 
 
-def test_a_run_that_took_too_long_is_told_of(processed):
+def test_a_run_that_timed_out_is_reported(processed):
     """For a run that timed out Airflow knows no task, and hands over the DAG, the run's name and the reason."""
     from airflow.callbacks.callback_requests import DagCallbackRequest
 
@@ -49,7 +49,7 @@ def test_a_run_that_took_too_long_is_told_of(processed):
     assert processed("_execute_dag_callbacks", request) == [(FIRST, "Airflow: DAG nightly: timed out, run manual__1")]
 
 
-def test_a_task_whose_process_died_is_told_of(processed):
+def test_a_task_whose_process_died_is_reported(processed):
     """The DAG processor calls for it, with a task that has no state."""
     from airflow.callbacks.callback_requests import TaskCallbackRequest
 

@@ -44,7 +44,7 @@ def call(sms_default, request):
     return call
 
 
-def test_a_run_that_took_too_long_is_told_of(call, texts):
+def test_a_run_that_timed_out_is_reported(call, texts):
     """For a run that timed out Airflow hands over any of its tasks, and the reason."""
     from airflow.callbacks.callback_requests import DagCallbackRequest
 
@@ -52,7 +52,7 @@ def test_a_run_that_took_too_long_is_told_of(call, texts):
     assert texts() == [(FIRST, f"Airflow: DAG {dag_id}: timed out, run {RUN}")]
 
 
-def test_a_task_whose_process_died_is_told_of(call, texts):
+def test_a_task_whose_process_died_is_reported(call, texts):
     """The DAG processor fails it, and calls for it."""
     from airflow.callbacks.callback_requests import TaskCallbackRequest
     from airflow.models.taskinstance import SimpleTaskInstance

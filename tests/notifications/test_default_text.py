@@ -77,8 +77,8 @@ def test_a_deadline_is_named_with_its_time(time):
         ({}, "Airflow: a callback of no DAG"),
     ],
 )
-def test_whatever_the_context_there_are_words(context, expected):
-    """What is not there is left out."""
+def test_any_context_has_a_text(context, expected):
+    """Missing facts are left out."""
     assert expected == words(context, BASE)
 
 

@@ -9,7 +9,8 @@ import pytest
 from support.deadlines import execute, trigger_of
 from support.versions import AIRFLOW, EXECUTES_CALLBACKS, HAS_DEADLINES
 
-from airflow_provider_sms.notifications.sms import SmsNotifier, send_sms_notification
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.notifications.sms import SmsNotifier, parse_recipients, send_sms_notification
 
 TOKEN = "sandbox-token-0123"
 FIRST, SECOND = "27821234567", "27831234567"
@@ -55,8 +56,8 @@ def test_a_failed_task_texts_who_is_on_call(fail, texts):
     assert [(number, text.endswith(expected)) for number, text in (first, second)] == [(FIRST, True), (SECOND, True)]
 
 
-def test_each_try_says_which_it_is(fail, texts):
-    """A callback for retries and one for the failure tell the tries apart."""
+def test_each_attempt_says_which_it_is(fail, texts):
+    """The texts of a retry and of the failure differ by the attempt."""
     notifier = SmsNotifier(to=FIRST)
     fail(retries=1, on_retry_callback=notifier, on_failure_callback=notifier)
     words = [text.partition(", run")[0].partition(".load ")[2] for _, text in texts()]
@@ -84,7 +85,7 @@ def test_everything_but_numbers_of_parts_is_templated(fail, sandbox, monkeypatch
 
 
 @WAYS
-def test_numbers_come_from_a_variable_where_airflow_gives_none(sms_default, monkeypatch, texts, run):
+def test_numbers_come_from_a_variable_if_the_context_has_none(sms_default, monkeypatch, texts, run):
     """``var.value`` is there although the context lacks it, as that of a deadline does."""
     monkeypatch.setenv("AIRFLOW_VAR_ON_CALL", FIRST)
     run(SmsNotifier("down", to="{{ var.value.on_call }}"))
@@ -120,7 +121,7 @@ def test_national_numbers_are_completed(sms_default, texts):
 
 
 @needs_deadlines
-def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
+def test_a_missed_deadline_texts_from_the_triggerer(sms_default, texts):
     """Airflow's own trigger runs it for a missed deadline, with the arguments that Airflow stored."""
     from airflow.sdk.definitions.deadline import AsyncCallback
 
@@ -134,7 +135,7 @@ def test_a_deadline_is_told_from_the_triggerer(sms_default, texts):
 
 
 @pytest.mark.skipif(not EXECUTES_CALLBACKS, reason="Airflow before 3.2 has no deadlines with synchronous callbacks")
-def test_a_deadline_is_told_from_an_executor(sms_default, texts):
+def test_a_missed_deadline_texts_from_an_executor(sms_default, texts):
     """As a synchronous callback of a deadline it texts once, not once when made and once when called."""
     from airflow.sdk.definitions.deadline import SyncCallback
 
@@ -162,12 +163,15 @@ def test_it_does_not_hold_up_the_triggerer(sms_default, sandbox, texts):
 
 
 FAILURES = {
-    "no connection": ({"sms_conn_id": "nowhere"}, "Connection 'nowhere' does not exist: make one of type sms"),
-    "no number": ({"to": "on call"}, "to holds no number that can be texted"),
-    "nobody": ({"to": []}, "to holds no number that can be texted"),
+    "no connection": (
+        {"sms_conn_id": "nowhere"},
+        "Connection 'nowhere' does not exist: create a connection of type sms",
+    ),
+    "no number": ({"to": "on call"}, "to has no number that can be texted"),
+    "nobody": ({"to": []}, "to has no number that can be texted"),
     "too many": (
         {"to": [27820000000 + n for n in range(101)]},
-        "to holds 101 numbers, and an alert goes to at most 100: for more people use a BulkSmsOperator",
+        "to has 101 numbers, and an alert goes to at most 100: for more people use BulkSmsOperator",
     ),
     "no text": ({"message": "{{ none_of_it or '' }}"}, "message is empty"),
     "no parts": ({"max_parts": 0}, "max_parts must be a whole number, at least 1, not 0"),
@@ -190,7 +194,7 @@ FAILURES = {
 @WAYS
 @pytest.mark.parametrize(("arguments", "words"), FAILURES.values(), ids=FAILURES)
 def test_what_is_wrong_is_logged_and_nothing_is_sent(sms_default, no_variables, sandbox, said, run, arguments, words):
-    """Whatever is wrong with its arguments, it says so in words of its own and does not raise."""
+    """Any wrong argument is logged with the notifier's own message, and does not raise."""
     run(SmsNotifier(**{"message": "the house is on fire", "to": FIRST, **arguments}))
     assert f"The alert was not sent: {words}" in said()
     assert (sandbox.state.requests, FIRST in said(), "on fire" in said()) == ([], False, False)
@@ -215,7 +219,7 @@ def test_what_is_wrong_is_logged_and_nothing_is_sent(sms_default, no_variables, 
 )
 @WAYS
 def test_a_service_that_fails_is_logged(sms_default, sandbox, said, run, fault, words, requests):
-    """What may have been sent is never sent again, what was surely not is tried three times; none of it raises."""
+    """A request that may have been sent is never repeated, one that was certainly not is made three times."""
     sms_default(extra={"timeout": 0.2})
     sandbox.state.set_faults([{**fault, "persistent": True}])
     run(SmsNotifier("the house is on fire", to=[FIRST, SECOND], sleep=lambda _: None))
@@ -228,10 +232,10 @@ def test_a_token_that_is_refused_says_what_to_do(sms_default, said):
     """The log says where the right one belongs."""
     sms_default(password="another-token-0123")
     called(SmsNotifier("down", to=FIRST))
-    assert "the bearer token is missing or wrong. Put valid ones into connection 'sms_default'" in said()
+    assert "the bearer token is missing or wrong. Put valid credentials into connection 'sms_default'" in said()
 
 
-def test_what_was_surely_not_sent_is_tried_again(sms_default, sandbox, texts):
+def test_a_request_that_was_certainly_not_sent_is_repeated(sms_default, sandbox, texts):
     """A service that is away for moments gets the alert all the same; how long it asks for is waited, within bounds."""
     sandbox.state.set_faults(
         [
@@ -308,7 +312,7 @@ def test_an_alert_that_fails_leaves_the_failure_of_the_task(fail):
 
 
 def test_an_error_that_is_not_ours_is_named_by_its_kind(sms_default, said):
-    """Words of somebody else may quote anything: the log has its kind and its place alone."""
+    """A message from outside the package may quote anything: the log has only its type and place."""
 
     def raises(_):
         raise OSError(f"cannot reach {FIRST}")
@@ -322,3 +326,36 @@ def test_an_error_that_is_not_ours_is_named_by_its_kind(sms_default, said):
 def test_the_name_that_airflows_providers_use():
     """A notifier has an alias that reads like a function."""
     assert send_sms_notification is SmsNotifier
+
+
+@pytest.mark.parametrize(
+    ("to", "expected"),
+    [
+        ("+27 82 123 4567", [FIRST]),
+        (27821234567, [FIRST]),
+        ("082 123 4567, +27831234567", [FIRST, SECOND]),
+        (["0821234567", 27831234567], [FIRST, SECOND]),
+        (("0831234567,0821234567", "+27821234567"), [SECOND, FIRST]),
+        ("0821234567,\n +27 (0)82 123 4567,, ", [FIRST]),
+        ("", []),
+        ([], []),
+    ],
+)
+def test_numbers_are_read_as_people_write_them(to, expected):
+    """One or several, as text with commas or as a list, each person once, in the order given."""
+    assert (expected, []) == parse_recipients(to, "ZA")
+
+
+@pytest.mark.parametrize(
+    ("to", "rejected"), [("0821234567", "0821234567"), ("on call", "on call"), ([None], "None"), ("12", "12")]
+)
+def test_a_number_that_cannot_be_read_is_returned_with_its_reason(to, rejected):
+    """It does not keep the others from being read."""
+    numbers, ((written, reason),) = parse_recipients([FIRST, to] if isinstance(to, str) else [FIRST, *to], None)
+    assert ([FIRST], rejected, True) == (numbers, written, bool(reason))
+
+
+def test_an_unknown_region_is_an_error():
+    """A region is ISO 3166 alpha-2."""
+    with pytest.raises(InputError, match="default_region must be a country"):
+        parse_recipients(FIRST, "South Africa")

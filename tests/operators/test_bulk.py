@@ -372,7 +372,7 @@ def test_send_options_are_passed_through(send, people, sandbox):
 def test_above_the_limit_xcoms_hold_how_many_answers_there_are(send, people):
     """XComs do not grow with the table."""
     ran = send(people(30), chunk_size=10, max_xcom_responses=2)
-    assert "The 3 answers are too many for an XCom" in ran.log
+    assert "The 3 responses are too many for an XCom" in ran.log
     assert ran.xcoms["responses"] == {"truncated": True, "requests": 3}
     assert (ran.summary["event_ids"], ran.summary["requests"]) == ([], 3)
 
@@ -440,7 +440,7 @@ def test_rows_that_a_template_wrote_out_are_not_shown(send, sandbox):
     """A pulled XCom that was rendered into text is refused with what to do, and its numbers stay hidden."""
     ran = send("[{'destination': '27820000001'}]", retries=1)
     assert (ran.state, ran.tries, "27820000001" in f"{ran.log}{ran.rendered}") == ("failed", 1, False)
-    assert "give the upstream task's output" in ran.log
+    assert "Pass the upstream task's output" in ran.log
 
 
 def test_without_xcoms_nothing_is_pushed(send, people):

@@ -6,13 +6,13 @@ from support.versions import SHOWS_PAGES
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 if not SHOWS_PAGES:
-    # They are of an application that this Airflow cannot have.
-    collect_ignore = ["test_access.py", "test_acts.py", "test_forgery.py", "test_pages.py"]
+    # This Airflow has no place for the application.
+    collect_ignore = ["test_actions.py", "test_app.py", "test_authorization.py", "test_csrf.py", "test_pages.py"]
 
 
 @pytest.fixture
 def store(ledger_path):
-    """The configured ledger, as those who send have it."""
+    """The configured ledger, as tasks that send open it."""
     opened = open_sqlite(ledger_path)
     yield opened
     opened.close()
@@ -26,3 +26,11 @@ def site(airflow_home, ledger_path, monkeypatch):
     monkeypatch.setenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS", "vic:viewer,ed:user,ann:admin")
     with Site() as site:
         yield site
+
+
+@pytest.fixture
+def vic(site):
+    """A viewer."""
+    from support.plugins import Person
+
+    return Person(site, "vic")

@@ -24,32 +24,32 @@ def decisions(store):
         return [tuple(row) for row in connection.execute(query)]
 
 
-def test_what_a_person_says_of_a_request_is_done_and_recorded(ed, store):
-    """With the user's name; what was sent stays held, what was not sent is free again."""
+def test_a_decision_about_a_request_is_applied_and_recorded(ed, store):
+    """Under the user's name; sent messages stay held, messages that were not sent are free again."""
     sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
     one = ed.post("/campaigns/1/resolve", {"requests": [sent], "outcome": "accepted", "people": 3})
-    assert one.json() == {"message": "Noted: 1 request to 3 people sent.", "people": 3}
+    assert one.json() == {"message": "Recorded as sent: 1 request to 3 people.", "people": 3}
     other = ed.post("/campaigns/1/resolve", {"requests": [unsent], "outcome": "not_sent", "people": 4})
-    assert other.json()["message"].endswith("Clear the task, and its next try texts them.")
+    assert other.json()["message"].endswith("Now clear the task: its next attempt texts them.")
     assert decisions(store) == [(sent, "accepted", "ed"), (unsent, "not_sent", "ed")]
     assert status(store, "spring").messages == {"accepted": 3}
 
 
-def test_several_requests_are_said_at_once(ed, store):
-    """All of them, with as many people as the person was told."""
+def test_several_requests_are_resolved_at_once(ed, store):
+    """All of them, for as many people as the page said."""
     ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
     answer = ed.post("/campaigns/1/resolve", {"requests": ids, "outcome": "accepted", "people": 7})
     assert answer.json()["people"] == 7
 
 
-def test_nothing_is_done_where_it_concerns_others_than_the_person_was_told(ed, store):
-    """A confirmation holds for what it said."""
+def test_nothing_is_done_if_the_people_concerned_have_changed(ed, store):
+    """A confirmation holds only for the question that was asked."""
     ids = tell(store, claims=[(3, "unknown"), (4, "accepted")])
     tell(store, "other", claims=[(2, "unknown")])
     wrong = [
-        ({"requests": ids[:1], "outcome": "accepted", "people": 2}, "It concerns 3 people now"),
+        ({"requests": ids[:1], "outcome": "accepted", "people": 2}, "This now concerns 3 people"),
         ({"requests": ids, "outcome": "accepted", "people": 7}, "it is accepted"),
-        ({"requests": [3], "outcome": "not_sent", "people": 2}, "of another campaign"),
+        ({"requests": [3], "outcome": "not_sent", "people": 2}, "belongs to another campaign"),
         ({"requests": [99], "outcome": "not_sent", "people": 2}, "no request 99"),
     ]
     for body, words in wrong:
@@ -71,25 +71,25 @@ def test_nothing_is_done_where_it_concerns_others_than_the_person_was_told(ed, s
         {"requests": list(range(1, 1002)), "outcome": "accepted", "people": 1},
     ],
 )
-def test_what_means_nothing_is_refused(ed, store, body):
-    """Before the ledger is looked at."""
+def test_an_invalid_resolution_is_refused(ed, store, body):
+    """Before the ledger is read."""
     tell(store, claims=[(1, "unknown")])
     assert ed.post("/campaigns/1/resolve", body).status_code == 422
 
 
 def test_a_campaign_is_paused_and_resumed_under_the_users_name(ed, site, store):
-    """Twice is no harm, and says who was first."""
+    """Doing it twice does no harm, and names the first user."""
     tell(store, state="sending", claims=[(5, "claimed")])
-    assert "1 request with 5 messages may be under way" in ed.post("/campaigns/1/pause").json()["message"]
+    assert "1 request with 5 messages may still be under way" in ed.post("/campaigns/1/pause").json()["message"]
     assert pause_of(store, "spring").paused_by == "ed"
     assert "already, by ed" in Person(site, "ann").post("/campaigns/1/pause").json()["message"]
     assert "ed had paused it" in ed.post("/campaigns/1/resume").json()["message"]
     assert pause_of(store, "spring") is None
-    assert ed.post("/campaigns/1/resume").json()["message"] == "It was not paused."
+    assert ed.post("/campaigns/1/resume").json()["message"] == "The campaign was not paused."
 
 
 def test_a_number_is_looked_up_without_being_in_an_address(ed, store):
-    """It is in the body of the request, since addresses stand in logs."""
+    """It is in the body of the request, since addresses are logged."""
     (request,) = tell(store, claims=[(2, "accepted")])
     found = ed.post("/look-up", {"number": "082 000 0001", "region": "za"})
     assert str(2**62 + request) in found.text
@@ -99,8 +99,8 @@ def test_a_number_is_looked_up_without_being_in_an_address(ed, store):
     assert "default_region" in refused.json()["detail"]
 
 
-def test_an_answer_that_comes_at_the_last_moment_stands_and_the_rest_is_done(ed, store, monkeypatch):
-    """What was done is told, and what was not, and why."""
+def test_a_late_response_stands_and_the_rest_is_resolved(ed, store, monkeypatch):
+    """The message says what was done, and what was not done and why."""
     ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
 
     def late(store, request_id, state, who):
@@ -111,5 +111,5 @@ def test_an_answer_that_comes_at_the_last_moment_stands_and_the_rest_is_done(ed,
     monkeypatch.setattr(actions, "resolve", late)
     answer = ed.post("/campaigns/1/resolve", {"requests": ids, "outcome": "not_sent", "people": 7})
     assert answer.json()["people"] == 4
-    assert "Noted: 1 request to 4 people not sent." in answer.json()["message"]
+    assert "Recorded as not sent: 1 request to 4 people." in answer.json()["message"]
     assert f"Request {ids[0]} is not unknown: it is accepted" in answer.json()["message"]

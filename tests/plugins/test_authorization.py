@@ -20,7 +20,7 @@ def unknown(store):
     return {"requests": [request], "outcome": "accepted", "people": 3}
 
 
-def test_these_are_all_routes_there_are():
+def test_these_are_all_routes():
     """A route that is added is added to these tests."""
     (mounted,) = SmsPlugin().fastapi_apps
     known = {path.split("?")[0].replace("/1", "/{campaign_id}") for path in (*LOOKS, *ACTS)} | {"/static/{name}"}
@@ -28,8 +28,8 @@ def test_these_are_all_routes_there_are():
 
 
 @pytest.mark.parametrize("path", [*LOOKS, *FILES])
-def test_nobody_sees_anything_whom_airflow_does_not_know(site, unknown, path):
-    """Each route asks Airflow for the user, by itself: nothing else does for a plugin's application."""
+def test_without_a_login_nothing_is_shown(site, unknown, path):
+    """Each route asks Airflow for the user, because nothing else does so for a plugin's application."""
     anonymous = Person(site, None).get(path)
     assert (anonymous.status_code, "spring" in anonymous.text) == (401, False)
     known = Person(site, "vic").get(path)
@@ -37,19 +37,19 @@ def test_nobody_sees_anything_whom_airflow_does_not_know(site, unknown, path):
 
 
 @pytest.mark.parametrize("path", [*ACTS, "/look-up"])
-def test_nobody_does_anything_whom_airflow_does_not_know(site, unknown, path):
-    """Also not with a token of somebody else's page."""
+def test_without_a_login_nothing_can_be_done(site, unknown, path):
+    """Not even with the token of another user's page."""
     stolen = Person(site, "ann").token()
     assert Person(site, None).post(path, unknown, token=stolen).status_code == 401
 
 
 @pytest.mark.parametrize("path", ACTS)
 def test_a_viewer_sees_and_does_nothing(site, unknown, path):
-    """What changes anything needs the right to edit the DAG; who has not got it is offered nothing."""
+    """A change needs permission to edit the DAG; a user without it sees no buttons."""
     viewer, editor = Person(site, "vic"), Person(site, "ed")
-    assert "data-act" not in viewer.get("/campaigns/1").text
+    assert "data-action" not in viewer.get("/campaigns/1").text
     assert viewer.post(path, unknown).status_code == 403
-    assert "data-act" in editor.get("/campaigns/1").text
+    assert "data-action" in editor.get("/campaigns/1").text
     assert editor.post(path, unknown).status_code == 200
 
 
@@ -68,7 +68,7 @@ def theirs_is_hidden(monkeypatch):
 
 
 @pytest.mark.usefixtures("theirs_is_hidden")
-def test_of_a_dag_that_is_hidden_nothing_is_seen(site, store):
+def test_nothing_of_a_hidden_dag_is_shown(site, store):
     """Neither in the list, nor by its address, nor by its task, nor by a number, nor what it spends."""
     (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")], note={"conn_id": "their_account"})
     ann = Person(site, "ann")
@@ -87,7 +87,7 @@ def test_of_a_dag_that_is_hidden_nothing_is_seen(site, store):
 
 
 @pytest.mark.usefixtures("theirs_is_hidden")
-def test_a_campaign_of_several_dags_is_changed_by_who_may_edit_all(site, store):
+def test_a_campaign_of_several_dags_needs_permission_to_edit_all(site, store):
     """One DAG's editor does not decide about another's campaign."""
     tell(store, dag_id="d", claims=[(1, "unknown")])
     ann = Person(site, "ann")

@@ -26,27 +26,27 @@ def ann(site, store):
         {"sec-fetch-site": "same-site"},
     ],
 )
-def test_what_another_site_has_the_browser_send_is_refused(ann, path, sent):
-    """The cookie alone, which the browser adds by itself, does nothing."""
+def test_a_request_from_another_site_is_refused(ann, path, sent):
+    """The cookie alone, which the browser adds to every request, is not enough."""
     answer = ann.post(path, BODY, **sent)
-    assert (answer.status_code, "your own page" in answer.json()["detail"]) == (403, True)
+    assert (answer.status_code, "This page has expired" in answer.json()["detail"]) == (403, True)
     assert ann.post(path, BODY).status_code == 200
 
 
 def test_the_token_of_another_persons_page_does_nothing(site, ann):
-    """A token is its user's own."""
+    """A token is bound to its user."""
     assert ann.post("/campaigns/1/pause", token=Person(site, "ed").token()).status_code == 403
 
 
 def test_a_token_ends_with_its_day(ann, monkeypatch):
-    """A page that was left open is loaded again before it changes anything."""
+    """A page that was left open must be reloaded before it changes anything."""
     token = ann.token()
     monkeypatch.setattr(csrf, "TOKEN_SECONDS", -1)
     assert ann.post("/campaigns/1/pause", token=token).status_code == 403
 
 
 def test_a_form_cannot_do_anything(ann, site):
-    """What a form of another site sends has no header and is no JSON."""
+    """A form of another site can send neither the header nor JSON."""
     client = site.client("ann")
     answer = client.post("/sms/campaigns/1/pause", data={"x": "1"})
     assert answer.status_code == 403

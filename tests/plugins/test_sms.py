@@ -7,6 +7,7 @@ import sys
 import pytest
 from support.versions import SHOWS_PAGES
 
+from airflow_provider_sms.plugins import sms
 from airflow_provider_sms.plugins.sms import SmsPlugin
 
 ONLY_WITH_PAGES = pytest.mark.skipif(not SHOWS_PAGES, reason="this Airflow has no place for pages of plugins")
@@ -24,19 +25,18 @@ print(json.dumps([[plugin.name for plugin in plugins], ours]))
 
 
 def test_every_process_loads_the_plugin_and_nothing_of_the_pages(airflow_home):
-    """Schedulers and workers load plugins, too: of ours they get what says that there are pages."""
+    """Schedulers and workers load plugins as well: they import only the module that declares the pages."""
     done = subprocess.run([sys.executable, "-c", LOADED], capture_output=True, text=True, check=True)
     plugins, modules = json.loads(done.stdout.strip().splitlines()[-1])
     assert plugins.count("sms") == 1
     assert {name for name in modules if "plugins" in name or "monitoring" in name} == {
         "airflow_provider_sms.plugins",
         "airflow_provider_sms.plugins.sms",
-        "airflow_provider_sms.plugins.versions",
     }
 
 
 def test_the_plugin_imports_nothing_heavy(airflow_home):
-    """What serves pages is imported when the web server asks for it."""
+    """Modules of the pages are imported when the web server asks for them."""
     heavy = "{'fastapi', 'jinja2', 'itsdangerous', 'pandas', 'pyarrow', 'sqlalchemy'}"
     code = (
         "import sys\nfrom airflow import plugins_manager\n"
@@ -59,7 +59,7 @@ def test_the_plugin_imports_nothing_heavy(airflow_home):
     ],
 )
 def test_pages_are_below_the_address_of_airflow(monkeypatch, base_url, below):
-    """Where Airflow has a path of its own, each address of a page begins with it."""
+    """If Airflow is served below a path, each address of a page begins with it."""
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", base_url)
     views = SmsPlugin().external_views
     assert [view["destination"] for view in views] == ["nav", "task_instance"]
@@ -77,7 +77,5 @@ def test_an_airflow_that_has_no_place_for_pages_is_given_none(monkeypatch):
 
 def test_pages_are_for_the_versions_that_have_a_place_for_them():
     """The package knows the versions as the tests do."""
-    from airflow_provider_sms.plugins import versions
-
-    assert versions.SHOWS_PAGES == SHOWS_PAGES
+    assert sms.SHOWS_PAGES == SHOWS_PAGES
     assert bool(SmsPlugin().external_views) == SHOWS_PAGES

@@ -22,17 +22,15 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.requests import RequestRecord
+from airflow_provider_sms.ledger.model import UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.transitions import LAPSED
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.scan import CheckedTable, check_table, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, whole_file, write_row_report
-from airflow_provider_sms.reporting.row_status import RequestFates, RowStatus
 from airflow_provider_sms.reporting.summary import COUNTS, summarise
 from airflow_provider_sms.sandbox.faults import Fault
-from airflow_provider_sms.sending.counts import RowBits, SeenRows
+from airflow_provider_sms.sending.counts import SeenRows
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.service.responses import parse_send_response
 from airflow_provider_sms.stop_flag import StopFlag
@@ -422,12 +420,6 @@ def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
     assert {row["sent_at"].timestamp() for row in found} == {clock.now - 30}
 
 
-def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
-    """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
-    record = RequestRecord(7, NOT_SENT, *[False] * 2, 1, None, 1.5, 2.5, None, "refused", None)
-    assert RequestFates(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
-
-
 def test_a_block_may_be_of_any_number_of_requests(campaign, enter):
     """Requests of one message each are all found, though a database takes only so many parameters."""
     send, ledger = campaign(table_of(numbers(2500))), enter()
@@ -442,7 +434,7 @@ def test_without_the_ledger_no_row_is_called_unsent(campaign):
     send.send()
     found = send.report(ledger=None)
     assert counts(found) == {"unknown": 10, "duplicate": 2, "invalid": 1}
-    assert found[0]["reason"] == "the ledger could not be read, so what became of it is not known"
+    assert found[0]["reason"] == "the ledger could not be read, so the outcome is not known"
     assert {row["request_id"] for row in found} == {None}
 
 
@@ -452,7 +444,7 @@ def test_a_ledger_that_fails_midway_costs_no_row(campaign, enter, caplog):
     send.send()
     found = send.report(ledger=Unreadable(send.ledger, after=1))
     assert counts(found) == {"accepted": 10, "unknown": 15}
-    assert caplog.messages[-1:] == ["The report does without the ledger from row 10 on: disk is gone"]
+    assert caplog.messages[-1:] == ["The report goes on without the ledger from row 10 on: disk is gone"]
 
 
 def test_a_task_that_failed_before_it_sent_anything_sent_nothing(campaign):
@@ -567,18 +559,6 @@ def test_a_report_appears_whole_or_not_at_all(tmp_path, stored, airflow_home):
         file.write(b"after")
         assert path.read_bytes() == b"before"
     assert ([path.read_bytes()], [path]) == ([b"after"], list(tmp_path.iterdir()))
-
-
-def test_rows_are_noted_by_the_bit():
-    """A bit for each row, whatever the order in which rows are noted and asked for."""
-    chance = random.Random(1)
-    rows = set(chance.sample(range(10_000), 500))
-    bits = RowBits()
-    for row in chance.sample(sorted(rows), 500):
-        bits.add(row)
-    for first, count in [(0, 20_000), (3, 4), (17, 1000), (8, 8), (12_000, 5), (5000, 0)]:
-        assert bits.among(first, count) == {row for row in rows if first <= row < first + count}
-    assert len(bits._bits) <= 10_000 // 8
 
 
 class Unreadable:

@@ -3,11 +3,18 @@ from __future__ import annotations
 import json
 from decimal import Decimal
 
-from support.sending import Clock, answer
+import pytest
+from support.sending import Clock, answer, failing, people
 
-from airflow_provider_sms.reporting.summary import COUNTS, Progress, summarise
+from airflow_provider_sms.exceptions import UnknownOutcomeError
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.ledger.requests import unknown_requests
+from airflow_provider_sms.reporting.summary import COUNTS, Progress, replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.service.responses import NetworkCost, parse_send_response
+
+LOST = UnknownOutcomeError("lost")
 
 
 def test_the_summary_has_the_documented_shape():
@@ -177,3 +184,63 @@ def test_what_was_done_before_is_no_pace(clock):
     progress = Progress(1000, clock, done=800, every=5.0)
     clock.now += 10.0
     assert progress.line(900) == "900 of 1000 messages done, 10 a second, 10 s left"
+
+
+@pytest.fixture
+def go_on(sender, enter):
+    """Go on with an attempt after a deferral, as a process of its own, and return the summary of all its legs."""
+
+    def go_on(rows, **options):
+        ledger = enter(resumed=True)
+        send = sender(ledger, **options)
+        replay(ledger, send.tally)
+        send.run(rows)
+        summary = summarise("c", sum(map(len, rows)), 0, send.tally)
+        assert summary["rows"] == sum(summary[name] for name in COUNTS)
+        return summary
+
+    return go_on
+
+
+def test_the_legs_of_an_attempt_add_up(sender, enter, service, go_on):
+    """What the first leg sent is accepted, not sent already; its rows are there again, and so are their repeats."""
+    sender(enter()).run([people(30)])
+    summary = go_on([people(50), people(5)])
+    assert counts(summary) == {"accepted": 50, "duplicate": 5}
+    assert (summary["requests"], len(summary["event_ids"]), summary["cost"]) == (5, 5, 75.0)
+    assert service.duplicates == 0
+
+
+def test_what_other_attempts_sent_is_sent_already(sender, enter, go_on):
+    """Only legs of the same attempt are its own."""
+    sender(enter(1, run_id="other")).run([people(10)])
+    sender(enter()).run([people(10, 10)])
+    assert counts(go_on([people(30)])) == {"accepted": 20, "already_sent": 10}
+
+
+def test_a_lost_response_of_an_earlier_leg_stays_unknown(sender, enter, service, go_on):
+    """Each message once; a repeat of it is a repeat, in another block, too."""
+    service.script = [failing(LOST)]
+    sender(enter(), concurrency=1).run([people(20)])
+    summary = go_on([people(30), people(5)])
+    assert counts(summary) == {"accepted": 20, "unknown": 10, "duplicate": 5}
+    assert summary["requests"] == 3
+
+
+def test_what_a_person_calls_sent_is_accepted(sender, enter, service, store, go_on):
+    """There is no response of the service, and so no cost."""
+    service.script = [failing(LOST)]
+    sender(enter(), concurrency=1).run([people(20)])
+    (lost,) = unknown_requests(store)
+    resolve(store, lost.request_id, ACCEPTED, "ann")
+    summary = go_on([people(20)])
+    assert (counts(summary), summary["requests"], summary["cost"]) == ({"accepted": 20}, 2, 15.0)
+
+
+def test_a_request_that_was_taken_in_part_is_counted_so_again(sender, enter, service, go_on):
+    """What the service left out is not sent, in the first leg and in the whole."""
+    service.script = [lambda service, messages, number: service.take(messages, number, 3)]
+    ledger = enter()
+    sender(ledger, concurrency=1).run([people(10)])
+    summary = go_on([people(20)])
+    assert summary["accepted"] + summary["not_sent"] == 20

@@ -6,7 +6,7 @@ import pytest
 from support.sending import people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.sending import pending as backlog_module
+from airflow_provider_sms.sending import pending as pending_module
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
 
@@ -14,7 +14,7 @@ from airflow_provider_sms.sending.pending import PendingMessages
 @pytest.fixture
 def bound(monkeypatch):
     """Let few messages be remembered: a test of the real number would take a minute."""
-    monkeypatch.setattr(backlog_module, "MAX_HELD", 20)
+    monkeypatch.setattr(pending_module, "MAX_HELD", 20)
     return 20
 
 
@@ -30,16 +30,16 @@ def test_no_more_is_remembered_of_what_others_hold_than_the_bound(enter, bound):
             read.append(start)
             yield held[start : start + 10]
 
-    backlog = PendingMessages(blocks(), enter(2), SendCounts(), resend=lambda request_id: False)
-    assert backlog.take(100) == ([], {})
-    assert (len(read) * 10, backlog.readable, backlog.empty) == (bound, False, False)
+    pending = PendingMessages(blocks(), enter(2), SendCounts(), resend=lambda request_id: False)
+    assert pending.next_chunk(100) == ([], {})
+    assert (len(read) * 10, pending.readable, pending.empty) == (bound, False, False)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_every_message_is_taken_once_or_counted(enter, seed, monkeypatch):
     """Whatever is held, repeated or cut into blocks: what is free is taken once, in full chunks; the rest counts."""
     chance = random.Random(seed)
-    monkeypatch.setattr(backlog_module, "LOOK_UP", chance.choice([3, 10, 1000]))
+    monkeypatch.setattr(pending_module, "LOOK_UP", chance.choice([3, 10, 1000]))
     table = [m._replace(row=row) for row, m in enumerate(chance.choices(people(60), k=200))]
     sent, unknown = chance.sample(people(60), 10), chance.sample(people(60), 5)
     earlier = enter(1)
@@ -52,11 +52,11 @@ def test_every_message_is_taken_once_or_counted(enter, seed, monkeypatch):
     cuts = sorted(chance.sample(range(1, 200), 5))
     blocks = [table[start:stop] for start, stop in zip([0, *cuts], [*cuts, 200], strict=True)]
     tally, ledger = SendCounts(), enter(2)
-    backlog = PendingMessages(iter(blocks), ledger, tally, resend=lambda request_id: False)
+    pending = PendingMessages(iter(blocks), ledger, tally, resend=lambda request_id: False)
 
     taken = []
-    while not backlog.empty:
-        chunk, _ = backlog.take(10)
+    while not pending.empty:
+        chunk, _ = pending.next_chunk(10)
         ledger.commit(chunks=[Chunk([m.key for m in chunk], [m.destination for m in chunk])], claim_seconds=60.0)
         assert len(chunk) == min(10, len(free) - len(taken))
         taken += chunk
@@ -73,10 +73,9 @@ def test_what_is_left_is_counted_whole(enter, seed, may_look):
     chance = random.Random(seed)
     table = [m._replace(row=row) for row, m in enumerate(chance.choices(people(60), k=200))]
     tally, ledger = SendCounts(), enter(2)
-    backlog = PendingMessages(iter([table[:150], table[150:]]), ledger, tally, resend=lambda request_id: False)
-    chunk, _ = backlog.take(chance.choice([7, 30]))
-    backlog.settle(lambda: may_look)
-    backlog.drop()
+    pending = PendingMessages(iter([table[:150], table[150:]]), ledger, tally, resend=lambda request_id: False)
+    chunk, _ = pending.next_chunk(chance.choice([7, 30]))
+    pending.count_remaining(lambda: may_look)
     # Told not to look, it reads no further block.
     read = table if may_look else table[:150]
     assert len(chunk) + tally.not_sent + tally.duplicate == len(read)
@@ -87,11 +86,10 @@ def test_a_repeat_of_what_another_process_took_over_meanwhile_is_a_duplicate(ent
     key, *_ = people(1)
     rows = [key, key._replace(row=1), people(2)[1]._replace(row=2)]
     tally = SendCounts()
-    backlog = PendingMessages([rows[:1], rows[1:]], enter(1), tally, resend=lambda request_id: False)
-    turned_away, _ = backlog.take(1)
-    backlog.read()
+    pending = PendingMessages([rows[:1], rows[1:]], enter(1), tally, resend=lambda request_id: False)
+    turned_away, _ = pending.next_chunk(1)
+    pending.read()
     enter(2).commit(chunks=[Chunk([key.key], [key.destination])], claim_seconds=60.0)
-    backlog.sort(turned_away)
-    backlog.settle(lambda: True)
-    backlog.drop()
+    pending.reconcile(turned_away)
+    pending.count_remaining(lambda: True)
     assert (tally.unknown, tally.duplicate, tally.not_sent) == (1, 1, 1)

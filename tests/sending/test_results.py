@@ -1,26 +1,67 @@
 from __future__ import annotations
 
 import pytest
-from support.sending import people
+from support.sending import answer, people
 
-from airflow_provider_sms.exceptions import NotSentError
-from airflow_provider_sms.ledger.model import NOT_SENT
+from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
-from airflow_provider_sms.sending.results import ResultHandler
-from airflow_provider_sms.sending.scheduler import RequestScheduler
-from airflow_provider_sms.sending.sender import SendingOptions
-from airflow_provider_sms.sending.stop_conditions import Brakes
+from airflow_provider_sms.sending.results import ResultHandler, outcome_of, refuse_contradiction
+from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.stop_conditions import StopConditions
+
+
+@pytest.fixture
+def handle():
+    """Handle the end of a POST of ten messages as the sender does, and return its state and what follows."""
+
+    def handle(result, *, claiming=lambda: True, attempt=1):
+        conditions, clock = StopConditions(), lambda: 100.0
+        handler = ResultHandler(SendCounts(), conditions, Backoff(), claiming=claiming, monotonic=clock)
+        request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt), 0.0)
+        result = refuse_contradiction(result)
+        outcome = outcome_of(request, result)
+        return outcome.state, handler.handle(request, result, outcome)
+
+    return handle
 
 
 @pytest.mark.parametrize("looks", [0, 1, 2])
-def test_a_stop_at_any_moment_loses_no_request_that_was_turned_away(looks):
+def test_a_stop_at_any_moment_loses_no_request_that_was_turned_away(handle, looks):
     """However often it was seen that sending goes on, the request waits, and so is in the counts of the end."""
-    options, brakes = SendingOptions(), Brakes()
-    departures = RequestScheduler(options, brakes)
     goes_on = iter([True] * looks + [False] * 3)
-    landings = ResultHandler(options, SendCounts(), brakes, departures, claiming=lambda: next(goes_on))
-    batch = RequestBatch(people(10), {}, attempt=1)
-    assert landings.land(InFlightRequest(7, batch, 0.0), NotSentError("connection refused"), None) is None
-    assert departures.waiting == [batch]
-    assert [(outcome.request_id, outcome.state) for outcome in landings.outcomes] == [(7, NOT_SENT)]
+    state, step = handle(NotSentError("connection refused"), claiming=lambda: next(goes_on))
+    assert (state, step.is_deferred or step.retry_at is not None, step.error) == (NOT_SENT, True, None)
+
+
+@pytest.mark.parametrize(
+    ("result", "state", "again", "ends"),
+    [
+        (answer(1, 10), ACCEPTED, False, False),
+        (answer(1, 4), ACCEPTED, False, False),
+        (answer(1, 0), NOT_SENT, False, False),
+        (NotSentError("connection refused"), NOT_SENT, True, False),
+        (ThrottledError("429", status=429, retry_after=5.0), NOT_SENT, True, False),
+        (RefusedError("no", status=400), NOT_SENT, False, True),
+        (UnknownOutcomeError("lost"), UNKNOWN, False, False),
+        (ZeroDivisionError(), UNKNOWN, False, True),
+    ],
+)
+def test_each_end_of_a_post_has_one_state_and_one_next_step(handle, result, state, again, ends):
+    """The table of the module: what is recorded, whether the request is posted again, and whether the send ends."""
+    found, step = handle(result)
+    assert (found, step.retry_at is not None, step.error is not None) == (state, again, ends)
+
+
+def test_a_request_that_is_posted_again_waits_as_long_as_the_service_asks(handle):
+    """On the sender's own clock, so that a clock that is set stretches no wait."""
+    _, step = handle(ThrottledError("429", status=429, retry_after=5.0))
+    assert step.retry_at == 105.0
+
+
+def test_a_request_that_was_turned_away_too_often_ends_the_send_and_is_kept_for_the_counts(handle):
+    """It is deferred, so that the end counts its messages as not sent."""
+    error = NotSentError("connection refused")
+    _, step = handle(error, attempt=10)
+    assert (step.is_deferred, step.retry_at, step.error) == (True, None, error)

@@ -29,6 +29,7 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.schema import message, request
+from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import FLUSH_SECONDS, flush
 from airflow_provider_sms.service.elapsed import latest_end
@@ -145,7 +146,7 @@ def test_what_was_surely_not_processed_is_posted_again(sender, service, error):
 
 def test_a_wait_that_is_over_before_it_begins_ends(sender):
     """On a busy machine a short wait is over before it begins; a SimpleQueue would then wait for an answer for ever."""
-    kind = type(sender()._landed)
+    kind = type(sender()._ended)
 
     def wait_often():
         for _ in range(5000):
@@ -179,7 +180,7 @@ def test_one_request_that_is_turned_away_holds_the_others_back(sender, service):
 
     def take_after_that(service, messages, number):
         until = time.monotonic() + 10
-        while not send._departures.waiting and time.monotonic() < until:
+        while not send._scheduler.waiting and time.monotonic() < until:
             time.sleep(0.001)
         return service.take(messages, number)
 
@@ -571,6 +572,14 @@ def test_an_error_of_our_own_never_gives_back_what_was_posted(sender, service, e
     assert (counts(retry.tally), service.duplicates) == ({"accepted": 30, "already_sent": 10, "unknown": 10}, 0)
 
 
+def test_an_error_after_a_response_does_not_cost_the_record_of_its_request(sender, service, enter, monkeypatch):
+    """The outcome is kept for the ledger before it is counted: whoever was texted stays so, whatever fails then."""
+    send = sender(concurrency=1)
+    monkeypatch.setattr(SendCounts, "add_accepted", lambda *_: 1 / 0)
+    send.run([people(20)])
+    assert (type(send.error), states(enter(2), people(20))) == (ZeroDivisionError, {ACCEPTED: 10, NOT_SENT: 10})
+
+
 def test_a_repeat_that_is_read_before_its_first_copy_is_claimed_is_counted(sender, service):
     """Where an unknown request gives its messages up again, a repeat that waits for its turn is a duplicate."""
     service.script = [failing(LOST)]
@@ -650,20 +659,6 @@ def failing_ledger(ledger, failing, *, durable=False):
 
     ledger._write = failing_write
     return ledger
-
-
-def test_backoff_is_bounded_in_length_and_number():
-    """Waits grow up to the longest, and end."""
-    backoff = Backoff(attempts=8, base=1.0, longest=10.0)
-    waits = [backoff.wait(attempt) for attempt in range(1, 9)]
-    assert waits[-1] is None
-    assert all(0 <= wait <= limit for wait, limit in zip(waits, [1, 2, 4, 8, 10, 10, 10], strict=False))
-
-
-def test_backoff_grants_retry_after_within_reason():
-    """What the service asks for is waited, but not for an hour."""
-    backoff = Backoff(longest_retry_after=300.0)
-    assert [backoff.wait(1, asked) for asked in (0.0, 17.0, 3600.0)] == [0.0, 17.0, 300.0]
 
 
 def test_an_unknown_state_of_earlier_tries_is_named(sender, enter):
@@ -991,3 +986,14 @@ def test_no_attempt_begins_too_late(seconds):
     assert str(flush(ledger, [], ledger.sleep, ledger.clock)) == "did not answer"
     assert ledger.begun[-1] <= FLUSH_SECONDS
     assert len(ledger.begun) == {0.0: 8, 10.0: 4, 15.0: 3, 60.0: 1}[seconds]
+
+
+def test_whoever_is_capped_is_counted_and_not_texted(sender, enter, service):
+    """Two campaigns of a group: the second one leaves out whom the first one texted, and says so."""
+    cap = FrequencyCap("marketing", 3600.0)
+    sender(enter(campaign="a", cap=cap)).run([people(15)])
+    send = sender(enter(campaign="b", cap=cap))
+    send.run([people(25, 5)])
+    assert (send.tally.accepted, send.tally.capped, send.tally.settled) == (15, 10, 25)
+    assert send.tally.seen.capped.among(0, 1) == {0}
+    assert service.duplicates == 0

@@ -19,7 +19,7 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
-from airflow_provider_sms.sending.stop_conditions import MAX_LOST_ALONE, Brakes, Caution, Credit, StopReason
+from airflow_provider_sms.sending.stop_conditions import MAX_LOST_ALONE, Caution, Credit, StopConditions, StopReason
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
 CLOSES = datetime(2026, 11, 23, 20, 0, tzinfo=timezone.utc)
@@ -55,15 +55,15 @@ def answer_with(balance, messages):
 
 
 def credit(balance, planned):
-    return Brakes(credit=Credit(Prices(1), Decimal(planned), Decimal(balance)))
+    return StopConditions(credit=Credit(Prices(1), Decimal(planned), Decimal(balance)))
 
 
 def test_nothing_is_claimed_outside_of_the_hours(sender, service, enter):
     """A send that begins too late posts nothing, and says when it may go on."""
-    late = Brakes(HOURS, clock=CLOSES.timestamp)
-    send = sender(brakes=late)
+    late = StopConditions(HOURS, clock=CLOSES.timestamp)
+    send = sender(stop_conditions=late)
     send.run([people(25)])
-    assert (service.requests, send.error, late.halt) == ([], None, StopReason(until=OPENS))
+    assert (service.requests, send.error, late.stop_reason) == ([], None, StopReason(until=OPENS))
     assert send.tally.not_sent == 25
 
 
@@ -75,20 +75,20 @@ def test_the_hours_end_in_the_middle(sender, service):
         now[0] = NOON if len(service.requests) < 2 else CLOSES
 
     service.before_each = pass_time
-    brakes = Brakes(HOURS, clock=lambda: now[0].timestamp())  # noqa: PLW0108 - it changes
-    send = sender(brakes=brakes, concurrency=1)
+    stop_conditions = StopConditions(HOURS, clock=lambda: now[0].timestamp())  # noqa: PLW0108 - it changes
+    send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(50)])
-    assert (len(service.requests), brakes.halt) == (3, StopReason(until=OPENS))
+    assert (len(service.requests), stop_conditions.stop_reason) == (3, StopReason(until=OPENS))
     assert (send.tally.accepted, send.tally.not_sent) == (30, 20)
 
 
 def test_a_send_that_has_halted_claims_nothing_more(sender, service):
     """Hours that are over for one request are over for all after it, whatever the clock says then."""
     times = iter([NOON, CLOSES])
-    brakes = Brakes(HOURS, clock=lambda: next(times, NOON).timestamp())
-    send = sender(brakes=brakes, concurrency=1)
+    stop_conditions = StopConditions(HOURS, clock=lambda: next(times, NOON).timestamp())
+    send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(50)])
-    assert (len(service.requests), brakes.halt) == (1, StopReason(until=OPENS))
+    assert (len(service.requests), stop_conditions.stop_reason) == (1, StopReason(until=OPENS))
     assert (send.tally.accepted, send.tally.not_sent) == (10, 40)
 
 
@@ -104,10 +104,10 @@ def test_what_is_under_way_when_a_send_halts_is_recorded(sender, service):
         return now.timestamp()
 
     service.before_each = lambda messages: halted.wait(60.0)
-    brakes = Brakes(HOURS, clock=clock)
-    send = sender(brakes=brakes, concurrency=2)
+    stop_conditions = StopConditions(HOURS, clock=clock)
+    send = sender(stop_conditions=stop_conditions, concurrency=2)
     send.run([people(50)])
-    assert (brakes.halt, send.error) == (StopReason(until=OPENS), None)
+    assert (stop_conditions.stop_reason, send.error) == (StopReason(until=OPENS), None)
     assert (send.tally.accepted, send.tally.unknown, send.tally.not_sent) == (10, 0, 40)
 
 
@@ -116,42 +116,42 @@ def test_each_recipient_has_hours_of_their_own(sender, service):
     window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
     everybody = [people(1)[0], *people(3, 34_692_000_000)]  # South Africa and, of 61…, Australia
     australians = [m._replace(destination=f"6141234567{n}") for n, m in enumerate(everybody[1:])]
-    brakes = Brakes(window, clock=NOON.timestamp)
-    send = sender(brakes=brakes)
+    stop_conditions = StopConditions(window, clock=NOON.timestamp)
+    send = sender(stop_conditions=stop_conditions)
     send.run([[everybody[0], *australians]])
     assert (list(service.taken), send.tally.not_sent) == ([everybody[0].destination], 3)
-    assert brakes.halt is not None
-    assert NOON < brakes.halt.until < NOON + timedelta(hours=24)
+    assert stop_conditions.stop_reason is not None
+    assert NOON < stop_conditions.stop_reason.until < NOON + timedelta(hours=24)
 
 
 def test_a_balance_that_does_not_cover_the_next_request_halts_before_it(sender):
     """What the service says is left is enough to know: the request that it would refuse is not made."""
     service = Service(35)
-    brakes = credit(35, 100)
-    send = sender(post=service, brakes=brakes, concurrency=1)
+    stop_conditions = credit(35, 100)
+    send = sender(post=service, stop_conditions=stop_conditions, concurrency=1)
     send.run([people(100)])
-    assert (len(service.taken), brakes.halt) == (30, StopReason(credit=Decimal(70)))
+    assert (len(service.taken), stop_conditions.stop_reason) == (30, StopReason(credit=Decimal(70)))
     assert (send.tally.accepted, send.tally.not_sent, send.error) == (30, 70, None)
 
 
 def test_several_requests_at_once_spend_the_same_credit(sender):
     """Requests under way count as spent; so none of them is refused, and none is held back for good."""
     service = Service(25)
-    brakes = credit(25, 100)
-    send = sender(post=service, brakes=brakes, concurrency=4)
+    stop_conditions = credit(25, 100)
+    send = sender(post=service, stop_conditions=stop_conditions, concurrency=4)
     send.run([people(100)])
     assert (len(service.taken), service.refused, send.error) == (20, 0, None)
-    assert brakes.halt == StopReason(credit=Decimal(80))
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(80))
 
 
 def test_a_service_that_says_that_the_credit_is_out_halts(sender):
     """Whatever the estimate says, the service knows better; the refused request is nobody's loss."""
     service = Service(30, told=Decimal(1000))
-    brakes = credit(1000, 100)
-    send = sender(post=service, brakes=brakes, concurrency=1)
+    stop_conditions = credit(1000, 100)
+    send = sender(post=service, stop_conditions=stop_conditions, concurrency=1)
     send.run([people(100)])
     assert (len(service.taken), send.error) == (30, None)
-    assert brakes.halt == StopReason(credit=Decimal(70), too_little=Decimal(1000))
+    assert stop_conditions.stop_reason == StopReason(credit=Decimal(70), too_little=Decimal(1000))
     assert send.tally.not_sent == 70
 
 
@@ -165,17 +165,17 @@ def test_without_the_brake_a_lack_of_credit_is_an_error(sender):
 def test_what_is_lost_is_no_longer_under_way(sender, service):
     """A request without an answer does not keep its credit from the next one for ever."""
     service.script = [failing(UnknownOutcomeError("lost"))]
-    brakes = credit(10, 20)
-    send = sender(brakes=brakes, concurrency=1)
+    stop_conditions = credit(10, 20)
+    send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(20)])
-    assert (send.tally.unknown, send.tally.accepted, brakes.halt) == (10, 10, None)
+    assert (send.tally.unknown, send.tally.accepted, stop_conditions.stop_reason) == (10, 10, None)
 
 
 @pytest.mark.parametrize(("limit", "stops"), [(0.1, True), (0.2, False), (None, False)])
 def test_too_many_bad_answers_stop_the_send(sender, service, limit, stops):
     """The share is judged from the first hundred messages on, and what was taken stays counted."""
     service.script = [lambda service, messages, number: service.take(messages, number, 2)] * 100
-    send = sender(brakes=Brakes(max_error_rate=limit), concurrency=1)
+    send = sender(stop_conditions=StopConditions(max_error_rate=limit), concurrency=1)
     send.run([people(300)])
     assert (isinstance(send.error, TooManyErrorsError), len(service.requests)) == (stops, 10 if stops else 30)
     assert send.tally.settled == 300
@@ -184,10 +184,10 @@ def test_too_many_bad_answers_stop_the_send(sender, service, limit, stops):
 def test_old_errors_are_forgotten(sender, service):
     """Only the last thousand messages are judged: a bad start that was too little then is none later."""
     service.script = [lambda service, messages, number: service.take(messages, number, 9)]
-    send = sender(brakes=Brakes(max_error_rate=0.0095), concurrency=1, chunk_size=10)
-    brakes = send.brakes
+    send = sender(stop_conditions=StopConditions(max_error_rate=0.0095), concurrency=1, chunk_size=10)
+    stop_conditions = send.stop_conditions
     for _ in range(95):
-        brakes._judge(10, 0, 1.0)
+        stop_conditions._judge(10, 0, 1.0)
     send.run([people(2000)])
     assert send.error is None
 
@@ -206,14 +206,14 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
     looks = []
 
     def resume_later():
-        looks.append(send.brakes.paused)
+        looks.append(send.stop_conditions.paused)
         if len(looks) == 3:
             resume(store, "c", "bert")
 
-    send._departures.hold = _counting(send._departures.hold, resume_later)
+    send._scheduler.defer = _counting(send._scheduler.defer, resume_later)
     send.run([people(15)])
     assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
-    assert (sorted(seen), send.tally.accepted, send.brakes.paused) == ([5, 10], 15, None)
+    assert (sorted(seen), send.tally.accepted, send.stop_conditions.paused) == ([5, 10], 15, None)
 
 
 def _counting(hold, called):
@@ -229,7 +229,7 @@ def test_a_paused_send_can_be_stopped(sender, service, store, enter):
     enter()
     pause(store, "c", "anna")
     send = sender()
-    send._departures.hold = _counting(send._departures.hold, send._stop.set)
+    send._scheduler.defer = _counting(send._scheduler.defer, send._stop.set)
     send.run([people(15)])
     assert (service.requests, send.tally.not_sent, send.error) == ([], 15, None)
 
@@ -280,14 +280,14 @@ def test_a_send_that_begins_in_an_outage_posts_one_request(sender, service):
     """A try that knows of an outage begins with one request, and asks before the next where its answer is lost."""
     service.script = [failing(LOST)] * 100
     away = lambda: failing(AWAY)(service, [], 0)  # noqa: E731
-    send = sender(concurrency=4, ask=away, brakes=Brakes(caution=Caution(on=True)))
+    send = sender(concurrency=4, ask=away, stop_conditions=StopConditions(caution=Caution(on=True)))
     send.run([people(100)])
     assert (len(service.requests), send.tally.unknown, send.tally.not_sent) == (1, 10, 90)
 
 
 def test_a_balance_that_is_never_answered_keeps_no_send_back(sender, service):
     """A service that takes messages is there, though its balance cannot be read, as with a wrong address."""
-    send = sender(ask=lambda: failing(AWAY)(service, [], 0), brakes=Brakes(caution=Caution(on=True)))
+    send = sender(ask=lambda: failing(AWAY)(service, [], 0), stop_conditions=StopConditions(caution=Caution(on=True)))
     send.run([people(100)])
     assert (send.error, send.tally.accepted) == (None, 100)
 

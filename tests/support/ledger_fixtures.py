@@ -26,7 +26,7 @@ def service():
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def ledger_place(request, tmp_path):
-    """The address of this test's ledger: a file, or a database on a server."""
+    """The place of this test's ledger: a file, or a database on a server."""
     return request.getfixturevalue("postgres_ledger_url") if request.param == "postgresql" else tmp_path / "ledger.db"
 
 
@@ -80,7 +80,7 @@ def enter(store, clock):
 def sender(service, enter):
     """Make a sender whose waits take no time."""
 
-    def sender(ledger=None, *, stop=None, post=service, ask=None, brakes=None, **options):
+    def sender(ledger=None, *, stop=None, post=service, ask=None, stop_conditions=None, **options):
         options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
         return Sender(
             ledger or enter(),
@@ -89,7 +89,7 @@ def sender(service, enter):
             ask=ask,
             options=SendingOptions(**options),
             stop=stop or StopFlag(),
-            brakes=brakes,
+            stop_conditions=stop_conditions,
             sleep=lambda seconds: None,
         )
 

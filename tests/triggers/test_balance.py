@@ -5,6 +5,7 @@ import pkgutil
 import time
 
 import pytest
+from support.metrics import Told
 
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
@@ -40,7 +41,7 @@ def test_it_survives_serialising():
 
 
 def test_what_an_older_version_stored_still_loads():
-    """The first four arguments are enough: it looks at once, at steady intervals, and without an end of its own."""
+    """The first four arguments are enough: it reads at once, at steady intervals, and without a timeout."""
     arguments = BalanceTrigger("sms_default", "100", 60.0, 5).serialize()[1]
     assert {name: arguments[name] for name in arguments.keys() - {"sms_conn_id", "min_balance", "poke_interval"}} == {
         "max_failures": 5,
@@ -60,7 +61,7 @@ def test_it_fires_when_there_is_credit(sms_default, sandbox):
 
 
 def test_errors_in_a_row_are_counted_not_errors_in_all(sms_default, sandbox):
-    """A look that works forgives the failures before it."""
+    """A successful reading resets the count."""
     sandbox.state.set_balance(1)
     bad = {"kind": "status", "status": 500, "on": "balance", "times": 2}
     good = {"kind": "none", "on": "balance"}
@@ -73,7 +74,7 @@ def test_errors_in_a_row_are_counted_not_errors_in_all(sms_default, sandbox):
 @pytest.mark.parametrize(
     "fields", [{"password": "wrong-token"}, {"password": None}, {"host": "ftp://127.0.0.1"}], ids=str
 )
-def test_what_waiting_cannot_mend_fires_at_once(sms_default, fields):
+def test_an_error_that_waiting_cannot_end_fires_at_once(sms_default, fields):
     """A wrong connection is a permanent error, without the token in its words."""
     sms_default(**fields)
     event = fire()
@@ -81,22 +82,22 @@ def test_what_waiting_cannot_mend_fires_at_once(sms_default, fields):
 
 
 def test_the_failures_of_the_sensor_count(sms_default, sandbox):
-    """Those that it saw before it deferred are of the same row; the words say how many they were."""
+    """Failures before the deferral belong to the same row, and the message counts them."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
     event = fire(failures=1)
     assert (event["permanent"], "could not be read 3 times in a row" in event["message"]) == (False, True)
     assert len(sandbox.state.requests) == 2
 
 
-def test_without_a_bound_any_number_is_ridden_out(sms_default, sandbox):
+def test_without_a_limit_any_number_of_failures_is_tolerated(sms_default, sandbox):
     """``max_failures=None`` is that of a sensor with ``silent_fail``."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 9}])
     assert fire(max_failures=None)["status"] == "success"
     assert len(sandbox.state.requests) == 10
 
 
-def test_it_waits_before_it_looks(sms_default, sandbox):
-    """The sensor has just looked: the trigger's first look is an interval later."""
+def test_it_waits_before_its_first_reading(sms_default, sandbox):
+    """The sensor has just read the balance: the trigger's first reading is an interval later."""
 
     async def looks():
         trigger = BalanceTrigger("sms_default", "1", 3600.0, 2, started_at=time.time())
@@ -110,14 +111,14 @@ def test_it_waits_before_it_looks(sms_default, sandbox):
     assert asyncio.run(looks()) == set()
 
 
-def test_a_later_triggerer_looks_at_once(sms_default):
-    """After a restart the look that is overdue is not put off by another interval."""
+def test_a_later_triggerer_reads_at_once(sms_default):
+    """After a restart an overdue reading is not delayed by another interval."""
     assert fire(poke_interval=3600.0, started_at=time.time() - 3601)["status"] == "success"
 
 
 @pytest.mark.parametrize(("balance", "status"), [(99, "timeout"), (100, "success")])
-def test_the_last_look_is_at_the_timeout(sms_default, sandbox, balance, status):
-    """The timeout counts from the sensor's first look, whoever looks by then; credit that came by it counts."""
+def test_the_last_reading_is_at_the_timeout(sms_default, sandbox, balance, status):
+    """The timeout counts from the sensor's first reading; credit that has arrived by then counts."""
     sandbox.state.set_balance(balance)
     event = fire(poke_interval=3600.0, started_at=time.time() - 59.95, timeout=60.0)
     assert (event["status"], len(sandbox.state.requests)) == (status, 1)
@@ -134,6 +135,17 @@ def test_the_last_look_is_at_the_timeout(sms_default, sandbox, balance, status):
     ids=str,
 )
 def test_the_intervals_are_the_sensors(changes, waits):
-    """They grow where it asks for that, up to ``max_wait``, and none goes beyond the timeout."""
+    """They grow with exponential backoff, up to ``max_wait``, and none goes beyond the timeout."""
     trigger = BalanceTrigger(**{**EVERYTHING, **changes})
     assert [trigger._interval(elapsed) for elapsed in (0.0, 500.0, 3590.0)] == waits
+
+
+def test_each_reading_sets_the_gauge_of_the_balance(sms_default, sandbox, metrics):
+    """The gauge is kept up to date while a sensor is deferred."""
+    sandbox.state.set_balance(500)
+
+    async def first():
+        return await anext(BalanceTrigger("sms_default", "100", 0.01, 2).run())
+
+    asyncio.run(first())
+    assert metrics.told == [Told("gauge", "sms.balance", 500.0, {"conn_id": "sms_default"})]

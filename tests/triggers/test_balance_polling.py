@@ -13,14 +13,14 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG, BaseSensorOperator
 
 from airflow_provider_sms.triggers.balance import BalanceTrigger
-from airflow_provider_sms.triggers.balance_polling import backed_off, in_own_thread, shared
+from airflow_provider_sms.triggers.balance_polling import backoff_interval, run_in_thread, share_task
 
 MANY = 50
 """More than the threads of a loop's own executor on any machine: these are at most 32."""
 
 
 class CountingExecutor(ThreadPoolExecutor):
-    """A loop's own executor that says how often it was used."""
+    """A loop's own executor that counts its use."""
 
     used = 0
 
@@ -96,7 +96,7 @@ def test_a_silent_service_holds_up_nobody_else(sms_default, silent):
 
     async def run():
         stuck = [wait_for("sms_silent") for _ in range(MANY)]
-        await in_own_thread(silent.called.wait, name="test")
+        await run_in_thread(silent.called.wait, name="test")
         event = await wait_for("sms_default")
         seen = event.payload["status"], any(task.done() for task in stuck), len(silent.connections)
         threads = [thread.daemon for thread in looking_threads()]
@@ -106,14 +106,14 @@ def test_a_silent_service_holds_up_nobody_else(sms_default, silent):
     assert asyncio.run(run()) == (("success", False, 1), [True])
 
 
-def test_what_is_cancelled_leaves_nothing_behind(silent):
-    """When the sensors are gone, their look ends with its answer, and with it the thread and the connection."""
+def test_cancelled_triggers_leave_nothing_behind(silent):
+    """The request of cancelled sensors ends with its response, and with it the thread and the connection."""
     complaints = []
 
     async def run():
         asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
         stuck = [wait_for("sms_silent") for _ in range(3)]
-        await in_own_thread(silent.called.wait, name="test")
+        await run_in_thread(silent.called.wait, name="test")
         await cancel(stuck)
         looks = asyncio.all_tasks() - {asyncio.current_task()}
         threads = looking_threads()
@@ -132,12 +132,12 @@ def test_what_is_cancelled_leaves_nothing_behind(silent):
         pass
 
 
-def test_a_loop_that_is_left_waits_for_no_thread(silent):
-    """A triggerer that stops does not wait for a service that is silent, and another loop looks anew."""
+def test_an_abandoned_loop_waits_for_no_thread(silent):
+    """A stopping triggerer does not wait for a silent service, and another loop makes its own request."""
 
     async def leave():
         stuck = wait_for("sms_silent")
-        await in_own_thread(silent.called.wait, name="test")
+        await run_in_thread(silent.called.wait, name="test")
         silent.called.clear()
         stuck.cancel()
 
@@ -146,8 +146,8 @@ def test_a_loop_that_is_left_waits_for_no_thread(silent):
     assert len(silent.connections) == 2
 
 
-def test_what_is_under_way_is_shared():
-    """Who comes later waits for the same; what has ended is begun anew."""
+def test_a_running_task_is_shared():
+    """A later caller waits for the same task; after its end a new one is started."""
 
     async def run():
         under_way, begun, may_end = {}, [], asyncio.Event()
@@ -158,7 +158,7 @@ def test_what_is_under_way_is_shared():
             return begun[-1]
 
         async def one():
-            return await shared(under_way, "account", begin)
+            return await share_task(under_way, "account", begin)
 
         first, second = asyncio.create_task(one()), asyncio.create_task(one())
         await asyncio.sleep(0)
@@ -168,8 +168,8 @@ def test_what_is_under_way_is_shared():
     assert asyncio.run(run()) == (0, 0, 1, {})
 
 
-def test_an_error_is_everybodys():
-    """All who waited get the error, and the next one is not hindered by it."""
+def test_an_error_reaches_all_that_wait():
+    """All waiting callers get the error, and the next call starts a new task."""
 
     async def run():
         under_way, outcomes = {}, [OSError("gone"), "there"]
@@ -181,15 +181,15 @@ def test_an_error_is_everybodys():
                 raise outcome
             return outcome
 
-        waiting = (shared(under_way, "account", begin) for _ in range(2))
+        waiting = (share_task(under_way, "account", begin) for _ in range(2))
         failed = await asyncio.gather(*waiting, return_exceptions=True)
-        return [str(error) for error in failed], await shared(under_way, "account", begin)
+        return [str(error) for error in failed], await share_task(under_way, "account", begin)
 
     assert asyncio.run(run()) == (["gone", "gone"], "there")
 
 
-def test_one_who_leaves_takes_nobody_along():
-    """A waiter that is cancelled does not end what the others wait for."""
+def test_a_cancelled_waiter_cancels_no_other():
+    """A cancelled waiter does not end the task that others wait for."""
 
     async def run():
         under_way, may_end = {}, asyncio.Event()
@@ -198,7 +198,7 @@ def test_one_who_leaves_takes_nobody_along():
             await may_end.wait()
             return "there"
 
-        first, second = (asyncio.create_task(shared(under_way, "account", begin)) for _ in range(2))
+        first, second = (asyncio.create_task(share_task(under_way, "account", begin)) for _ in range(2))
         await asyncio.sleep(0)
         first.cancel()
         await asyncio.sleep(0)
@@ -215,7 +215,7 @@ WEEK = 7 * 24 * 3600.0
 @pytest.mark.parametrize("poke_interval", [0.0, 0.5, 1.0, 60.0, 90.5, 3600.0])
 @pytest.mark.parametrize("elapsed", [0.0, 1.0, 59.9, 600.0, 7_777.0, 86_400.0])
 def test_the_intervals_are_airflows(poke_interval, elapsed):
-    """A deferred sensor waits to the second as Airflow's own does where it remembers nothing either."""
+    """A deferred sensor waits, to the second, as long as Airflow's own sensors do."""
     with DAG("dag", schedule=None):
         sensor = BaseSensorOperator(
             task_id="wait", mode="reschedule", poke_interval=poke_interval, exponential_backoff=True, timeout=WEEK * 99
@@ -225,26 +225,26 @@ def test_the_intervals_are_airflows(poke_interval, elapsed):
     except OverflowError:
         # Of an interval of 0, once there were a thousand looks.
         airflows = 1
-    assert backed_off(poke_interval, elapsed=elapsed, seed=f"dag#wait#{STARTED_AT}") == airflows
+    assert backoff_interval(poke_interval, elapsed=elapsed, seed=f"dag#wait#{STARTED_AT}") == airflows
 
 
 def test_each_wait_is_longer_within_its_bounds():
-    """The first is between half the interval and all of it, and the bounds double with each look."""
+    """The first is between half the interval and all of it, and the bounds double with each reading."""
     waits, elapsed = [], 0.0
     for _ in range(12):
-        waits.append(backed_off(60.0, elapsed=elapsed, seed="any"))
+        waits.append(backoff_interval(60.0, elapsed=elapsed, seed="any"))
         elapsed += waits[-1]
     assert [30 * 2**look <= wait < 60 * 2**look for look, wait in enumerate(waits)] == [True] * 12
     assert all(before <= after for before, after in pairwise(waits))
 
 
 def test_a_later_triggerer_goes_on_where_the_other_was():
-    """In the middle of an interval, the one after it is the next: the backoff does not begin anew."""
-    first = backed_off(60.0, elapsed=0.0, seed="any")
-    second = backed_off(60.0, elapsed=first, seed="any")
-    assert backed_off(60.0, elapsed=first + second / 2, seed="any") == second
+    """In the middle of an interval, the one after it is the next: the backoff does not start again."""
+    first = backoff_interval(60.0, elapsed=0.0, seed="any")
+    second = backoff_interval(60.0, elapsed=first, seed="any")
+    assert backoff_interval(60.0, elapsed=first + second / 2, seed="any") == second
 
 
-def test_sensors_that_begin_together_do_not_look_together():
+def test_sensors_that_begin_together_read_at_different_times():
     """The jitter depends on the seed."""
-    assert len({backed_off(3600.0, elapsed=0.0, seed=f"dag#wait_{n}") for n in range(20)}) > 10
+    assert len({backoff_interval(3600.0, elapsed=0.0, seed=f"dag#wait_{n}") for n in range(20)}) > 10

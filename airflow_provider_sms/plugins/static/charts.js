@@ -1,4 +1,4 @@
-// Charts are drawn of the tables beside them, which hold the numbers for those who cannot see a chart.
+// Charts are drawn from the tables beside them, which hold the numbers for people who cannot see a chart.
 "use strict";
 (() => {
   const charts = new Map();
@@ -16,7 +16,7 @@
     const rows = [...figure.querySelectorAll("tbody tr")];
     return {
       heads: [...figure.querySelectorAll("thead th")].map((cell) => cell.textContent.trim()),
-      // Of the mark before each label, which tells what a piece of the chart is.
+      // The colour of the mark before each label, so that a slice has the same one.
       marks: rows.map((row) => getComputedStyle(row.cells[0], "::before").backgroundColor),
       labels: rows.map((row) => row.cells[0].textContent.trim()),
       firsts: rows.map((row) => Number(row.cells[0].dataset.value)),
@@ -42,12 +42,12 @@
     },
   });
 
-  // Seconds between two marks of an axis of time, so that they are round ones.
+  // Seconds between two ticks of a time axis: round ones.
   const STEPS = [60, 300, 900, 3600, 10800, 21600, 43200, 86400, 172800, 432000, 864000];
   const MARKS = 7;
 
   const times = (moments) => {
-    // What was seen once, or within minutes, stands in an hour.
+    // Readings within minutes get an axis of one hour.
     const spare = Math.max(0, 3600 - (moments.at(-1) - moments[0])) / 2;
     const [min, max] = [moments[0] - spare, moments.at(-1) + spare];
     const step = STEPS.find((each) => (max - min) / each <= MARKS) ?? STEPS.at(-1);
@@ -88,7 +88,7 @@
         },
       },
     }),
-    // Messages and money have a scale each; messages and their parts one, on which they can be compared.
+    // Messages and money have a scale each; messages and parts share one, so that they can be compared.
     priced: (data) => bars(data, { x: axis(data.heads[1]), x2: axis(data.heads[2], { position: "top", grid: { display: false } }) }),
     counted: (data) => bars(data, { x: axis("") }),
     line: (data) => ({
@@ -110,7 +110,7 @@
     const canvas = document.createElement("canvas");
     canvas.setAttribute("role", "img");
     const title = figure.closest("section")?.querySelector("h2")?.textContent ?? "";
-    canvas.setAttribute("aria-label", `Chart: ${title}. The table that follows has its numbers.`);
+    canvas.setAttribute("aria-label", `Chart: ${title}. The table below has its numbers.`);
     place.replaceChildren(canvas);
     const data = read(figure);
     const { options, ...chart } = KINDS[figure.dataset.chart](data);

@@ -1,15 +1,15 @@
 "use strict";
 (() => {
   const token = document.querySelector("meta[name=sms-token]")?.content ?? "";
-  const told = document.getElementById("told");
-  const STALE = "This is no longer up to date";
+  const message = document.getElementById("message");
+  const STALE = "This page is no longer up to date";
 
   const say = (text, bad = false) => {
-    told.textContent = text;
-    told.classList.toggle("bad", bad);
+    message.textContent = text;
+    message.classList.toggle("bad", bad);
   };
 
-  // Links into Airflow open in Airflow, not in the frame that it shows this page in.
+  // Links into Airflow open in Airflow, not in the frame in which it shows this page.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-airflow]");
     if (!link || window.parent === window || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -21,11 +21,11 @@
     outside.remove();
   });
 
-  // What a campaign does is looked at anew, and only what has changed is put in place.
+  // The page is fetched again, and only the sections that have changed are replaced.
   const refresh = async () => {
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (!answer.ok) throw new Error(`Airflow answered ${answer.status}`);
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!response.ok) throw new Error(`Airflow responded with status ${response.status}`);
+    const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of fresh.querySelectorAll("[data-swap]")) {
       const old = document.getElementById(part.id);
       if (!old || old.dataset.html === part.innerHTML) continue;
@@ -33,13 +33,13 @@
       for (const open of old.querySelectorAll("details[open]")) {
         part.querySelector(`#${open.id}`)?.setAttribute("open", "");
       }
-      // Whoever is about to press something keeps it under their hand.
+      // A button that has the focus keeps it.
       const chosen = old.contains(document.activeElement) ? document.activeElement.dataset : null;
       old.replaceChildren(...document.adoptNode(part).childNodes);
       old.dataset.html = html;
-      if (chosen?.act) {
-        const same = [...old.querySelectorAll("button[data-act]")].find((button) =>
-          ["act", "outcome", "requests"].every((name) => button.dataset[name] === chosen[name]));
+      if (chosen?.action) {
+        const same = [...old.querySelectorAll("button[data-action]")].find((button) =>
+          ["action", "outcome", "requests"].every((name) => button.dataset[name] === chosen[name]));
         same?.focus();
       }
       window.drawCharts(old);
@@ -53,10 +53,10 @@
     if (!seconds || document.hidden || document.querySelector("dialog[open]")) return;
     waited += 1;
     if (waited < seconds) return;
-    waited = -Infinity; // until this look has ended
+    waited = -Infinity; // until this refresh has ended
     try {
       await refresh();
-      if (told.textContent.startsWith(STALE)) say("");
+      if (message.textContent.startsWith(STALE)) say("");
     } catch (error) {
       say(`${STALE}: ${error.message}`, true);
     }
@@ -64,41 +64,41 @@
   }, 1000);
 
   const send = async (address, body) => {
-    const answer = await fetch(address, {
+    const response = await fetch(address, {
       method: "POST",
       headers: { "Content-Type": "application/json", "X-SMS-Token": token },
       body: JSON.stringify(body),
     });
-    const text = await answer.text();
-    if (answer.ok) return text;
-    let why = `Airflow answered ${answer.status}`;
+    const text = await response.text();
+    if (response.ok) return text;
+    let reason = `Airflow responded with status ${response.status}`;
     try {
       const { detail } = JSON.parse(text);
-      if (typeof detail === "string") why = detail;
+      if (typeof detail === "string") reason = detail;
     } catch {
-      // Not ours: the status says enough.
+      // Not a response of this application: the status is all that is known.
     }
-    throw new Error(why);
+    throw new Error(reason);
   };
 
-  const confirmed = (title, says) => new Promise((resolve) => {
+  const confirmed = (title, text) => new Promise((resolve) => {
     const dialog = document.getElementById("confirm");
     document.getElementById("confirm-title").textContent = title;
-    document.getElementById("confirm-says").textContent = says;
+    document.getElementById("confirm-text").textContent = text;
     dialog.returnValue = "no";
     dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
     dialog.showModal();
   });
 
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("button[data-act]");
+    const button = event.target.closest("button[data-action]");
     if (!button) return;
-    const { act, title, says, outcome, requests, people } = button.dataset;
-    if (!(await confirmed(title, says))) return;
+    const { action, title, text, outcome, requests, people } = button.dataset;
+    if (!(await confirmed(title, text))) return;
     button.blur();
-    const body = act === "resolve" ? { outcome, requests: requests.split(",").map(Number), people: Number(people) } : {};
+    const body = action === "resolve" ? { outcome, requests: requests.split(",").map(Number), people: Number(people) } : {};
     try {
-      say(JSON.parse(await send(`${document.body.dataset.campaign}/${act}`, body)).message);
+      say(JSON.parse(await send(`${document.body.dataset.campaign}/${action}`, body)).message);
     } catch (error) {
       say(error.message, true);
     }
@@ -108,15 +108,15 @@
   const form = document.getElementById("look-up");
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const found = document.getElementById("found");
+    const matches = document.getElementById("matches");
     const [number, region] = [form.elements.number.value, form.elements.region.value];
-    found.textContent = "Looking …";
+    matches.textContent = "Looking up …";
     try {
       const part = new DOMParser().parseFromString(await send(form.dataset.to, { number, region }), "text/html");
-      found.replaceChildren(...document.adoptNode(part.body).childNodes);
+      matches.replaceChildren(...document.adoptNode(part.body).childNodes);
       say("");
     } catch (error) {
-      found.textContent = "";
+      matches.textContent = "";
       say(error.message, true);
     }
   });

@@ -1,4 +1,4 @@
-// Airflow's own choice of light or dark, where this page is shown inside of it; the system's otherwise.
+// Light or dark as Airflow is, if this page is shown inside Airflow; otherwise as the system is.
 "use strict";
 (() => {
   const mine = document.documentElement;
@@ -6,7 +6,7 @@
   try {
     if (window.parent !== window) theirs = window.parent.document.documentElement;
   } catch {
-    // Shown inside of something that is not ours: it has no say.
+    // Shown inside another site, which does not decide.
   }
   if (theirs === null) return;
   const follow = () => {

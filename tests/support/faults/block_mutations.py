@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import BACKLOG, LEDGER, SENDER, Mutation
+from support.faults.mutation import LEDGER, PENDING, SENDER, Mutation
 
 BLOCKS = "tests/messages/test_outgoing.py"
 
@@ -40,14 +40,14 @@ BLOCK_MUTATIONS = (
         "sending/pending.py",
         "        self._tally.not_sent += sum(map(len, self._spans))\n",
         "",
-        (BACKLOG, SENDER),
+        (PENDING, SENDER),
     ),
     Mutation(
         "what lies between held messages is passed over",
         "sending/pending.py",
         "                if position > start:\n",
         "                if position < start:\n",
-        (BACKLOG, SENDER),
+        (PENDING, SENDER),
     ),
     Mutation(
         "an error of the source reads like its end",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutation
 
 ALIVE = "tests/execution/test_liveness.py"
-APPROVAL = "tests/execution/test_human_input_approval.py"
+APPROVAL = "tests/execution/test_human_input.py"
 APPROVALS = "tests/ledger/test_approvals.py"
 PARKED = "tests/ledger/test_attempts_parked.py"
 PLAN = "tests/execution/test_planning.py"
@@ -14,7 +14,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a claim does not look at the hours",
         "sending/scheduler.py",
-        "        late = self._brakes.too_late(batch.messages)\n",
+        "        late = self._stop_conditions.too_late(batch.messages)\n",
         "        late = []\n",
         (BRAKES, CLEARANCE),
         first="test_nothing_is_claimed_outside_of_the_hours",
@@ -30,15 +30,15 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what is under way costs nothing",
         "sending/stop_conditions.py",
-        "        if self.balance - sum(self._under_way.values()) < cost:\n",
-        "        if self.balance < cost:\n",
+        "covers(self.balance - sum(self._in_flight.values()), cost)",
+        "covers(self.balance, cost)",
         (BRAKES, CLEARANCE),
         first="test_several_requests_at_once_spend_the_same_credit",
     ),
     Mutation(
         "a sender that has halted goes on claiming",
         "sending/sender.py",
-        " and self.brakes.halt is None\n",
+        " and self.stop_conditions.stop_reason is None\n",
         "\n",
         (BRAKES,),
         first="test_a_send_that_has_halted_claims_nothing_more",
@@ -46,8 +46,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a sender that has halted does not wait for what is under way",
         "sending/sender.py",
-        "                    while self._flying or (",
-        "                    while (self._flying and self.brakes.halt is None) or (",
+        "                    while self._in_flight or (",
+        "                    while (self._in_flight and self.stop_conditions.stop_reason is None) or (",
         (BRAKES,),
         first="test_what_is_under_way_when_a_send_halts_is_recorded",
     ),
@@ -103,7 +103,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what a try sent before it waited is not counted again",
         "execution/attempt.py",
-        "            replay(ledger, self._tally)\n",
+        "            replay(ledger, self._counts)\n",
         "            pass\n",
         (CLEARANCE,),
         first="test_the_counts_are_of_the_whole_try",
@@ -112,7 +112,7 @@ BRAKE_MUTATIONS = (
         "who approved one plan has approved any",
         "execution/preflight.py",
         "            if meant == plan.id and plan.to_send <= shown:\n",
-        "            if verdict.send:\n",
+        "            if decision.send:\n",
         (APPROVAL,),
         first="test_a_source_that_has_changed_is_asked_about_again",
     ),
@@ -143,8 +143,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what a pause keeps back is forgotten",
         "sending/sender.py",
-        "        if batches and self.brakes.pulled(self._ledger.paused):\n            self._put_off(batches)\n",
-        "        if batches and self.brakes.pulled(self._ledger.paused):\n",
+        "note_pause(self._ledger.paused):\n            self._defer(batches)\n",
+        "note_pause(self._ledger.paused):\n",
         (BRAKES,),
         first="test_a_paused_campaign_claims_nothing_until_it_is_resumed",
     ),
@@ -167,20 +167,23 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a task does not look whether it is still to run",
         "execution/delivery.py",
-        "            alive.beat()\n",
+        "            liveness.beat()\n",
         "",
         (ALIVE,),
         first="test_a_task_that_was_taken_away_claims_nothing_more",
     ),
     Mutation(
         "a task waits before it has told what it sent",
-        "execution/delivery.py",
-        "        self.finish(ledger, sender.error)\n",
+        "execution/attempt.py",
+        "        self._record(options, delivery.ledger, self._counts.seen, end.error)\n",
         "",
         (CLEARANCE,),
         also=(
-            "        self._conclude(ledger.campaign_name, sender)\n",
-            "        self._conclude(ledger.campaign_name, sender)\n        self.finish(ledger, sender.error)\n",
+            "        delivery.conclude(end)\n",
+            (
+                "        delivery.conclude(end)\n"
+                "        self._record(options, delivery.ledger, self._counts.seen, end.error)\n"
+            ),
         ),
         first="test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent",
     ),
@@ -203,7 +206,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "no free question is asked before a request that goes alone",
         "sending/sender.py",
-        "            if flight.asks:\n",
+        "            if request.asks:\n",
         "            if False:\n",
         (BRAKES,),
         first="test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight",
@@ -211,7 +214,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an answer does not end the caution",
         "sending/results.py",
-        "        self._brakes.caution.answered(alone=flight.alone)\n",
+        "        self.stop_conditions.caution.answered(alone=request.alone)\n",
         "",
         (BRAKES,),
         first="test_an_answer_between_lost_ones_lets_all_go_again",
@@ -243,15 +246,15 @@ BRAKE_MUTATIONS = (
     Mutation(
         "an answer that took nobody and charged is believed",
         "sending/results.py",
-        "            if result.messages or took_none(result):\n",
-        "            if True:\n",
+        "    if isinstance(result, SendResponse) and not (result.messages or took_none(result)):\n",
+        "    if False:\n",
         (SENDER,),
         first="test_an_answer_that_took_nobody_and_charged_is_unknown",
     ),
     Mutation(
         "requests are posted with a token that was refused for the plan",
         "execution/preflight.py",
-        "            raise self._refused\n",
+        "            raise account.refusal\n",
         "            pass\n",
         (CLEARANCE,),
         first="test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed",

@@ -70,8 +70,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "nobody is asked, and what is unknown is sent again",
         "execution/attempt.py",
-        'resend_unknown=task.on_unknown == "resend"',
-        'resend_unknown=task.on_unknown != "fail"',
+        'resend_unknown=options.on_unknown == "resend"',
+        'resend_unknown=options.on_unknown != "fail"',
         (QUESTION,),
     ),
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
-from airflow_provider_sms.sending.stop_conditions import Brakes, Credit
+from airflow_provider_sms.sending.stop_conditions import Credit, StopConditions
 
 if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.state import SandboxState
@@ -35,8 +35,8 @@ class Halts:
     balance: int | None = None
     foreseen: bool = True
 
-    def brakes(self, people: int) -> Brakes:
-        """Give the brakes of a part.
+    def stop_conditions(self, people: int) -> StopConditions:
+        """Give the stop_conditions of a part.
 
         :param people: of the table.
         """
@@ -45,7 +45,7 @@ class Halts:
         if self.balance is not None:
             price = 1 if self.foreseen else 0.01
             credit = Credit(Prices(price), Decimal(people), Decimal(self.balance))
-        return Brakes(
+        return StopConditions(
             None if self.requests is None else _HOURS,
             credit,
             clock=lambda: _NIGHT if next(looks, None) is None else _NOON,

@@ -15,7 +15,7 @@ CONTACTS = "tests/ledger/test_frequency_cap.py"
 PAUSES = "tests/ledger/test_pauses.py"
 SQLITE = "tests/ledger/test_sqlite.py"
 FILESYSTEM = "tests/ledger/test_filesystem.py"
-BACKLOG = "tests/sending/test_pending.py"
+PENDING = "tests/sending/test_pending.py"
 BRAKES = "tests/sending/test_stop_conditions.py"
 CLEARANCE = "tests/execution/test_preflight.py"
 SCHEDULES = "tests/faults/test_schedules.py"
@@ -26,7 +26,7 @@ CLOCKS = "tests/ledger/test_clocks.py"
 DECISIONS = "tests/ledger/test_decisions.py"
 READER = "tests/ledger/test_reader.py"
 TRANSPORT = "tests/service/test_transport.py"
-LAPSE = "tests/execution/test_lapse.py"
+LAPSE = "tests/execution/test_delivery.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
     :param quick: only some of it.
     """
     stride = QUICK_STRIDE if quick else STRIDE
-    with Arena(ledgers, keep_alive=kills.PATIENCE) as arena, patch.object(scheduler, "HOLD_SECONDS", POLL_SECONDS):
+    with Arena(ledgers, keep_alive=kills.PATIENCE) as arena, patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS):
         whole = Whole(arena)
         for number, (manner, lasting) in enumerate(itertools.product(MANNERS, (False, True))):
             steps = range(number * 37 % stride, 10**6, stride)

@@ -7,7 +7,7 @@ from support.faults.mutation import Mutation
 TABLE = "tests/planning/test_scan_table.py"
 CHANGED_SOURCE = "tests/execution/test_changed_source.py"
 FINGERPRINT = "tests/messages/test_keys_fingerprint.py"
-RESOLVE_ALL = "tests/cli/test_resolve_all.py"
+RESOLVE_ALL = "tests/cli/test_write_commands_resolve_all.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
 _REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
@@ -62,7 +62,7 @@ PLAN_MUTATIONS = (
     Mutation(
         "requests that nobody chose are closed, too",
         "cli/write_commands.py",
-        "    rows = [row for row in unknown if _is_chosen(row, args)]\n",
+        "    rows = [row for row in unknown if _is_selected(row, args)]\n",
         "    rows = unknown\n",
         (RESOLVE_ALL,),
         first="test_some_are_chosen_by_time_and_reason",
@@ -81,7 +81,7 @@ PLAN_MUTATIONS = (
         "                with suppress(InputError):  # it has an outcome since\n                    closed",
         "                if request_id:\n                    closed",
         (RESOLVE_ALL,),
-        first="test_an_outcome_that_comes_while_the_person_thinks_stays",
+        first="test_an_outcome_that_arrives_during_the_question_stays",
     ),
     Mutation(
         "an outage is closed in one transaction",

@@ -18,7 +18,7 @@ from airflow_provider_sms.ledger import progress
 from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.postgres import PostgresBackend
 from airflow_provider_sms.ledger.sqlite import SQLiteBackend
-from airflow_provider_sms.sending.results import ResultHandler
+from airflow_provider_sms.sending import results
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.service import tracked_connections
 from airflow_provider_sms.service.client import SmsClient
@@ -154,7 +154,7 @@ POINTS: dict[str, Install] = {
     "sent": _sending("body"),
     "answer begun": _after(tracked_connections._TimelyResponse, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
-    "landed": _before(ResultHandler, "_answered"),
+    "landed": _before(results, "answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "recorded": _recorded,
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),

@@ -64,7 +64,7 @@ class Playing(threading.Thread):
                 timeout=plan.timeout,
                 around=self._around,
                 resumed=planned.resumed,
-                brakes=planned.halts.brakes(len(plan.rows)),
+                stop_conditions=planned.halts.stop_conditions(len(plan.rows)),
             )
             sending.run([plan.rows[position] for position in planned.order], planned.block)
             self.miscounted = sending.miscounted

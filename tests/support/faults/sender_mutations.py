@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import BACKLOG, CLIENT, KEYS, LAPSE, SCHEDULES, SENDER, Mutation
+from support.faults.mutation import CLIENT, KEYS, LAPSE, PENDING, SCHEDULES, SENDER, Mutation
 
 SENDER_MUTATIONS = (
     Mutation(
@@ -17,9 +17,9 @@ SENDER_MUTATIONS = (
         "                self.early[id(batch)] = error\n"
         "        try:\n            chunks = [batch.chunk for batch in batches]\n",
         also=(
-            "            result = self._post(flight.batch.messages)\n",
+            "            result = self._post(request.batch.messages)\n",
             (
-                "            result = self.early[id(flight.batch)]\n"
+                "            result = self.early[id(request.batch)]\n"
                 "            if isinstance(result, BaseException):\n"
                 "                raise result\n"
             ),
@@ -57,8 +57,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "an unknown outcome is recorded as not sent",
         "sending/results.py",
-        "outcome = failed(flight.request_id, UNKNOWN, error)",
-        "outcome = failed(flight.request_id, NOT_SENT, error)",
+        "NOT_SENT if surely_not_sent(result) else UNKNOWN, result)",
+        "NOT_SENT, result)",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
     ),
     Mutation(
@@ -78,21 +78,21 @@ SENDER_MUTATIONS = (
     Mutation(
         "the end gives back what was posted",
         "sending/sender.py",
-        "            self._landings.outcomes.append(failed(request_id, UNKNOWN, self.error))\n",
+        "            self._unrecorded.append(failed(request_id, UNKNOWN, self.error))\n",
         "",
         first="test_an_error_of_our_own_never_gives_back_what_was_posted",
     ),
     Mutation(
         "what others hold is counted as not sent",
         "sending/pending.py",
-        "        self._tally.unknown += len(self._held)\n",
-        "        self._tally.not_sent += len(self._held)\n",
+        "            self._tally.add_unknown(None, len(self._held))\n",
+        "            self._tally.not_sent += len(self._held)\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(
         "what others hold is not looked at again",
         "sending/pending.py",
-        "            self.sort(list(held.values()))\n",
+        "            self.reconcile(list(held.values()))\n",
         "            pass\n",
         first="test_what_another_live_process_holds_is_awaited",
     ),
@@ -108,7 +108,7 @@ SENDER_MUTATIONS = (
         "sending/pending.py",
         "return not self.exhausted and len(self._held) < MAX_HELD",
         "return not self.exhausted",
-        (BACKLOG, SENDER),
+        (PENDING, SENDER),
     ),
     Mutation(
         "an unknown of an earlier try is posted again",
@@ -133,11 +133,12 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "a request that was taken in part is posted again",
-        "sending/results.py",
-        "        if response.messages < submitted:\n",
-        "        if response.messages < submitted:\n"
-        "            self.outcomes[-1] = failed(flight.request_id, NOT_SENT, None)\n"
-        "            self._departures.waiting.append(flight.batch)\n",
+        "sending/sender.py",
+        "        self._unrecorded.append(outcome)\n",
+        "        if isinstance(result, SendResponse) and result.messages < len(request.batch.messages):\n"
+        "            outcome = failed(request.request_id, NOT_SENT, None)\n"
+        "            self._scheduler.defer(request.batch, 0.0)\n"
+        "        self._unrecorded.append(outcome)\n",
         first="test_fewer_messages_than_submitted_are_counted",
     ),
     Mutation(
@@ -150,14 +151,14 @@ SENDER_MUTATIONS = (
     Mutation(
         "a try does not write down the claims that lapsed before it",
         "execution/delivery.py",
-        "        ledger.lapse()\n",
+        "        self.ledger.lapse()\n",
         "",
         (LAPSE,),
     ),
     Mutation(
         "one request that is turned away holds no other back",
         "sending/scheduler.py",
-        "        self._pacer.hold(at)\n",
+        "        self._limiter.hold(at)\n",
         "",
         (SENDER,),
         first="test_one_request_that_is_turned_away_holds_the_others_back",
@@ -165,30 +166,42 @@ SENDER_MUTATIONS = (
     Mutation(
         "a slot is free before its outcome is recorded",
         "sending/scheduler.py",
-        "return self._most - flying - len(self.waiting)",
-        "return self._most - len(self.waiting)",
+        "return self._limit - in_flight - len(self._waiting)",
+        "return self._limit - len(self._waiting)",
         (SENDER,),
         first="test_at_most_concurrency_requests_are_open",
     ),
     Mutation(
         "a request that waits to be posted again keeps its claim",
-        "sending/results.py",
-        "        self.outcomes.append(failed(flight.request_id, NOT_SENT, error))\n",
-        "",
+        "sending/sender.py",
+        "        self._unrecorded.append(outcome)\n",
+        "        if outcome.state != NOT_SENT or isinstance(result, SendResponse):\n"
+        "            self._unrecorded.append(outcome)\n",
         first="test_a_crash_while_waiting_to_post_again_makes_nothing_unknown",
+    ),
+    Mutation(
+        "an outcome is kept for the record only once it is counted",
+        "sending/sender.py",
+        "        self._unrecorded.append(outcome)\n",
+        "",
+        also=(
+            "        step = self._results.handle(request, result, outcome)\n",
+            "        step = self._results.handle(request, result, outcome)\n        self._unrecorded.append(outcome)\n",
+        ),
+        first="test_an_error_after_a_response_does_not_cost_the_record_of_its_request",
     ),
     Mutation(
         "what somebody else claimed first is forgotten",
         "sending/sender.py",
-        "                self._sort_lost(backlog, lost, turned_away=batch.turned_away > 0)\n",
+        "                self._reconcile(pending, lost, turned_away=batch.turned_away > 0)\n",
         "                pass\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(
         "told to stop, a sender goes on claiming",
         "sending/sender.py",
-        "        return self.error is None and not self._stop.is_set() and self.brakes.halt is None\n",
-        "        return self.error is None and self.brakes.halt is None\n",
+        "        return self.error is None and not self._stop.is_set() and self.stop_conditions.stop_reason is None\n",
+        "        return self.error is None and self.stop_conditions.stop_reason is None\n",
         first="test_stopping_claims_nothing_more_and_records_what_is_in_flight",
     ),
 )

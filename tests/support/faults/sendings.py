@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-    from airflow_provider_sms.sending.stop_conditions import Brakes
+    from airflow_provider_sms.sending.stop_conditions import StopConditions
     from airflow_provider_sms.service.responses import SendResponse
 
 TOKEN = "sandbox-token-0123"
@@ -104,7 +104,7 @@ class Sending:
         stop: StopFlag | None = None,
         around: Callable[[Callable[[], SendResponse]], SendResponse] | None = None,
         resumed: bool = False,
-        brakes: Brakes | None = None,
+        stop_conditions: StopConditions | None = None,
         cap: FrequencyCap | None = None,
         **options: Any,
     ) -> None:
@@ -133,7 +133,7 @@ class Sending:
             options=SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001)),
             stop=self.stop,
             tally=tally,
-            brakes=brakes,
+            stop_conditions=stop_conditions,
             sleep=lambda seconds: None,
         )
         self.rows = 0

@@ -175,8 +175,8 @@ def play_all(
         folder = Path(closing.enter_context(tempfile.TemporaryDirectory(prefix="airflow-provider-sms-faults-")))
         witness = folder / "witness.jsonl"
         closing.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
-        closing.enter_context(patch.object(sender, "HOLD_SECONDS", POLL_SECONDS))
-        closing.enter_context(patch.object(scheduler, "HOLD_SECONDS", POLL_SECONDS))
+        closing.enter_context(patch.object(sender, "DEFER_SECONDS", POLL_SECONDS))
+        closing.enter_context(patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS))
         config = SandboxConfig(token=TOKEN, balance=10**9, log=witness, opted_out=OPTED_OUT)
         with running_sandbox(config) as sandbox:
             stage = Stage(sandbox, witness, open_store, closing)

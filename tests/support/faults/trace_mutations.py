@@ -106,7 +106,7 @@ TRACE_MUTATIONS = (
     Mutation(
         "an attempt that waits leaves no XCom",
         "execution/ledger_session.py",
-        "                mark.park()\n",
+        "                mark.leave_for_next_leg()\n",
         "                pass\n",
         (TRACE,),
     ),

@@ -148,7 +148,7 @@ def attempt(
     :param backoff: the waits between attempts of a request; None: hardly any.
     """
     tally = SendCounts()
-    brakes = halts.brakes(campaign.count)
+    stop_conditions = halts.stop_conditions(campaign.count)
     error: Exception | None = None
 
     def post(messages: Sequence[Outgoing]) -> SendResponse:
@@ -195,13 +195,15 @@ def attempt(
                 ),
                 stop=StopFlag(),
                 tally=tally,
-                brakes=brakes,
+                stop_conditions=stop_conditions,
                 sleep=lambda seconds: None,
             )
             sender.run([campaign.messages])
             error = sender.error
-            if brakes.halt is None:
+            if stop_conditions.stop_reason is None:
                 notes.ended("ended", summarise(campaign.name, campaign.count, 0, tally))
     except SmsError as failure:
         error = failure
-    return Ended(summarise(campaign.name, campaign.count, 0, tally), error, halted=brakes.halt is not None)
+    return Ended(
+        summarise(campaign.name, campaign.count, 0, tally), error, halted=stop_conditions.stop_reason is not None
+    )

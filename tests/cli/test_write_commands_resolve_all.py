@@ -2,15 +2,12 @@ from __future__ import annotations
 
 import getpass
 import time
-from argparse import ArgumentTypeError
-from datetime import datetime, timedelta, timezone
 
 import pytest
 from sqlalchemy import text
 from support.sending import claimant, people
 
-from airflow_provider_sms.cli.console import utc
-from airflow_provider_sms.cli.definitions import moment
+from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger import decisions
 from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
@@ -53,14 +50,14 @@ def outage(store):
 
 
 def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_terminal):
-    """How many, when and why is said first; then a person closes hundreds of requests, and each says who did."""
+    """The command first says how many, when and why; then each closed request records the person."""
     outage(*[BAD_GATEWAY] * (OUTAGE - 7), *[TIMEOUT] * 7)
     at_terminal("y\n")
     said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
     assert said.status == 0
     assert "Campaign spring: 677 unknown requests with 677 messages, claimed from 20" in said.err
     assert f"  670 requests with 670 messages: {BAD_GATEWAY}\n  7 requests with 7 messages: {TIMEOUT}\n" in said.err
-    assert "Not sent frees 677 messages: the next try texts these people" in said.err
+    assert "Not sent frees 677 messages: the next attempt texts these people" in said.err
     assert "Close 677 requests as not sent? [y/N]" in said.err
     assert "\nClosed as not sent: 677 of 677 requests, 677 messages\n" in said.err
     assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
@@ -71,7 +68,7 @@ def test_an_outage_is_closed_at_once(ledger, store, outage, holders, states, at_
     assert {tuple(row[1:]) for row in decided} == {(NOT_SENT, getpass.getuser())}
 
 
-def test_what_is_free_again_is_sent_by_the_next_try(ledger, store, outage):
+def test_freed_messages_are_sent_by_the_next_attempt(ledger, store, outage):
     """Each message of a request that was not sent can be claimed once more, and only once."""
     outage(BAD_GATEWAY, BAD_GATEWAY)
     assert ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes").status == 0
@@ -82,7 +79,7 @@ def test_what_is_free_again_is_sent_by_the_next_try(ledger, store, outage):
 
 
 def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states):
-    """What is known, what may be under way and what is another campaign's stays as it is; a lapsed claim is closed."""
+    """Known outcomes, requests under way and other campaigns stay as they are; a lapsed claim is closed."""
     outage(BAD_GATEWAY)
     outage(None, first=10, state=ACCEPTED)
     outage(None, None, first=20, state=None)
@@ -109,10 +106,10 @@ def test_only_unknown_requests_of_the_campaign_are_closed(ledger, outage, states
     ],
 )
 def test_some_are_chosen_by_time_and_reason(ledger, outage, store, chosen, closed):
-    """Times are those that are shown, both of them included; a reason is a part of what is shown, in any case."""
+    """Times are compared as they are shown, both ends included; a reason is a part of the shown one, in any case."""
     one, two = LONG_AGO + 0.7, LONG_AGO + 1000.7
     ids = [*outage(BAD_GATEWAY, TIMEOUT, at=one), *outage(BAD_GATEWAY, TIMEOUT, at=two, first=10)]
-    times = {1: utc(one), 2: utc(two) if "--since" in chosen else utc(two - 1)}
+    times = {1: iso(one), 2: iso(two) if "--since" in chosen else iso(two - 1)}
     said = ledger(
         "resolve",
         "--campaign",
@@ -128,12 +125,9 @@ def test_some_are_chosen_by_time_and_reason(ledger, outage, store, chosen, close
     assert (said.status, found) == (0, {ids[place - 1] for place in closed})
     if closed:
         others = 4 - len(closed)
-        assert f"{others} other unknown request{'' if others == 1 else 's'} of it stay" in said.err
+        assert f"; {others} unknown request{'' if others == 1 else 's'} not selected" in said.err
     else:
-        assert (
-            said.err
-            == "Campaign spring has no such request to close; 4 other unknown requests of it stay as they are\n"
-        )
+        assert said.err == "Campaign spring has no such unknown request; 4 unknown requests not selected\n"
 
 
 @pytest.mark.parametrize("answer", ["n\n", "", KeyboardInterrupt()])
@@ -146,12 +140,12 @@ def test_nothing_is_closed_without_a_yes(ledger, outage, states, at_terminal, an
 
 
 def test_without_a_terminal_a_script_must_say_yes(ledger, outage, states, monkeypatch):
-    """Nobody is there to be asked: nothing is done."""
+    """Nobody can be asked: nothing is done."""
     outage(BAD_GATEWAY)
     with open("/dev/null") as nothing:  # noqa: PTH123  # a device
         monkeypatch.setattr("sys.stdin", nothing)
         said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
-    assert (said.status, states(), "Say --yes" in said.err) == (1, {UNKNOWN: 1}, True)
+    assert (said.status, states(), "Add --yes" in said.err) == (1, {UNKNOWN: 1}, True)
 
 
 class Answers:
@@ -168,8 +162,8 @@ class Answers:
         return "y\n"
 
 
-def test_an_outcome_that_comes_while_the_person_thinks_stays(ledger, store, outage, states, monkeypatch):
-    """The service's answer goes before what a person says of all of them, and the end says that there was one."""
+def test_an_outcome_that_arrives_during_the_question_stays(ledger, store, outage, states, monkeypatch):
+    """The service's response outranks the person's decision, and the last line says that there was one."""
     ids = outage(BAD_GATEWAY, BAD_GATEWAY, BAD_GATEWAY)
     late = CampaignLedger(store, "spring", claimant(), clock=time.time)
     late._claimant_id -= 1  # the one that claimed
@@ -178,13 +172,14 @@ def test_an_outcome_that_comes_while_the_person_thinks_stays(ledger, store, outa
     said = ledger("resolve", "--campaign", "spring", "--all", "--as", "not-sent")
     assert (said.status, states()) == (0, {NOT_SENT: 2, ACCEPTED: 1})
     assert (
-        "Closed as not sent: 2 of 3 requests, 2 messages\n1 request had an outcome by then, which stays\n" in said.err
+        "Closed as not sent: 2 of 3 requests, 2 messages\n"
+        "Not closed, because their outcome was recorded in the meantime: 1 request\n" in said.err
     )
 
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
-def test_what_is_broken_off_has_closed_a_part(ledger, store, outage, states, monkeypatch):
-    """Where the ledger fails in the middle, what was committed is told; run again, the command closes the rest."""
+def test_an_interrupted_command_has_closed_a_part(ledger, store, outage, states, monkeypatch):
+    """If the ledger fails in the middle, the last line counts what was committed; a second run closes the rest."""
     monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
     ids = outage(*[BAD_GATEWAY] * 5)
     with store.write(1) as connection:
@@ -204,7 +199,7 @@ def test_what_is_broken_off_has_closed_a_part(ledger, store, outage, states, mon
 
 @pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_the_ledger_is_held_for_some_requests_at_a_time(store, outage, monkeypatch):
-    """Between two commits others may claim: they do not wait until all is closed."""
+    """Between two commits others can claim: they do not wait until all is closed."""
     monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
     ids = outage(*[BAD_GATEWAY] * 5)
     closed = []
@@ -214,42 +209,31 @@ def test_the_ledger_is_held_for_some_requests_at_a_time(store, outage, monkeypat
     assert closed == [dict.fromkeys(ids[:2], 1), dict.fromkeys(ids[2:4], 1), {ids[4]: 1}]
 
 
-def test_where_there_is_nothing_to_close_nothing_is_asked(ledger, outage):
+def test_without_anything_to_close_nothing_is_asked(ledger, outage):
     """A second time there is nothing left: that is no failure."""
     outage(None, state=ACCEPTED)
     said = ledger("resolve", "--campaign", "spring", "--all", "--as", "accepted")
-    assert (said.status, said.err) == (0, "Campaign spring has no such request to close\n")
+    assert (said.status, said.err) == (0, "Campaign spring has no such unknown request\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "Name requests, or say --campaign NAME --all"),
+        ((), "Give the numbers of requests, or --campaign NAME --all"),
         ((1, "--all", "--campaign", "spring"), "not both"),
         (("--all",), "--all needs --campaign NAME"),
-        ((1, "--campaign", "spring"), "say --all, too"),
-        (("--reason", "x"), "say --all, too"),
-        (("--all", "--campaign", "spring", "--since", "2026-11-22"), "is no time: write 2026-11-22T14:30"),
+        ((1, "--campaign", "spring"), "need --all"),
+        (("--reason", "x"), "need --all"),
+        (("--all", "--campaign", "spring", "--since", "2026-11-22"), "is not a time: write 2026-11-22T14:30"),
     ],
 )
-def test_what_is_to_be_closed_must_be_clear(ledger, file_store, arguments, words):
-    """Numbers, or all of one campaign: anything else is wrong usage, and is told so."""
+def test_the_selection_of_requests_must_be_clear(ledger, file_store, arguments, words):
+    """Numbers, or all of one campaign: anything else is wrong usage."""
     said = ledger("resolve", *arguments, "--as", "accepted", "--yes")
     assert (said.status, words in said.err) == (2, True)
 
 
 def test_a_campaign_that_is_not_there_is_an_error(ledger, file_store):
-    """A name that was mistyped is not taken for a campaign in which nothing is unknown."""
+    """A mistyped name is not taken for a campaign without unknown requests."""
     said = ledger("resolve", "--campaign", "sprung", "--all", "--as", "accepted", "--yes")
     assert (said.status, said.err) == (1, "The ledger has no campaign 'sprung'\n")
-
-
-def test_times_are_read_as_they_are_written():
-    """Without an offset a time is UTC; a date alone, and what is no time, is refused."""
-    noon = datetime(2026, 11, 22, 12, tzinfo=timezone.utc)
-    for written in ("2026-11-22T12:00", "2026-11-22 12:00:00", "2026-11-22T12:00:00Z", "2026-11-22T14:00+02:00"):
-        assert moment(written) == noon
-    assert moment("2026-11-22T14:00+02:00").utcoffset() == timedelta(hours=2)
-    for written in ("2026-11-22", "noon", "12:00", ""):
-        with pytest.raises(ArgumentTypeError, match="is no time"):
-            moment(written)

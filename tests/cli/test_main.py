@@ -4,18 +4,15 @@ import json
 import os
 import pty
 import subprocess
-import sys
 
 from support.sending import people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
-from airflow_provider_sms.cli.definitions import get_cli_commands
-from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.ledger.model import UNKNOWN
 
 
 def found_in(folder, words):
-    """Say which files of a folder hold these words."""
+    """Return the files of a folder that hold a text."""
     return [path for path in folder.rglob("*") if path.is_file() and words.encode() in path.read_bytes()]
 
 
@@ -79,26 +76,3 @@ def test_the_console_script_has_the_same_commands(console_script, sent_to_file):
     assert [row["messages"] for row in json.loads(done.stdout)] == ["3"]
     wrong = subprocess.run([*console_script, "ledger", "unknow"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
-
-
-def test_airflow_is_told_of_the_commands():
-    """The provider's metadata names the function that gives them, and each of them can be imported."""
-    assert get_provider_info()["cli"] == ["airflow_provider_sms.cli.definitions.get_cli_commands"]
-    (sms,) = get_cli_commands()
-    (group,) = sms.subcommands
-    names = sorted(command.name for command in group.subcommands)
-    assert (sms.name, group.name) == ("sms", "ledger")
-    assert names == ["adopt", "export", "pause", "purge", "resolve", "resume", "status", "unknown", "who"]
-
-
-def test_the_definitions_import_nothing_heavy():
-    """They are imported at each ``airflow`` call: of the package only what stands there, and nothing for data."""
-    code = (
-        "import sys, airflow.cli.cli_config, airflow_provider_sms; before = set(sys.modules)\n"
-        "import airflow_provider_sms.cli.definitions as d; d.get_cli_commands()\n"
-        "print(sorted(set(sys.modules) - before))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert (
-        done.stdout.strip().splitlines()[-1] == "['airflow_provider_sms.cli', 'airflow_provider_sms.cli.definitions']"
-    )

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sms.monitoring.models import Attempt, Campaign, Counts
+from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
+from airflow_provider_sms.monitoring.status import AttemptProgress
+from airflow_provider_sms.plugins import presenter
+
+NOW = 10_000.0
+
+
+def campaign(
+    state, reports="ended", *, counts=(0,), ago=1.0, silent=False, total=None, done=None, not_sent=0, **figures
+):
+    progress = AttemptProgress(1, "d", "t", "r", 2, reports, NOW - ago, not_sent)
+    attempt = Attempt(progress, silent, 1, total, done, 0, None, figures)
+    return Campaign(1, "spring", NOW, state, Counts(*counts), [attempt])
+
+
+@pytest.mark.parametrize(
+    ("reports", "figures", "words"),
+    [
+        ("waiting for credit", {"balance_needed": 1200.5}, "waits until the balance is 1,200.50."),
+        ("waiting for hours", {"until": "2026-11-23T08:00:00+02:00"}, "waits for its sending hours, until 2026-11-23"),
+        ("waiting for hours", {}, "waits for its sending hours."),
+        ("waiting for approval", {"to_send": 97}, "waits for a person to approve 97 messages"),
+        ("waiting for an answer", {"unknown": 7}, "waits for a person to decide about unknown messages"),
+        ("failed", {}, "failed. Its log says why."),
+    ],
+)
+def test_a_reader_learns_what_a_campaign_waits_for(reports, figures, words):
+    """The reason names the attempt, and what would end the wait."""
+    (reason,) = presenter.reasons(campaign("sending", reports, **figures), NOW)
+    assert reason.startswith(f"Attempt 1 of task t [2] {words}")
+
+
+def test_a_reader_is_not_told_to_clear_a_task_for_what_the_service_left_out():
+    """No later attempt texts people whom the service left out of a request that it took."""
+    found = campaign("complete", counts=(3, 0, 0, 3, 3, 2), total=5, done=5)
+    assert presenter.outcomes(found) == [("accepted", 3), ("left out by the service", 2)]
+    assert presenter.reasons(found, NOW) == []
+
+
+def test_rows_that_a_dead_process_did_not_reach_are_counted():
+    """An attempt that was killed reports no more; how many rows it left is known all the same."""
+    found = campaign("needs attention", "sending", counts=(50,), ago=1000, silent=True, total=100, done=50)
+    (reason,) = presenter.reasons(found, NOW)
+    assert "has reported nothing for 17 min, and has probably ended. 50 rows may not have been reached" in reason
+    assert ("still to do", 50) in presenter.outcomes(found)
+
+
+def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task():
+    """The reason says what the next attempt does."""
+    (reason,) = presenter.reasons(campaign("needs attention", not_sent=3), NOW)
+    assert reason == "3 rows not sent. Clear the task: its next attempt sends them."
+
+
+def test_a_campaign_without_a_plan_is_compared_with_nothing():
+    """There is no table of zeros."""
+    assert presenter.comparison_rows(campaign("complete"), PlanComparison([], Counts())) == []

@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from airflow_provider_sms.ledger.model import NOT_SENT
+from airflow_provider_sms.ledger.requests import RequestRecord
+from airflow_provider_sms.reporting.row_status import LONGEST_REASON, RequestStatuses, RowStatus, short
+
+
+def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
+    """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
+    record = RequestRecord(7, NOT_SENT, *[False] * 2, 1, None, 1.5, 2.5, None, "refused", None)
+    assert RequestStatuses(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
+
+
+def test_a_reason_is_short_and_names_nobody():
+    """The service's words can quote a number, and stand in each row."""
+    assert short("no route to 27820000001") == "no route to 2782*****01"
+    assert (len(short("x" * 1000)), short(""), short(None)) == (LONGEST_REASON, None, None)

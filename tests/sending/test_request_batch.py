@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from support.sending import people
+
+from airflow_provider_sms.sending.request_batch import RequestBatch
+
+
+def test_a_batch_keeps_the_messages_that_were_claimed_and_returns_those_of_other_requests():
+    """A capped message is neither: nobody holds it, and it does not go out."""
+    batch = RequestBatch(people(5), {})
+    assert batch.keep([0, 3], [1]) == [people(5)[2], people(5)[4]]
+    assert batch.messages == [people(5)[0], people(5)[3]]
+
+
+def test_a_repeat_of_a_claimed_message_goes_to_nobody():
+    """A message that stood twice in a batch was claimed once, and its repeat is not looked up as lost."""
+    batch = RequestBatch(people(2) + people(1), {})
+    assert batch.keep([0, 1]) == []
+    assert batch.messages == people(2)
+
+
+def test_a_service_that_takes_others_is_given_more_attempts():
+    """A service that throttles takes other messages meanwhile; one that is away takes none."""
+    batch = RequestBatch(people(1), {}, attempt=5, accepted_before=10)
+    batch.turn_away(10, unavailable=True)
+    assert (batch.attempt, batch.turned_away, batch.unavailable) == (5, 1, 1)
+    batch.turn_away(11, unavailable=False)
+    assert (batch.attempt, batch.accepted_before, batch.turned_away, batch.unavailable) == (1, 11, 2, 1)

@@ -129,6 +129,7 @@ def test_no_end_and_no_secret_are_told_to_the_trigger():
         ({"chosen_options": ["Fail"], "responded_by_user": {"name": "ann"}}, "decision"),
         ({"error": "no such option", "error_type": "validation"}, "decision"),
     ],
+    ids=["moment", "moment as text", "balance", "answer", "error"],
 )
 def test_events_are_told_apart(event, kind):
     """A moment is no mapping, credit has a status, and everything else is a decision."""

@@ -156,7 +156,9 @@ def test_a_later_try_with_a_trace_goes_on(store):
     refuse({}, store, who(2))
 
 
-@pytest.mark.parametrize("context", [{"task_state_store": State(sms_ledger="PostgreSQL at db")}, {}], ids=str)
+@pytest.mark.parametrize(
+    "context", [{"task_state_store": State(sms_ledger="PostgreSQL at db")}, {}], ids=["note", "none"]
+)
 def test_a_later_try_without_a_trace_is_refused(store, context):
     """By the note where there is one, else by the try number; another task's trace is none."""
     register(store, who(1, task_id="other"))

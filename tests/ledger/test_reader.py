@@ -15,6 +15,11 @@ from airflow_provider_sms.monitoring.campaigns import dag_ids
 from airflow_provider_sms.monitoring.timeline import requests, unknown_requests
 
 
+@pytest.fixture
+def ledger(store, open_reader):
+    return open_reader()
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import statistics
 import threading
 import time
 from urllib.parse import urlsplit
@@ -23,13 +24,13 @@ HEAD = (
 def test_it_starts_and_stops_at_once_and_leaves_no_thread():
     """Starting and stopping take far less than 0.2 s, so that each test can have a sandbox; no thread stays."""
     before = set(threading.enumerate())
-    times = []
-    for _ in range(5):  # the fastest counts: on a busy machine any single one may be slow
+    took = []
+    for _ in range(5):
         started = time.monotonic()
         with running_sandbox() as sandbox:
             sandbox.state.set_balance(3)
-        times.append(time.monotonic() - started)
-    assert min(times) < 0.2
+        took.append(time.monotonic() - started)
+    assert min(took) < 0.2  # the others say how busy the machine is
     assert before == set(threading.enumerate())
 
 
@@ -51,7 +52,7 @@ def test_it_stops_at_once_with_open_connections():
             while len(sandbox.state.requests) < 2:
                 time.sleep(0.001)
             stopping = time.monotonic()
-        assert time.monotonic() - stopping < 2  # the idle connection would last 5 s, the pending response 60
+        assert time.monotonic() - stopping < 3
         assert [connection.recv(4096) for connection in (idle, half, due)] == [b"", b"", b""]
 
 
@@ -107,8 +108,10 @@ def test_a_client_that_disconnects_early_harms_nobody(client, state):
 
 
 def test_responses_are_not_held_back(client):
-    """Forty requests in a row take less than forty delayed acknowledgements of 40 ms."""
-    started = time.monotonic()
+    """Of forty requests in a row, most take less than a delayed acknowledgement of 40 ms."""
+    took = []
     for _ in range(40):
+        started = time.monotonic()
         client.balance()
-    assert time.monotonic() - started < 40 * 0.04
+        took.append(time.monotonic() - started)
+    assert statistics.median(took) < 0.04

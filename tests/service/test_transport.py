@@ -15,7 +15,7 @@ from airflow_provider_sms.service.transport import MAX_ANSWER
 HI = [Message("Hi Thandi", "27821234567")]
 
 
-def refused(**_):
+def nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -23,11 +23,12 @@ def refused(**_):
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        (refused(), "Connection refused"),
+        (nobody_listens(), "Connection refused"),
         ("http://no-such-host.invalid", "not sent: "),
         ("https://no-such-host.invalid", "not sent: "),
         (f"http://{'a' * 64}.invalid", "not sent: "),
     ],
+    ids=["nobody listens", "no such host", "no such host, TLS", "no name of a host"],
 )
 def test_what_cannot_be_connected_to_was_not_sent(connect, url, reason):
     """A refused port and a name that does not resolve: no byte was written."""
@@ -193,7 +194,7 @@ def test_silence_is_an_unknown_outcome(serve, connect, wire):
     started = time.monotonic()
     with pytest.raises(UnknownOutcomeError, match="timed out"):
         connect(server.url, timeout=0.1).send_bulk(HI)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -205,7 +206,7 @@ def test_dripping_is_bounded(serve, connect, wire, head, certificate):
     started = time.monotonic()
     with pytest.raises(UnknownOutcomeError, match=r"within the time allowed|timed out"):
         connect(server.url, connect_timeout=0.2, timeout=0.2, verify=certificate[0]).send_bulk(HI)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
 
 
 def test_a_server_that_does_not_read_is_bounded(serve, connect, wire):
@@ -215,7 +216,7 @@ def test_a_server_that_does_not_read_is_bounded(serve, connect, wire):
         client = connect(f"http://127.0.0.1:{listener.getsockname()[1]}", connect_timeout=0.2, timeout=0.2)
         with pytest.raises(UnknownOutcomeError, match="timed out"):
             client.send_bulk([Message("x" * 100_000, "27821234567")] * 100)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
 
 
 def test_an_answer_ahead_of_the_whole_request_is_read(connect, wire):
@@ -312,7 +313,7 @@ def test_cookies_are_ignored(serve, connect, wire):
 
 def test_an_error_being_handled_is_no_reason(connect):
     """A send within an except clause does not report the error that the clause is about."""
-    url = refused()
+    url = nobody_listens()
     try:
         Path("/no/such/file").read_text()
     except FileNotFoundError:

@@ -18,7 +18,8 @@ import psycopg2
 from sqlalchemy.engine import URL
 
 from support.forwarder import Forwarder
-from support.postgres import DRIVER, in_memory
+from support.memory import in_memory
+from support.postgres import DRIVER
 
 LONGEST = 60.0
 """Seconds after which a server counts as stuck."""

@@ -164,7 +164,8 @@ class Standalone(RestApi):
         """Kill all of the triggerer at once, as a machine that is switched off does."""
         family = self.triggerer()
         for process in family:
-            process.kill()
+            with suppress(psutil.Error):
+                process.kill()
         until(lambda: not any(map(self.owns, family)), seconds=PATIENCE, what="the killed triggerer is gone")
 
     def start_triggerer(self):
@@ -172,11 +173,7 @@ class Standalone(RestApi):
         self._run("triggerer")
 
     def _first(self, command):
-        (process,) = (
-            process
-            for process in self.processes()
-            if command in process.cmdline() and not (process.parent() and command in process.parent().cmdline())
-        )
+        (process,) = (process for process in self.processes() if _begins(process, command))
         return process
 
     def stop(self):
@@ -210,6 +207,15 @@ def running_airflow(home, settings):
         yield airflow
     finally:
         airflow.stop()
+
+
+def _begins(process, command):
+    """Return whether a process runs a command that its parent does not run; one that has ended meanwhile runs none."""
+    try:
+        parent = process.parent()
+        return command in process.cmdline() and not (parent and command in parent.cmdline())
+    except psutil.Error:
+        return False
 
 
 def _web_server(url, port):

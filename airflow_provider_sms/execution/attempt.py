@@ -258,7 +258,7 @@ class BulkAttempt:
         return outgoing_blocks(
             source,
             preparation,
-            self._bulk_plan.table,
+            self._bulk_plan.scan,
             task.stop_signal,
             keep_order=keep_order,
             suppressed=self._bulk_plan.suppressed,
@@ -285,10 +285,10 @@ class BulkAttempt:
         return "the service took none of the messages of its request" if self._tally.none_taken else None
 
     def _summary(self) -> dict[str, Any]:
-        table = self._bulk_plan.table
+        scan = self._bulk_plan.scan
         if self._before is not None and not self._bulk_plan.is_checked:
             return self._before  # it ended before it came to look at anything
-        summary = summarise(self._task.campaign_name(self._context), table.rows, table.invalid, self._tally)
+        summary = summarise(self._task.campaign_name(self._context), scan.rows, scan.invalid, self._tally)
         return {**summary, "report": self._report.written or (self._before or summary)["report"]}
 
     def _summary_so_far(self) -> dict[str, Any] | None:

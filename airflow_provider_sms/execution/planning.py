@@ -13,7 +13,7 @@ from airflow_provider_sms.ledger.preview import CampaignPreview, pace
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import CheckedTable, Scan, check_table, require_sendable
+from airflow_provider_sms.planning.scan import Scan
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 
@@ -42,15 +42,14 @@ class PlanStep:
     """
 
     def __init__(self, task: BulkSmsOperator, context: Context, watch: Telemetry) -> None:
-        self.table = CheckedTable()
+        self.prices = Prices()
+        self.scan = Scan(self.prices)
         self.is_checked = False
         """Whether every row has been looked at."""
         self.suppressed: SuppressedNumbers | None = None
-        self.prices = Prices()
         self._task = task
         self._context = context
         self._watch = watch
-        self._survey: Scan | None = None
         self._source: Source | None = None
         self._preparation: Preparation | None = None
         self._open = ExitStack()
@@ -58,17 +57,17 @@ class PlanStep:
     @property
     def valid(self) -> int:
         """Rows that can be texted."""
-        return self.table.rows - self.table.invalid
+        return self.scan.valid
 
     @property
     def keys(self) -> TableKeys | None:
         """The messages of the table; None before the check."""
-        return None if self._survey is None else self._survey.keys
+        return self.scan.keys if self.is_checked else None
 
     @property
     def samples(self) -> Sequence[tuple[str, str]]:
         """The destinations and texts of the first messages that are to be sent."""
-        return () if self._survey is None else self._survey.samples
+        return self.scan.samples
 
     def opened(self) -> tuple[Source, Preparation]:
         """Give the table, and how its rows become messages."""
@@ -104,18 +103,18 @@ class PlanStep:
         if task.suppress is not None:
             self.suppressed = self._open.enter_context(self._read_suppressed())
         look = None if store is None else self._look(store, resends)
-        survey = self._survey = Scan(self.prices, self.suppressed, look, keyed_by_text=task.key_columns is None)
-        self._open.callback(survey.close)
+        scan = self.scan = Scan(self.prices, self.suppressed, look, keyed_by_text=task.key_columns is None)
+        self._open.callback(scan.close)
         task.log.info("Checking every row of %s", opened.describe())
         self._watch.note("checking", {})
         with span("sms.check") as figures:
-            check_table(opened, preparation, self.table, task.stop_signal, survey=survey, limits=task.limits)
-            figures.update(rows=self.table.rows, invalid=self.table.invalid)
+            scan.read(opened, preparation, task.stop_signal, task.limits.check_rows)
+            figures.update(rows=scan.rows, invalid=scan.invalid)
         self.is_checked = True
-        task.limits.check_invalid(self.table)
-        require_sendable(self.table, skip_invalid=task.on_invalid == "skip")
-        if self.table.invalid:
-            task.log.warning("Left out: %s", self.table.explain())
+        task.limits.check_invalid(scan)
+        scan.require_sendable(skip_invalid=task.on_invalid == "skip")
+        if scan.invalid:
+            task.log.warning("Left out: %s", scan.explain_invalid())
 
     def make(self, store: LedgerBackend | None, balance: Balance | None) -> Plan:
         """Make the plan, log it, and push it as an XCom.
@@ -124,12 +123,9 @@ class PlanStep:
         :raises LimitError: it is beyond a limit.
         """
         task = self._task
-        if self._survey is None:
-            raise RuntimeError("the plan is made before the check")
         plan = make_plan(
             task.campaign_name(self._context),
-            self.table,
-            self._survey,
+            self.scan,
             chunk_size=task.chunk_size,
             balance=balance,
             seconds_per_request=self._seconds_per_request(store),

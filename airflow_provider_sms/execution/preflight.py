@@ -128,7 +128,7 @@ class Preflight:
 
     def _needs_approval(self, plan: Plan) -> bool:
         above = self._task.approval_threshold
-        return self._task.approve or (above is not None and above.is_below(plan))
+        return self._task.approve or (above is not None and above.is_exceeded_by(plan))
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], verdict: Verdict | None) -> None:
         entry, log = self._entry, self._task.log

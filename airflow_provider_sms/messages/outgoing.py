@@ -124,7 +124,7 @@ class BlockBuilder:
         self.rows += batch.num_rows
         self.nbytes += batch.content_column.nbytes
 
-    def block(self, until: int, *, by_key: bool) -> Block:
+    def build(self, until: int, *, by_key: bool) -> Block:
         """Make the block.
 
         :param until: the row of the source up to which batches were added.

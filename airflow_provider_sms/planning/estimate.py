@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from airflow_provider_sms.messages.part_columns import lay_out
+from airflow_provider_sms.messages.part_columns import count_part_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from airflow_provider_sms.messages.part_columns import Layout
+    from airflow_provider_sms.messages.part_columns import PartColumns
     from airflow_provider_sms.planning.prices import Prices
 
 MOST_CHARACTERS = 1000
@@ -64,7 +64,7 @@ class ForcingCharacters:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def add(self, texts: Layout) -> None:
+    def add(self, texts: PartColumns) -> None:
         """Count the characters of some texts."""
         if not len(texts.foreign_codes):
             return
@@ -145,11 +145,11 @@ class Estimate:
         :raises InputError: there is no price for a number, which the error shows masked.
         """
         for start in range(0, len(rows), _ROWS_AT_ONCE):
-            texts = lay_out(contents.slice(start, _ROWS_AT_ONCE))
+            texts = count_part_columns(contents.slice(start, _ROWS_AT_ONCE))
             self.cost += self.prices.total(destinations.slice(start, _ROWS_AT_ONCE), texts.parts)
             self._add(texts, rows[start : start + _ROWS_AT_ONCE])
 
-    def _add(self, texts: Layout, rows: npt.NDArray[np.int64]) -> None:
+    def _add(self, texts: PartColumns, rows: npt.NDArray[np.int64]) -> None:
         for totals, own in ((self.gsm, ~texts.ucs2), (self.ucs2, texts.ucs2)):
             totals.messages += int(np.count_nonzero(own))
             totals.parts += int(texts.parts[own].sum())

@@ -120,8 +120,6 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
         if batch is None:
             break
         batches += len(batch)
-        with clock.stage("check", rows):
-            preparation.check_batch(batch, batches)
         with clock.stage("prepare: numbers, texts, keys", rows):
             prepared = preparation.prepare(batch, batches)
         with clock.stage("gather a block by key", rows):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import Mutation
+from support.faults.mutation import KEYS, Mutation
 
 TABLE = "tests/planning/test_scan.py"
 CHANGED_SOURCE = "tests/execution/test_changed_source.py"
-FINGERPRINT = "tests/messages/test_keys_fingerprint.py"
 RESOLVE_ALL = "tests/cli/test_resolve_all.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
@@ -49,7 +48,7 @@ PLAN_MUTATIONS = (
         "messages/keys.py",
         '    whole.update(b"".join(prepared.keys))\n    return',
         '    whole = sha256(b"".join(sorted(prepared.keys)))\n    return',
-        (FINGERPRINT,),
+        (KEYS,),
     ),
     Mutation(
         "a source that has changed is not tried again",

@@ -33,7 +33,7 @@ from airflow_provider_sms.recipients.columns import (
     is_text,
     mask,
     plain,
-    replaced,
+    replace_rows,
     strings,
     text,
     utf8,
@@ -183,7 +183,7 @@ def _canonical_texts(column: pa.Array) -> pa.Array:
     if not others.any():
         return column
     rows = mask(others)
-    return replaced(column, rows, _by_value(column.filter(rows), key_text))
+    return replace_rows(column, rows, _by_value(column.filter(rows), key_text))
 
 
 def _canonical_times(column: pa.Array) -> pa.Array:

@@ -27,9 +27,9 @@ from airflow_provider_sms.recipients.values import (
     LOST_FROM,
     fits_text,
     fits_value_in_text,
-    formatted,
-    is_of_numbers,
-    says_digits,
+    format_value_in,
+    is_number_format,
+    sets_decimals,
     write,
 )
 
@@ -103,7 +103,7 @@ class Template:
                 )
             if is_text(kind):
                 _check_format_of_text(field)
-            if not says_digits(field.spec):
+            if not sets_decimals(field.spec):
                 _check_no_decimals(column, field)
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
@@ -129,7 +129,7 @@ class Template:
             column = column_of(batch, field.column, USED_BY)
             yield from _faults_of(column, field.column)
             if is_text(column.type) and not fits_text(field.spec):
-                reason = NO_NUMBER if is_of_numbers(field.spec) else NO_DATE
+                reason = NO_NUMBER if is_number_format(field.spec) else NO_DATE
                 values = _values(batch, field.column)
                 yield Fault(pc.is_null(_texts(values, field, 0)), field.column, reason)
 
@@ -266,7 +266,7 @@ def _texts(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
 
 
 def _texts_by_python(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
-    write_value = formatted if is_text(values.type) and not fits_text(field.spec) else write
+    write_value = format_value_in if is_text(values.type) and not fits_text(field.spec) else write
     distinct = pc.dictionary_encode(values)
     texts: list[str | None] = []
     for index, value in enumerate(distinct.dictionary.to_pylist()):

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.recipients.columns import constant, mask, replaced, strings, utf8, whole
+from airflow_provider_sms.recipients.columns import constant, mask, replace_rows, strings, utf8, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -119,4 +119,4 @@ def _composed(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray
     composed = [
         None if text is None else unicodedata.normalize("NFC", text) for text in column.filter(rows).to_pylist()
     ]
-    return replaced(column, rows, strings(composed))
+    return replace_rows(column, rows, strings(composed))

@@ -68,13 +68,13 @@ _IN_NUMBER = np.isin(np.arange(256), np.frombuffer(b".eE:", np.uint8))
 
 
 def message_keys(
-    destinations: Sequence[str] | pa.Array,
-    contents: Sequence[str] | pa.Array,
+    destinations: pa.Array,
+    contents: pa.Array,
     key_values: Sequence[pa.Array | pa.ChunkedArray] | None = None,
 ) -> list[bytes]:
     """Return the key of each message: a digest of its destination and text, or of its destination and key values.
 
-    :param destinations: digits with country code, one for each message; an array of strings is the fastest.
+    :param destinations: digits with country code, of type ``string``, without nulls.
     :param contents: the texts, in the same form; not used when there are key values.
     :param key_values: the key columns, each with a value for every message; None: the text identifies a message;
         an empty list: the destination alone does.
@@ -84,41 +84,25 @@ def message_keys(
     if key_values is not None:
         columns = [_delimited(canonical(column)) for column in key_values]
         base, identities = _BY_COLUMNS, pc.binary_join_element_wise(*columns, constant("")) if columns else None
-    if isinstance(destinations, pa.Array):
-        messages = _identify_in_arrow(destinations, identities)
-    else:
-        messages = _identify(destinations, identities)
     copy, keys = base.copy, []
-    for message in messages:
+    for message in _identities(destinations, identities):
         key = copy()
         key.update(message)
         keys.append(key.digest())
     return keys
 
 
-def _identify(destinations: Sequence[str], identities: Sequence[str] | pa.Array | None) -> list[bytes]:
+def _identities(destinations: pa.Array, others: pa.Array | None) -> list[bytes]:
     """Join each destination and the rest of the message's identity; None: the destination alone identifies it.
 
     The length marks the end of the destination; the rest is one text, or is delimited itself.
     """
-    if identities is None:
-        identities = [""] * len(destinations)
-    elif isinstance(identities, pa.Array):
-        identities = identities.to_pylist()
-    return [
-        f"{len(destination)}:{destination}{identity}".encode("utf-8", "surrogatepass")
-        for destination, identity in zip(destinations, identities, strict=True)
-    ]
-
-
-def _identify_in_arrow(destinations: pa.Array, identities: pa.Array | None) -> list[bytes]:
-    """Return the bytes of :func:`_identify` for Arrow columns."""
     lengths = pc.utf8_length(destinations)
     shortest, longest = pc.min_max(lengths).as_py().values()
     length = text(f"{longest}:") if shortest == longest else lengths.cast(pa.string())
     pieces = [length] if shortest == longest else [length, constant(":")]
-    others = [] if identities is None else [identities]
-    joined: pa.Array = pc.binary_join_element_wise(*pieces, destinations, *others, constant(""))
+    rest = [] if others is None else [others]
+    joined: pa.Array = pc.binary_join_element_wise(*pieces, destinations, *rest, constant(""))
     return list(joined.cast(pa.binary()).to_pylist())
 
 

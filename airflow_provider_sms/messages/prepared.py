@@ -23,7 +23,7 @@ class RejectedRow:
     column: str
     """The column at fault."""
     reason: str
-    """What is wrong, without the value."""
+    """The fault, without the value."""
     value: str
     """The number, masked; empty where there is none, and where the text is at fault."""
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.file_format import FileFormat, Header, source_errors
+from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
 from airflow_provider_sms.recipients.paths import CSV_NAME
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _OTHER_DELIMITERS = ";\t|,"
 _NUMBER = re.compile(r"\s*\+?(?:[\s().-]*[0-9]){9,15}(?:\.0)?\s*|[0-9]\.[0-9]+[eE]\+?[0-9]+")
 
 
-def _read_header(file: DataFile) -> Header:
+def _read_schema(file: DataFile) -> pa.Schema:
     with _opened(file, None) as (reader, _):
         names = reader.schema.names
     delimiter, _ = _dialect(file)
@@ -43,12 +43,12 @@ def _read_header(file: DataFile) -> Header:
         raise SourceError(f"{file.name}: the columns seem to be separated by {other!r}, not by {delimiter!r}")
     if any(_NUMBER.fullmatch(name) for name in names):
         raise SourceError(f"{file.name}: the first line holds a number; it must hold the names of the columns")
-    return Header(pa.schema([(name, pa.string()) for name in names]), None)
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _read_rows(file: DataFile, names: Sequence[str], _: int) -> Generator[pa.RecordBatch, None, None]:
     # Without a column, rows could not be counted.
-    with _opened(file, names or _read_header(file).schema.names[:1]) as (reader, text):
+    with _opened(file, names or _read_schema(file).names[:1]) as (reader, text):
         for batch in reader:
             if text.failure is not None:
                 # The last row of it may be cut short.
@@ -56,7 +56,7 @@ def _read_rows(file: DataFile, names: Sequence[str], _: int) -> Generator[pa.Rec
             yield batch
 
 
-CSV = FileFormat("CSV", _read_header, _read_rows)
+CSV = FileFormat("CSV", _read_schema, _read_rows)
 
 
 @contextmanager

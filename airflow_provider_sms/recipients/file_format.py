@@ -14,22 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
 
-class Header(NamedTuple):
-    """The columns and rows of a file, known before its rows are read."""
-
-    schema: pa.Schema
-    """The columns; text of any kind as ``string``."""
-    num_rows: int | None
-    """None where only reading the rows would tell."""
-
-
 class FileFormat(NamedTuple):
     """The functions that read files of one format."""
 
     name: str
     """The name of the format in a log."""
-    read_header: Callable[[DataFile], Header]
-    """Returns the header of a file; raises SourceError where it is not of the format."""
+    read_schema: Callable[[DataFile], pa.Schema]
+    """Returns the columns of a file, text of any kind as ``string``; raises SourceError for another format."""
     read_rows: Callable[[DataFile, Sequence[str], int], Generator[pa.RecordBatch, None, None]]
     """Yields the rows of the named columns in order, in memory that does not grow with the file. The number is the rows
     that a batch should hold; a batch may have any size. Closes the file when it is closed. Raises SourceError where the

@@ -17,7 +17,7 @@ from airflow_provider_sms.recipients.memory import check_names
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from airflow_provider_sms.recipients.file_format import FileFormat, Header
+    from airflow_provider_sms.recipients.file_format import FileFormat
     from airflow_provider_sms.recipients.paths import DataFile
 
 
@@ -48,11 +48,8 @@ class FileSource:
     def __init__(self, file_format: FileFormat, files: Sequence[DataFile], description: str) -> None:
         self._format = file_format
         self._description = description
-        headers = _read_headers(file_format, files)
-        self._files = _with_columns(files, headers)
+        self._files = _with_columns(files, _read_schemas(file_format, files))
         self.schema: pa.Schema = _unify(self._files)
-        counts = [header.num_rows for header in headers]
-        self.num_rows: int | None = None if None in counts else sum(count or 0 for count in counts)
 
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order; each call starts anew, beside others.
@@ -81,27 +78,27 @@ class FileSource:
         return self._description
 
 
-def _read_headers(file_format: FileFormat, files: Sequence[DataFile]) -> list[Header]:
+def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa.Schema]:
     if not all(getattr(file.filesystem, "async_impl", False) for file in files):
         # Others, such as FTP, may have one connection that cannot be shared.
-        return [file_format.read_header(file) for file in files]
+        return [file_format.read_schema(file) for file in files]
     with ThreadPoolExecutor(min(_HEADERS_AT_ONCE, len(files))) as pool:
-        return list(pool.map(file_format.read_header, files))
+        return list(pool.map(file_format.read_schema, files))
 
 
-def _with_columns(files: Sequence[DataFile], headers: Sequence[Header]) -> list[_TableFile]:
+def _with_columns(files: Sequence[DataFile], stored: Sequence[pa.Schema]) -> list[_TableFile]:
     kinds = _partition_kinds(files)
     known: dict[pa.Schema, pa.Schema] = {}  # one schema for all files that are alike: they may be many, and wide
     table_files = []
-    for file, header in zip(files, headers, strict=True):
-        check_names(header.schema.names, file.name)
+    for file, own in zip(files, stored, strict=True):
+        check_names(own.names, file.name)
         constants = {
             name: pa.scalar(int(text) if text is not None and pa.types.is_integer(kinds[name]) else text, kinds[name])
             for name, text in file.partitions.items()
-            if name not in header.schema.names  # a column in the file itself precedes one of its path
+            if name not in own.names  # a column in the file itself precedes one of its path
         }
         given = [pa.field(name, constant.type) for name, constant in constants.items()]
-        schema = pa.schema([*header.schema, *given]) if given else header.schema
+        schema = pa.schema([*own, *given]) if given else own
         table_files.append(_TableFile(file, known.setdefault(schema, schema), constants))
     return table_files
 

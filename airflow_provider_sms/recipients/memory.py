@@ -35,7 +35,6 @@ class TableSource:
     def __init__(self, table: pa.Table, description: str) -> None:
         check_names(table.schema.names, description)
         self.schema: pa.Schema = table.schema
-        self.num_rows: int | None = table.num_rows
         self._table = table
         self._description = description
 
@@ -45,7 +44,7 @@ class TableSource:
         :param columns: the columns to read; None: all.
         :param batch_size: rows in a batch, at most. There are no empty batches.
         """
-        if not self.num_rows:
+        if not self._table.num_rows:
             return
         names = self.schema.names if columns is None else list(dict.fromkeys(columns))
         for name in names:

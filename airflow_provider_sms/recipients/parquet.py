@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.recipients.columns import plain_type, value_type
-from airflow_provider_sms.recipients.file_format import FileFormat, Header, source_errors
+from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -26,10 +26,9 @@ _REMOTE_STEP = 16 << 20
 _ARROW_SCHEMA = b"ARROW:schema"
 
 
-def _read_header(file: DataFile) -> Header:
+def _read_schema(file: DataFile) -> pa.Schema:
     with _opened(file) as parquet:
-        fields = [pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow]
-        return Header(pa.schema(fields), parquet.metadata.num_rows)
+        return pa.schema([pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow])
 
 
 def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generator[pa.RecordBatch, None, None]:
@@ -37,7 +36,7 @@ def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generat
         yield from parquet.iter_batches(batch_size, columns=names)
 
 
-PARQUET = FileFormat("Parquet", _read_header, _read_rows)
+PARQUET = FileFormat("Parquet", _read_schema, _read_rows)
 
 
 @contextmanager

@@ -28,10 +28,6 @@ class Source(Protocol):
     def schema(self) -> pa.Schema:
         """The columns and their types."""
 
-    @property
-    def num_rows(self) -> int | None:
-        """The number of rows; None where only reading them would tell."""
-
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order; each call starts anew.
 

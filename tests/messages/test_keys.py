@@ -4,12 +4,14 @@ import datetime as dt
 import random
 import uuid
 from decimal import Decimal
+from hashlib import blake2b
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.keys import message_keys
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.keys import (
@@ -19,7 +21,6 @@ from airflow_provider_sms.messages.keys import (
     canonical,
     check_groups,
     group_key,
-    message_keys,
 )
 from airflow_provider_sms.messages.prepared import PreparedBatch
 
@@ -67,25 +68,23 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("key_values", "expected"), GOLDEN, ids=["text", "columns", "destination"])
 def test_keys_never_change_however_they_are_made(key_values, expected):
-    """Arrays and lists give the digests that stand in ledgers, for destinations of one length and of several."""
-    destinations, contents = pa.array(DESTINATIONS), pa.array(TEXTS)
+    """The digests are those that stand in ledgers, for destinations of one length and of several."""
     assert expected == [key.hex() for key in message_keys(DESTINATIONS, TEXTS, key_values)]
-    assert expected == [key.hex() for key in message_keys(destinations, contents, key_values)]
     alike = key_values and [column[1::2] if len(column) else column for column in key_values]
-    assert expected[1::2] == [key.hex() for key in message_keys(destinations[1::2], contents[1::2], alike)]
+    assert expected[1::2] == [key.hex() for key in message_keys(DESTINATIONS[1::2], TEXTS[1::2], alike)]
 
 
 messages = st.lists(st.tuples(st.from_regex(r"[0-9]{7,15}", fullmatch=True), st.text()))
 
 
 @given(messages)
-def test_arrays_give_the_keys_of_lists(rows):
-    """It does not matter to a key whether its message stands in a list or in an array."""
-    destinations, contents = [row[0] for row in rows], [row[1] for row in rows]
-    arrays = pa.array(destinations, pa.string()), pa.array(contents, pa.string())
-    assert message_keys(destinations, contents) == message_keys(*arrays)
-    assert message_keys(destinations, contents, [arrays[1]]) == message_keys(*arrays, [arrays[1]])
-    assert message_keys(destinations, contents, []) == message_keys(*arrays, [])
+def test_a_key_digests_the_length_of_the_number_the_number_and_the_text(rows):
+    """Keys of columns are those of one message after the other, written out."""
+    expected = [
+        blake2b(f"{len(number)}:{number}{text}".encode(), digest_size=16, person=b"sms: text").digest()
+        for number, text in rows
+    ]
+    assert expected == message_keys([row[0] for row in rows], [row[1] for row in rows])
 
 
 def test_a_key_is_sixteen_bytes():

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.keys import message_keys
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.keys import message_keys
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.prepared import RejectedRow
 

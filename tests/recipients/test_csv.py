@@ -64,7 +64,6 @@ def test_a_file(tmp_path, suffix):
     path = write(tmp_path / f"a.csv{suffix}", COMPRESS[suffix](PEOPLE))
     source = open_source(str(path))
     assert source.schema == pa.schema([("destination", pa.string()), ("name", pa.string())])
-    assert source.num_rows is None
     assert source.describe() == f"{path} (1 CSV file)"
     assert read(path) == PEOPLE_READ
     assert read(path, ["name"]) == {"name": PEOPLE_READ["name"]}

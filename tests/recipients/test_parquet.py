@@ -111,7 +111,6 @@ def test_only_what_is_needed_is_read(tmp_path):
     pq.write_table(pa.table({"a": range(rows), "wide": wide}), path, row_group_size=1000, compression="none")
     filesystem = CountingFilesystem()
     source = open_source(SimpleNamespace(fs=filesystem, path=str(path)))
-    assert source.num_rows == rows
     footer = sum(filesystem.counts)
     batches = source.batches(["a"])
     assert len(next(batches)) == 10_000

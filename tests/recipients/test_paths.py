@@ -44,7 +44,6 @@ def test_a_directory(tmp_path):
     write(tmp_path / "c" / "part-0", a=[4])
     write(tmp_path / "d.c000", a=[5])
     source = open_source(str(tmp_path))
-    assert source.num_rows == 5
     assert source.describe() == f"{tmp_path} (5 Parquet files)"
     assert read(tmp_path) == read(f"{tmp_path}/") == {"a": [1, 2, 3, 4, 5]}
 
@@ -70,7 +69,7 @@ def test_a_glob(tmp_path):
         write(tmp_path / name, name=[name])
     assert read(f"{tmp_path}/p?.parquet") == {"name": ["p1.parquet", "p2.parquet"]}
     assert read(f"{tmp_path}/*") == {"name": ["p1.parquet", "p2.parquet", "part/x.parquet", "q.parquet"]}
-    assert open_source(f"{tmp_path}/**/x.parquet").num_rows == 1
+    assert read(f"{tmp_path}/**/x.parquet") == {"name": ["part/x.parquet"]}
 
 
 def test_a_name_that_looks_like_a_glob(tmp_path):

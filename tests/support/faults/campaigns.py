@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
-from airflow_provider_sms.messages.keys import message_keys
 from support.faults.verdict import Figures, judge, read_witness
+from support.keys import message_keys
 
 MESSAGE = "Hi {first_name}, your parcel waits at the counter"
 PHRASE = "waits at the counter"

@@ -16,7 +16,6 @@ from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.keys import message_keys
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
@@ -24,6 +23,7 @@ from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
+from support.keys import message_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence

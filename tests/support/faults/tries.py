@@ -89,7 +89,7 @@ class Campaign:
         """What everybody is to be sent."""
         messages = people(self.count, self.start)
         if self.of_table:
-            from airflow_provider_sms.messages.keys import message_keys
+            from support.keys import message_keys
 
             keys = message_keys([str(m.destination) for m in messages], [m.content for m in messages])
             return [m._replace(key=key) for m, key in zip(messages, keys, strict=True)]

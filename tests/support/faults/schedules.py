@@ -195,7 +195,7 @@ def _await(playing: Playing) -> None:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     first: int = 0,
     count: int | None = None,
@@ -203,7 +203,7 @@ def run(
 ) -> Figures:
     """Play schedules on one kind of store, and print how to replay those that broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
+    :param open_store: function that opens the shared ledger, like one more process.
     :param first: the first seed.
     :param count: how many; None: 150 where it is to be quick, else 5,000.
     :param resend: whether what is unknown is sent again, at least once: then duplicates are no fault, and what is

@@ -75,13 +75,13 @@ def _killed(stage: Stage, order: Order, chance: random.Random) -> bool:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     count: int | None = None,
 ) -> Figures:
     """Kill processes at random instants, until they were in the middle of sending in as many cases as asked for.
 
-    :param open_store: opens the one ledger, as one more process would.
+    :param open_store: function that opens the shared ledger, like one more process.
     :param count: how many such cases; None: 5 where it is to be quick, else 200.
     """
     wanted = count if count is not None else QUICK if quick else FULL

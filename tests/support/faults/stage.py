@@ -165,7 +165,7 @@ def play_all(
 ) -> Figures:
     """Play cases on a stage of their own, and print those that broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
+    :param open_store: function that opens the shared ledger, like one more process.
     :param play: plays the case of a number.
     :param again: says how to play it again.
     """

@@ -33,7 +33,7 @@ esac
 class Standalone(RestApi):
     """A running Airflow.
 
-    :param home: its AIRFLOW_HOME. Every process of it works in that folder, which is how it is known as one.
+    :param home: the Airflow's AIRFLOW_HOME. Every process of it works in that folder, which is how it is known as one.
     :param settings: more environment variables.
     """
 

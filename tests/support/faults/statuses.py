@@ -71,10 +71,10 @@ def is_a_lie(case: Case) -> bool:
     return 300 <= case.status < 500 and case.status not in (303, 408, 499)
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
     """Let the second of three requests meet each status, alone and with all that follow, one and two at a time.
 
-    :param ledgers: opens the ledger.
+    :param ledgers: function that opens the ledger.
     :param quick: only the statuses that are known, once, one request at a time.
     """
     with Arena(ledgers) as arena:
@@ -95,7 +95,7 @@ def cases(*, quick: bool) -> Iterator[Case]:
 
 
 def one(arena: Arena, case: Case, concurrency: int = 1) -> Ended:
-    """Play one case."""
+    """Run one case."""
     campaign = arena.campaign(PEOPLE * REQUESTS, PEOPLE)
     arena.sandbox.state.set_faults([{"kind": "none"}, case.fault])
     ended = attempt(campaign, concurrency=concurrency)

@@ -21,10 +21,10 @@ STRIDE = 37
 """In a quick run every so many operations one breaks; where it begins differs from sweep to sweep."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
     """Break each operation of ten requests, in each manner, once and for good, one and two requests at a time.
 
-    :param ledgers: opens the ledger.
+    :param ledgers: function that opens the ledger.
     :param quick: break only some of them.
     """
     with Arena(ledgers) as arena:
@@ -49,7 +49,7 @@ def sweep(
 
     :param steps: the operations to break.
     :param only: the one kind of operation that counts; None: all do.
-    :param play: makes the try.
+    :param play: function that runs the attempt.
     :returns: how often which kind of operation was broken.
     """
     hits: Counter[str] = Counter()

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 
 STRIDE = 3
 QUICK_STRIDE = 30
-"""Every so many operations one breaks; where it begins differs from sweep to sweep."""
+"""One operation in this many fails; the first one differs from sweep to sweep."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
     """Break operations of a task of ten requests, in each manner, once and for good.
 
-    :param ledgers: opens the ledger.
+    :param ledgers: function that opens the ledger.
     :param quick: break few of them.
     """
     stride = QUICK_STRIDE if quick else STRIDE

@@ -70,7 +70,7 @@ class Ledgers:
 class Campaign:
     """People to text once.
 
-    :param base_url: of the service.
+    :param base_url: base URL of the service.
     :param start: the first one's number, less 27820000000.
     :param chunk_size: people a request.
     :param of_table: whether messages have the keys that an operator gives them.
@@ -144,7 +144,7 @@ def attempt(
     :param before_post: called before each request.
     :param send_options: gives those of each request, once it may be posted.
     :param resumed: whether it is the part of the try that comes after a wait.
-    :param halts: where it ends early to wait.
+    :param halts: the point at which it ends early to wait.
     :param backoff: the waits between attempts of a request; None: hardly any.
     """
     tally = SendCounts()

@@ -180,13 +180,13 @@ def play(stage: Stage, trial: int) -> Figures:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     count: int | None = None,
 ) -> Figures:
     """Play all cases on one kind of store, and print which broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
+    :param open_store: function that opens the shared ledger, like one more process.
     :param count: how many trials; None: each case once where it is to be quick, else 40 times.
     """
     trials = range(count if count is not None else len(CASES) * (QUICK if quick else FULL))

@@ -66,7 +66,7 @@ def worst(looks: Iterable[Figures]) -> Figures:
 
 
 def read_witness(path: Path, start: int = 0) -> Counter[Sent]:
-    """Count how often each person was sent each text.
+    """Return how often each person was sent each text.
 
     :param start: byte to begin at, which is the first of a line.
     """

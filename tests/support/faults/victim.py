@@ -40,7 +40,7 @@ def start(
     :param with_signal: that it sends itself at the point: SIGKILL or SIGSTOP.
     :param clock: file with the seconds that its clock is ahead.
     :param resumed: whether it is the part of a try that comes after a wait.
-    :param halts: where it ends early to wait.
+    :param halts: the point at which it ends early to wait.
     """
     specification = {
         "campaign": [campaign.base_url, campaign.name, campaign.start, campaign.count, campaign.chunk_size],

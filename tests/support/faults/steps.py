@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from support.faults.verdict import Figures
 
 STRIDE = 37
-"""In a quick run every so many operations one breaks; where it begins differs from sweep to sweep."""
+"""In a quick run, one operation in this many breaks; the first one differs from sweep to sweep."""
 
 
 def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
@@ -48,7 +48,7 @@ def sweep(
     """Break one operation after the other, each in a campaign of its own, until there is none so late.
 
     :param steps: the operations to break.
-    :param only: the one kind of operation that counts; None: all do.
+    :param only: the only kind of operation to count; None counts all.
     :param play: function that runs the attempt.
     :returns: how often which kind of operation was broken.
     """

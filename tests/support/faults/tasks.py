@@ -1,4 +1,4 @@
-"""Every step fails, through the operator itself: what it says to Airflow must be true, too."""
+"""Every step of the operator itself fails: its reports to Airflow must be true, too."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common
     """Break operations of a task of ten requests, in each manner, once and for good.
 
     :param ledgers: function that opens the ledger.
-    :param quick: break few of them.
+    :param quick: True breaks a few of them.
     """
     stride = QUICK_STRIDE if quick else STRIDE
     with Arena(ledgers) as arena, airflow(arena.sandbox.base_url, ledgers):
@@ -46,7 +46,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common
 
 @contextmanager
 def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
-    """Return Airflow its connections, a home where it has none, and waits that take no time."""
+    """Set Airflow's connections, a home if it has none, and waits of no time."""
     service = {"conn_type": "sms", "host": base_url, "password": TOKEN, "extra": {"timeout": 5}}
     url = ledgers.url
     if ledgers.name == "sqlite":

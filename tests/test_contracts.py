@@ -32,18 +32,24 @@ from airflow_provider_sms.execution.telemetry import PROGRESS, Telemetry
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.approvals import SEND, STOP
-from airflow_provider_sms.ledger.attempts import _REGISTER_LOCK, ADOPTION, register
-from airflow_provider_sms.ledger.backend import CREATION_LOCK, campaign_lock
-from airflow_provider_sms.ledger.balances import _LOCK as BALANCE_LOCK
-from airflow_provider_sms.ledger.decisions import _ADOPTION_LOCK, _DECISION_LOCK, FAIL, RESEND, SETTLED
-from airflow_provider_sms.ledger.frequency_cap import _ENTERING_LOCK
+from airflow_provider_sms.ledger.attempts import ADOPTION, register
+from airflow_provider_sms.ledger.decisions import FAIL, RESEND, SETTLED
 from airflow_provider_sms.ledger.high_water import HighWater
+from airflow_provider_sms.ledger.locks import (
+    ADOPTION_LOCK,
+    BALANCE_LOCK,
+    CLAIMANT_LOCK,
+    CONTACT_GROUP_LOCK,
+    CREATION_LOCK,
+    DECISION_LOCK,
+    PROGRESS_LOCKS,
+    REGISTER_LOCK,
+    campaign_lock,
+)
 from airflow_provider_sms.ledger.migration import EARLIER
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.postgres import _LOCK_GROUP
-from airflow_provider_sms.ledger.progress import _LOCKS as PROGRESS_LOCKS
 from airflow_provider_sms.ledger.progress import WAITS, note_progress
-from airflow_provider_sms.ledger.purge import _CLAIMANT_LOCK
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
@@ -63,11 +69,11 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 LOCKS = [
     ("creation", CREATION_LOCK, 1398099283),
-    ("register", _REGISTER_LOCK, 1398099284),
-    ("decision", _DECISION_LOCK, 1398099285),
-    ("adoption", _ADOPTION_LOCK, 1398099286),
-    ("claimant", _CLAIMANT_LOCK, 1398099287),
-    ("contact group is made", _ENTERING_LOCK, 1398099288),
+    ("register", REGISTER_LOCK, 1398099284),
+    ("decision", DECISION_LOCK, 1398099285),
+    ("adoption", ADOPTION_LOCK, 1398099286),
+    ("claimant", CLAIMANT_LOCK, 1398099287),
+    ("contact group is made", CONTACT_GROUP_LOCK, 1398099288),
     ("balance", BALANCE_LOCK, 1398099289),
     ("progress, upper half", PROGRESS_LOCKS, 6004790718520885248),
     ("contact group", _LOCK_GROUP, "SELECT pg_advisory_xact_lock(1398099283, %s::int)"),

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import insert, select
 
 from airflow_provider_sms.ledger.attempts import of_task
-from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
+from airflow_provider_sms.ledger.backend import enter_campaign
+from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.schema import approval, campaign, claimant
 
 if TYPE_CHECKING:

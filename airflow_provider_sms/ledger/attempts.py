@@ -10,6 +10,7 @@ import numpy as np
 from sqlalchemy import and_, case, func, insert, select
 
 from airflow_provider_sms.ledger.backend import new_id
+from airflow_provider_sms.ledger.locks import REGISTER_LOCK
 from airflow_provider_sms.ledger.model import NOT_SENT
 from airflow_provider_sms.ledger.schema import claimant, message, progress, request
 
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 ADOPTION = 0
 """The try number under which the ledger keeps that a person answers for it."""
 
-_REGISTER_LOCK = 0x5355_4D54
 _GROUP = -1
 _ROWS_AT_ONCE = 10_000
 
@@ -95,7 +95,7 @@ def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | N
     :returns: the id of its claimant.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(_REGISTER_LOCK) as connection:
+    with store.write(REGISTER_LOCK) as connection:
         return new_id(
             connection.execute(insert(claimant).values({**who.columns(), "started_at": (clock or store.clock)()}))
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sqlalchemy import insert, select, update
@@ -12,6 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger import schema
+from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.migration import bring_up_to_date
 from airflow_provider_sms.ledger.transitions import RECORD_ANSWER
 from airflow_provider_sms.masking import mask_numbers_in
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's commit before it gives up."""
-
-CREATION_LOCK = 0x5355_4D53
-"""Held while the tables are made, so that two first tasks do not make them at once."""
 
 CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline")
 """What the requests of one commit have in common, in the order in which statements name it."""
@@ -212,11 +209,6 @@ def joined(keys: Sequence[bytes]) -> bytes:
     if len(value) != KEY_BYTES * len(keys):
         raise ValueError(f"a message key is of {KEY_BYTES} bytes")
     return value
-
-
-def campaign_lock(name: str) -> int:
-    """Give the number that transactions on a campaign are serialised by."""
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def enter_campaign(connection: Connection, name: str, now: float) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, insert, select
 
+from airflow_provider_sms.ledger.locks import BALANCE_LOCK
 from airflow_provider_sms.ledger.progress import PATIENCE_SECONDS
 from airflow_provider_sms.ledger.schema import balance
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 3600.0
 """How long a balance that does not change is not recorded again."""
 
-_LOCK = 0x5355_4D59
 _MAX_CONN_ID = 250
 _MAX_AMOUNT = 40
 
@@ -35,7 +35,7 @@ def record_balance(store: LedgerBackend, conn_id: str, amount: Decimal | None) -
     with store.read() as connection:
         if _is_known(connection, conn_id, amount, now):
             return False
-    with store.write(_LOCK, patience=PATIENCE_SECONDS) as connection:
+    with store.write(BALANCE_LOCK, patience=PATIENCE_SECONDS) as connection:
         # Another process may have seen the same meanwhile.
         if _is_known(connection, conn_id, amount, now):
             return False
@@ -61,7 +61,7 @@ def forget_balances(store: LedgerBackend, before: float) -> int:
     :returns: how many.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(_LOCK) as connection:
+    with store.write(BALANCE_LOCK) as connection:
         count: int = connection.execute(delete(balance).where(balance.c.observed_at < before)).rowcount
         return count
 

@@ -21,9 +21,10 @@ from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_parts, of_task, register, requests_of
-from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
+from airflow_provider_sms.ledger.backend import enter_campaign
 from airflow_provider_sms.ledger.compiled import Compiled
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
+from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
     CLAIMED,

@@ -10,8 +10,8 @@ from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import ADOPTION, of_task
-from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.frequency_cap import lock_groups
+from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.ledger.transitions import lapse, release, take_back
@@ -32,8 +32,6 @@ SETTLED = "settled"
 
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
-
-_DECISION_LOCK = 0x5355_4D55
 
 
 class Question(NamedTuple):
@@ -188,7 +186,7 @@ def answer(store: LedgerBackend, who: Claimant, said: str, by: str) -> int:
     for request_id in asked if said == ACCEPTED else ():
         with suppress(InputError):  # it has an outcome since
             resolve(store, request_id, ACCEPTED, by)
-    with store.write(_DECISION_LOCK) as connection:
+    with store.write(DECISION_LOCK) as connection:
         tries = select(claimant.c.id).where(of_task(who))
         still_open = and_(decision.c.decision.is_(None), decision.c.asked_by.in_(tries))
         unknown = decision.c.request_id.in_(select(request.c.id).where(request.c.state == UNKNOWN))
@@ -255,16 +253,13 @@ def require_unknown(store: LedgerBackend, request_id: int) -> None:
             raise InputError(_not_unknown(connection, request_id))
 
 
-_ADOPTION_LOCK = 0x5355_4D56
-
-
 def adopt(store: LedgerBackend, task: Claimant) -> None:
     """Let a task instance go on with a ledger that does not have all that its earlier attempts wrote, or none of it.
 
     :param task: the task instance; its ``host`` names the person who answers for it, for the record.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(_ADOPTION_LOCK) as connection:
+    with store.write(ADOPTION_LOCK) as connection:
         connection.execute(
             insert(claimant).values({**task.columns(), "try_number": ADOPTION, "started_at": store.clock()})
         )

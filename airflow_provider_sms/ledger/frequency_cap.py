@@ -15,6 +15,7 @@ from sqlalchemy import and_, bindparam, delete, insert, select, update
 
 from airflow_provider_sms.ledger.backend import new_id
 from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.locks import CONTACT_GROUP_LOCK
 from airflow_provider_sms.ledger.model import Claim
 from airflow_provider_sms.ledger.schema import contact, contact_group, message, request
 from airflow_provider_sms.ledger.transitions import give_back
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Chunk
 
-_ENTERING_LOCK = 0x5355_4D58
 _AT_ONCE = 500
 
 T = TypeVar("T")
@@ -55,7 +55,7 @@ def enter_group(store: LedgerBackend, name: str) -> int:
         found: int | None = connection.execute(query).scalar()
     if found is not None:
         return found
-    with store.write(_ENTERING_LOCK) as connection:
+    with store.write(CONTACT_GROUP_LOCK) as connection:
         found = connection.execute(query).scalar()
         return new_id(connection.execute(insert(contact_group).values(name=name))) if found is None else found
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, insert, select, update
 
-from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import CLAIMED
 from airflow_provider_sms.ledger.requests import campaign_id
 from airflow_provider_sms.ledger.schema import message, pauses, request

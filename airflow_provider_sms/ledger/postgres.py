@@ -22,6 +22,7 @@ from airflow_provider_sms.ledger.backend import (
     numbers,
 )
 from airflow_provider_sms.ledger.clocks import ServerClock
+from airflow_provider_sms.ledger.locks import CONTACT_LOCKS
 from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
 from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
 
@@ -63,8 +64,7 @@ _CONTACTS_SINCE = (
     "SELECT destination FROM sms_contact WHERE group_id = %s AND claimed_at > %s "
     "AND destination = ANY(string_to_array(%s, ', ')::bigint[])"
 )
-# Two numbers: in no way of a campaign's lock, which is one.
-_LOCK_GROUP = f"SELECT pg_advisory_xact_lock({0x5355_4D53}, %s::int)"
+_LOCK_GROUP = f"SELECT pg_advisory_xact_lock({CONTACT_LOCKS}, %s::int)"
 
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
-from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
+from airflow_provider_sms.ledger.backend import enter_campaign
+from airflow_provider_sms.ledger.locks import campaign_lock, progress_lock
 from airflow_provider_sms.ledger.schema import campaign, progress
 from airflow_provider_sms.masking import mask_numbers_in
 
@@ -31,7 +32,6 @@ WAITS = (APPROVAL, "waiting for an answer", "waiting for credit", "waiting for h
 PATIENCE_SECONDS = 5.0
 """How long a note waits for another process's commit: nobody waits for a note."""
 
-_LOCKS = 0x5355_4D58 << 32
 _MAX_CONN_ID = 250
 _COUNTERS = ("NoNetwork", "Duplicates", "OptedOuts", "Faults")
 
@@ -80,8 +80,7 @@ def note_progress(
         "plan": None if plan is None else json.dumps(plan),
     }
     given = {name: value for name, value in values.items() if value is not None}
-    # A number of its own in place of the campaign's, under which claims come one after the other.
-    with store.write(_LOCKS | claimant_id & 0xFFFF_FFFF, patience=PATIENCE_SECONDS) as connection:
+    with store.write(progress_lock(claimant_id), patience=PATIENCE_SECONDS) as connection:
         # Shared: a purge of the campaign comes before or after.
         its = select(campaign.c.id).where(campaign.c.name == campaign_name).with_for_update(read=True, key_share=True)
         campaign_id = connection.execute(its).scalar()

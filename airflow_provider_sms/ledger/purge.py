@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, delete, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.backend import campaign_lock
 from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
+from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import open_pause
 from airflow_provider_sms.ledger.progress import APPROVAL, WAITS
@@ -41,7 +41,6 @@ REQUESTS_AT_ONCE = 100
 
 CLAIMANTS_AT_ONCE = 100
 
-_CLAIMANT_LOCK = 0x5355_4D57
 _OPEN = (CLAIMED, UNKNOWN)
 
 
@@ -200,7 +199,7 @@ def forget_claimants(store: LedgerBackend, before: float) -> int:
     with store.read() as connection:
         ids = list(connection.execute(select(claimant.c.id).where(unused)).scalars())
     for start in range(0, len(ids), CLAIMANTS_AT_ONCE):
-        with store.write(_CLAIMANT_LOCK) as connection:
+        with store.write(CLAIMANT_LOCK) as connection:
             some = claimant.c.id.in_(ids[start : start + CLAIMANTS_AT_ONCE])
             connection.execute(delete(claimant).where(some, unused))
     return len(ids)

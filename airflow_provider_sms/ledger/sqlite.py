@@ -19,7 +19,6 @@ from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
     CONTACT_TAKEN,
-    CREATION_LOCK,
     KEY_BYTES,
     HolderRow,
     LedgerBackend,
@@ -28,6 +27,7 @@ from airflow_provider_sms.ledger.backend import (
 )
 from airflow_provider_sms.ledger.clocks import BootClock, this_boot
 from airflow_provider_sms.ledger.filesystem import mounts_of_this_machine, settle_path
+from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.transitions import RECORDED
 

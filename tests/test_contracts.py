@@ -46,10 +46,9 @@ from airflow_provider_sms.ledger.locks import (
     REGISTER_LOCK,
     campaign_lock,
 )
-from airflow_provider_sms.ledger.migration import EARLIER
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
 from airflow_provider_sms.ledger.postgres import _LOCK_GROUP
-from airflow_provider_sms.ledger.progress import WAITS, note_progress
+from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
@@ -114,7 +113,7 @@ WORDS = {
     "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT), "claimed accepted unknown not_sent"),
     "decisions": ((ACCEPTED, NOT_SENT, RESEND, FAIL, SETTLED), "accepted not_sent resend fail settled"),
     "approvals": ((SEND, STOP), "send stop"),
-    "attempts of old": ((EARLIER,), "earlier"),
+    "attempts of old": ((AttemptState.EARLIER,), "earlier"),
     "rows of a report": (
         (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED, PARTIAL),
         "accepted unknown not_sent already_sent duplicate invalid suppressed partial",
@@ -137,7 +136,7 @@ def test_an_adoption_keeps_its_try_number():
 def test_the_pages_know_every_stored_state_of_progress():
     """What an attempt notes of itself is read again by the pages, word for word."""
     waits = {"waiting for approval", "waiting for an answer", "waiting for credit", "waiting for hours"}
-    assert set(WAITS) == _WAITS.keys() == waits
+    assert set(DEFERRED) == _WAITS.keys() == waits
     assert _BUSY_SECONDS.keys() == {"checking", "sending", "paused"}
 
 
@@ -213,7 +212,7 @@ INDEXES = {
 
 
 def test_the_ledger_keeps_its_tables():
-    """Tables, columns and indexes have these names; of types ``sending/test_older_ledger.py`` tells."""
+    """Tables, columns and indexes have these names; of types ``ledger/test_open_version_5.py`` tells."""
     tables = metadata.tables.values()
     assert {table.name: " ".join(table.columns.keys()) for table in tables} == TABLES
     assert {i.name: " ".join(i.columns.keys()) for table in tables for i in table.indexes} == INDEXES

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.requests import CampaignStatus, RequestRow
 
 _LINES_OF_THEIR_OWN = ("approval", "paused", "sent_by")
-_STATES = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
+_STATES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
 
 
 @command

@@ -21,8 +21,7 @@ from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_parts, of_task, register, requests_of
-from airflow_provider_sms.ledger.backend import enter_campaign
-from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import (
@@ -39,7 +38,16 @@ from airflow_provider_sms.ledger.model import (
 from airflow_provider_sms.ledger.pauses import open_pause
 from airflow_provider_sms.ledger.requests import KeptResponses, read_records
 from airflow_provider_sms.ledger.schema import claimant, request
-from airflow_provider_sms.ledger.transitions import hand_to, lapse, record, take_over, values_of
+from airflow_provider_sms.ledger.transitions import (
+    current_state,
+    hand_to,
+    is_ahead,
+    lapse,
+    record,
+    take_over,
+    unclaim,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -115,7 +123,7 @@ class CampaignLedger:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The service's answers in the campaign."""
-        self._capping = None if cap is None else Capping(store, cap, self._campaign_id)
+        self._capping = None if cap is None else Capping(store, cap)
 
     def _write(self, patience: float | None = None) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock, patience=patience)
@@ -137,10 +145,10 @@ class CampaignLedger:
         return {
             key: Holder(
                 request_id,
-                UNKNOWN if state == CLAIMED and deadline < now else state,
+                current_state(state, deadline, now),
                 claimant_id == self._claimant_id,
                 claimant_id in self._parked,
-                state == CLAIMED and claimed_at > now + AHEAD_SECONDS,
+                is_ahead(state, claimed_at, now + AHEAD_SECONDS),
             )
             for key, request_id, state, deadline, claimant_id, claimed_at in self._store.holders(
                 connection, self._campaign_id, keys
@@ -280,7 +288,7 @@ class CampaignLedger:
             groups = lock_groups(self._store, connection, unsent, cap_group)
         answers = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
         if answers:
-            self._store.record_answers(connection, answers)
+            self._store.record_responses(connection, answers)
         for outcome in outcomes:
             if outcome.state != ACCEPTED:
                 record(connection, outcome, now, groups)
@@ -331,7 +339,32 @@ class CampaignLedger:
                 self._claim_in_part(connection, chunk, request_id, deadline)
                 for chunk, request_id in zip(chunks, ids, strict=True)
             ]
-        return claims if self._capping is None else self._capping.apply(connection, chunks, claims, now)
+        if self._capping is not None:
+            granted = self._capping.apply(connection, chunks, claims, now)
+            if granted is not claims:
+                self._free_capped(connection, chunks, ids, granted)
+            return list(granted)
+        return claims
+
+    def _free_capped(
+        self, connection: Connection, chunks: Sequence[Chunk], ids: Sequence[int], claims: Sequence[Claim]
+    ) -> None:
+        """Free the messages of recipients who must not be texted yet: they were claimed in this transaction.
+
+        :param ids: of the requests, one for each chunk and claim.
+        """
+        keys = [chunk.keys[place] for chunk, claim in zip(chunks, claims, strict=True) for place in claim.capped]
+        for piece in in_pieces(keys):
+            unclaim(connection, self._campaign_id, piece, ids)
+        for request_id, claim in zip(ids, claims, strict=True):
+            if claim.capped:
+                self._shrink(connection, request_id, len(claim.won))
+
+    @staticmethod
+    def _shrink(connection: Connection, request_id: int, won: int) -> None:
+        """Record of a new request that it has fewer messages than it was inserted with, or delete one that has none."""
+        this = request.c.id == request_id
+        connection.execute(update(request).where(this).values(submitted=won) if won else delete(request).where(this))
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
         """Find out what of a chunk was inserted, and take over what is to be."""
@@ -343,12 +376,9 @@ class CampaignLedger:
         # The first place of each key: one that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
         won = sorted(position for key, position in places.items() if holders[key].request_id == request_id)
-        if not won:
-            connection.execute(delete(request).where(request.c.id == request_id))
-            return Claim(None, won, deadline)
         if len(won) < len(chunk.keys):
-            connection.execute(update(request).where(request.c.id == request_id).values(submitted=len(won)))
-        return Claim(request_id, won, deadline)
+            self._shrink(connection, request_id, len(won))
+        return Claim(request_id if won else None, won, deadline)
 
     def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:
         """Move a message from a request that is unknown to a new one; no-op when anything has changed meanwhile."""

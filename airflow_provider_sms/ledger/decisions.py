@@ -14,7 +14,7 @@ from airflow_provider_sms.ledger.frequency_cap import lock_groups
 from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
-from airflow_provider_sms.ledger.transitions import lapse, release, take_back
+from airflow_provider_sms.ledger.transitions import current_state, is_ahead, lapse, release, take_back
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -242,14 +242,14 @@ def require_unknown(store: LedgerBackend, request_id: int) -> None:
         columns = (request.c.state, request.c.claimed_at, request.c.deadline, campaign.c.name)
         query = select(*columns).select_from(request.join(campaign)).where(request.c.id == request_id)
         state, claimed_at, deadline, name = connection.execute(query).one()
-        ahead = state == CLAIMED and claimed_at > store.clock()
+        ahead = is_ahead(state, claimed_at, store.clock())
     if ahead:
         # Kept, unlike what a refused decision writes: the claim must not stay ahead for ever.
         with store.write(campaign_lock(name)) as connection:
             lapse(connection, request.c.id == request_id, store.clock())
     with store.read() as connection:
         state, claimed_at, deadline, name = connection.execute(query).one()
-        if state != UNKNOWN and not (state == CLAIMED and deadline < store.clock()):
+        if current_state(state, deadline, store.clock()) != UNKNOWN:
             raise InputError(_not_unknown(connection, request_id))
 
 

@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from sqlalchemy import select
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.requests import campaign_id, reason_at, state_at
+from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.schema import claimant, message, request
+from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,7 +76,7 @@ def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: b
     )
     rows = 0
     with store.read() as connection:
-        query = query.where(request.c.campaign_id == campaign_id(connection, name))
+        query = query.where(request.c.campaign_id == require_campaign(connection, name))
         streaming = connection.execution_options(yield_per=ROWS_AT_ONCE)
         with (
             _appearing(path, overwrite=overwrite) as file,

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, insert, select, update
 
-from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.backend import Compiled, require_campaign
 from airflow_provider_sms.ledger.locks import campaign_lock
-from airflow_provider_sms.ledger.model import CLAIMED
-from airflow_provider_sms.ledger.requests import campaign_id
 from airflow_provider_sms.ledger.schema import message, pauses, request
+from airflow_provider_sms.ledger.transitions import under_way
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -74,18 +73,18 @@ def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
     :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
-        its, now = campaign_id(connection, campaign_name), store.clock()
+        its, now = require_campaign(connection, campaign_name), store.clock()
         before = open_pause(connection, its)
         if before is None:
             connection.execute(insert(pauses).values(campaign_id=its, paused_by=who, paused_at=now))
-        under_way = and_(request.c.campaign_id == its, request.c.state == CLAIMED, request.c.deadline >= now)
-        requests = select(func.count()).select_from(request).where(under_way)
+        going = and_(request.c.campaign_id == its, under_way(now))
+        requests = select(func.count()).select_from(request).where(going)
         held = select(func.count()).select_from(message.join(request, request.c.id == message.c.request_id))
         return Pausing(
             before or Pause(who, now),
             before is not None,
             connection.execute(requests).scalar_one(),
-            connection.execute(held.where(under_way)).scalar_one(),
+            connection.execute(held.where(going)).scalar_one(),
         )
 
 
@@ -98,7 +97,7 @@ def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
     :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
-        its = campaign_id(connection, campaign_name)
+        its = require_campaign(connection, campaign_name)
         ended = open_pause(connection, its)
         held = and_(pauses.c.campaign_id == its, pauses.c.resumed_at.is_(None))
         connection.execute(update(pauses).where(held).values(resumed_by=who, resumed_at=store.clock()))
@@ -112,4 +111,4 @@ def pause_of(store: LedgerBackend, campaign_name: str) -> Pause | None:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        return open_pause(connection, campaign_id(connection, campaign_name))
+        return open_pause(connection, require_campaign(connection, campaign_name))

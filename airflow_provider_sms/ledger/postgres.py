@@ -23,8 +23,10 @@ from airflow_provider_sms.ledger.backend import (
 )
 from airflow_provider_sms.ledger.clocks import ServerClock
 from airflow_provider_sms.ledger.locks import CONTACT_LOCKS
+from airflow_provider_sms.ledger.open import create_or_upgrade
 from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
 from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
+from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -138,6 +140,10 @@ class PostgresBackend(LedgerBackend):
         if self._require_standby:
             require_waiting(connection, self.description)
 
+    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
+        """Record the responses of a commit."""
+        RECORD_RESPONSE.run(connection, *responses)
+
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
     ) -> Sequence[int]:
@@ -236,7 +242,7 @@ def open_postgres(
         store = PostgresBackend(
             engine, describe(url), clock, busy_seconds, wait_seconds=wait_seconds, require_standby=require_standby
         )
-        store.create_or_check()
+        create_or_upgrade(store)
     except LedgerError:
         engine.dispose()
         raise

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, contact_group, message, request
+from airflow_provider_sms.ledger.transitions import current_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,8 +76,7 @@ class CampaignPreview:
         held: dict[bytes, str] = {}
         with self._store.read() as connection:
             for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
-                lapsed = state == CLAIMED and deadline < now
-                if (state == UNKNOWN or lapsed) and self._resends(request_id):
+                if current_state(state, deadline, now) == UNKNOWN and self._resends(request_id):
                     continue
                 held[bytes(key)] = ACCEPTED if state == ACCEPTED else UNKNOWN
         return held

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
-APPROVAL = "waiting for approval"
-WAITS = (APPROVAL, "waiting for an answer", "waiting for credit", "waiting for hours")
-"""What an attempt notes that gives up its slot, and goes on later."""
-
 PATIENCE_SECONDS = 5.0
 """How long a note waits for another process's commit: nobody waits for a note."""
 

@@ -15,9 +15,8 @@ from sqlalchemy import and_, delete, func, or_, select
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
 from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
 from airflow_provider_sms.ledger.pauses import open_pause
-from airflow_provider_sms.ledger.progress import APPROVAL, WAITS
 from airflow_provider_sms.ledger.schema import (
     approval,
     campaign,
@@ -128,8 +127,9 @@ def _waits(connection: Connection) -> dict[int, str]:
     noted = select(progress.c.campaign_id, progress.c.state).join(newest, newest.c.id == progress.c.claimant_id)
     # In case that the note could not be written.
     asked = select(approval.c.campaign_id).join(newest, newest.c.id == approval.c.claimant_id)
-    waits = {number: APPROVAL for (number,) in connection.execute(asked.where(approval.c.decision.is_(None)))}
-    waits.update((number, state) for number, state in connection.execute(noted.where(progress.c.state.in_(WAITS))))
+    unanswered = connection.execute(asked.where(approval.c.decision.is_(None))).scalars()
+    waits: dict[int, str] = dict.fromkeys(unanswered, AttemptState.WAITING_FOR_APPROVAL)
+    waits.update((number, state) for number, state in connection.execute(noted.where(progress.c.state.in_(DEFERRED))))
     return waits
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import create_engine, event, inspect, select
 from sqlalchemy.pool import NullPool
 
-from airflow_provider_sms.exceptions import InputError, LedgerVersionError
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.backend import ledger_errors
 from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
+from airflow_provider_sms.ledger.open import check_version
 from airflow_provider_sms.ledger.postgres_engine import describe, postgres_engine
 
 if TYPE_CHECKING:
@@ -44,8 +45,8 @@ class LedgerReader:
     def read(self) -> Iterator[Connection]:
         """Give a connection that sees what was committed before, the same all along.
 
-        :raises InputError: there is no ledger, or an older version of this package made it.
-        :raises LedgerVersionError: a newer version of this package made it.
+        :raises InputError: there is no ledger, or a task has to upgrade it first.
+        :raises LedgerVersionError: this package cannot use the version of the ledger.
         :raises LedgerError: it cannot be read.
         """
         with ledger_errors("read"), self._engine.connect() as connection:
@@ -63,15 +64,11 @@ class LedgerReader:
         if not inspect(connection).has_table(known.name):
             raise InputError(f"{self.description} holds no ledger. The first task that sends makes one")
         version = connection.execute(select(known.c.version)).scalar() or 0
-        if version > schema.SCHEMA_VERSION:
-            raise LedgerVersionError(
-                f"The ledger is of version {version}; this package knows up to {schema.SCHEMA_VERSION}. "
-                "Upgrade airflow-provider-sms here"
-            )
+        check_version(version)
         if version < schema.SCHEMA_VERSION:
             raise InputError(
-                f"The ledger is of version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next "
-                "task that sends, or airflow-sms ledger status, upgrades it"
+                f"The ledger has version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next task "
+                "that sends, or airflow-sms ledger status, upgrades it"
             )
         self._checked = True
 

@@ -11,9 +11,10 @@ from sqlalchemy import and_, case, func, select, true
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import of_task
+from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, former_holder, message, request
-from airflow_provider_sms.ledger.transitions import LAPSED
+from airflow_provider_sms.ledger.transitions import current_state, reason_at, state_at
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -86,31 +87,6 @@ class RequestRow(NamedTuple):
     try_number: int
 
 
-def campaign_id(connection: Connection, name: str) -> int:
-    """Give a campaign's id.
-
-    :raises InputError: the ledger has no such campaign.
-    """
-    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
-    if found is None:
-        raise InputError(f"The ledger has no campaign {name!r}")
-    return found
-
-
-def state_at(now: float) -> ColumnElement[str]:
-    """Give the expression for a request's state: a claim past its deadline is unknown, written down or not."""
-    return case((_lapsed(now), UNKNOWN), else_=request.c.state)
-
-
-def reason_at(now: float) -> ColumnElement[str | None]:
-    """Give the expression for why a request is in its state."""
-    return case((_lapsed(now), LAPSED), else_=request.c.reason)
-
-
-def _lapsed(now: float) -> ColumnElement[bool]:
-    return and_(request.c.state == CLAIMED, request.c.deadline < now)
-
-
 def status(store: LedgerBackend, name: str) -> CampaignStatus:
     """Say how a campaign stands.
 
@@ -119,7 +95,7 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
     """
     state = state_at(store.clock())
     with store.read() as connection:
-        its = request.c.campaign_id == campaign_id(connection, name)
+        its = request.c.campaign_id == require_campaign(connection, name)
         held = (
             select(state, func.count())
             .select_from(request.join(message, message.c.request_id == request.c.id))
@@ -181,7 +157,7 @@ def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRo
     """
     with store.read() as connection:
         now = store.clock()
-        its = true() if name is None else request.c.campaign_id == campaign_id(connection, name)
+        its = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
         return _requests(connection, and_(its, state_at(now) == UNKNOWN), now)
 
 
@@ -192,7 +168,7 @@ def count_under_way(store: Readable, name: str) -> int:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        its = request.c.campaign_id == campaign_id(connection, name)
+        its = request.c.campaign_id == require_campaign(connection, name)
         under_way = and_(its, state_at(store.clock()) == CLAIMED)
         count: int = connection.execute(select(func.count()).select_from(request).where(under_way)).scalar_one()
         return count
@@ -337,7 +313,7 @@ def _read(connection: Connection, ids: Sequence[int], mine: ColumnElement[bool],
             request_id=row.id,
             state=row.state,
             mine=bool(row.mine),
-            lapsed=row.state == CLAIMED and row.deadline < now,
+            lapsed=current_state(row.state, row.deadline, now) != row.state,
             submitted=row.submitted,
             messages=row.messages,
             claimed_at=row.claimed_at,

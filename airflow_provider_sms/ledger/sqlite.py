@@ -1,12 +1,18 @@
-"""The ledger in a SQLite file, for tasks that all run on one machine."""
+"""The ledger in a SQLite file, for tasks that all run on one machine.
+
+The file must be on a disk of that machine and have one name: SQLite shares memory and locks through it, and keeps what
+was written last in files beside it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -26,14 +32,13 @@ from airflow_provider_sms.ledger.backend import (
     numbers,
 )
 from airflow_provider_sms.ledger.clocks import BootClock, this_boot
-from airflow_provider_sms.ledger.filesystem import mounts_of_this_machine, settle_path
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.transitions import RECORDED
+from airflow_provider_sms.ledger.open import create_or_upgrade
+from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from sqlalchemy.engine import Connection, Engine
 
@@ -56,10 +61,10 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _UPDATE_FROM_SINCE = (3, 33)
-_ANSWER = ", ".join(f"{name} = json_extract(answer.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
-_RECORD_ANSWERS = (
-    f"UPDATE sms_request SET {_ANSWER} "  # noqa: S608 - the names of columns
-    "FROM json_each(?) AS answer WHERE sms_request.id = json_extract(answer.value, '$[0]') "
+_RESPONSE = ", ".join(f"{name} = json_extract(response.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
+_RECORD_RESPONSES = (
+    f"UPDATE sms_request SET {_RESPONSE} "  # noqa: S608 - the names of columns
+    "FROM json_each(?) AS response WHERE sms_request.id = json_extract(response.value, '$[0]') "
     "AND (sms_request.state IN (?, ?) OR sms_request.response IS NULL)"
 )
 _HOLDERS = (
@@ -85,6 +90,18 @@ _CACHE_KIB = 32 * 1024
 _CHECKPOINT_PAGES = 8_000
 """Pages that the write-ahead log holds, 32 MB, before they are copied into the file: many are written several times."""
 
+NETWORK = frozenset(
+    (  # noqa: SIM905  # a list would be a page
+        "9p acfs afs beegfs ceph cifs coda drvfs fakeowner fuse gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 "
+        "orangefs panfs prl_fs pvfs2 smb3 smbfs vboxsf virtiofs vmhgfs wekafs"
+    ).split()
+)
+"""File systems of other machines, also of the one that a virtual machine runs on: their locks do not do what SQLite
+needs, nor is memory shared through them."""
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_INSTEAD = "Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to PostgreSQL"
+
 
 class SQLiteBackend(LedgerBackend):
     """A ledger in a file; one transaction writes at a time, whatever its lock.
@@ -109,9 +126,8 @@ class SQLiteBackend(LedgerBackend):
             self._boot_clock.read(connection)
             yield connection
 
-    def create_or_check(self) -> None:
-        """Make the tables, or bring them up to date, and note what time it is."""
-        super().create_or_check()
+    def set_clock(self) -> None:
+        """Record what time it is, once there are tables: from then on every transaction reads it."""
         with self.write(CREATION_LOCK) as connection:
             self._boot_clock.set(connection)
         self._opened = True
@@ -135,13 +151,13 @@ class SQLiteBackend(LedgerBackend):
         if self._opened:
             self._boot_clock.read(connection)
 
-    def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Record the service's answers, those of a commit by one statement."""
+    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
+        """Record the responses of a commit, by one statement where this SQLite can."""
         if sqlite3.sqlite_version_info < _UPDATE_FROM_SINCE:
-            super().record_answers(connection, answers)
+            RECORD_RESPONSE.run(connection, *responses)
             return
-        rows = json.dumps([[answer["of"], *(answer[name] for name in RECORDED)] for answer in answers])
-        connection.exec_driver_sql(_RECORD_ANSWERS, (rows, CLAIMED, UNKNOWN))
+        rows = json.dumps([[response["of"], *(response[name] for name in RECORDED)] for response in responses])
+        connection.exec_driver_sql(_RECORD_RESPONSES, (rows, CLAIMED, UNKNOWN))
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
@@ -256,7 +272,8 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
 
     store = SQLiteBackend(engine, path, BootClock(this_boot()) if clock is None else clock)
     try:
-        store.create_or_check()
+        create_or_upgrade(store)
+        store.set_clock()
     except LedgerError:
         store.close()
         raise
@@ -276,3 +293,75 @@ def _enter_wal(dbapi_connection: Any, *, give_up: float) -> None:
         if mode != "wal":
             raise LedgerError("The ledger's file system has no write-ahead log (is it a network share?)")
         return
+
+
+def settle_path(path: Path, mounts: str) -> Path:
+    """Return the file that a path leads to, which need not be there yet.
+
+    :param path: of the ledger, by whatever name.
+    :param mounts: what Linux says in ``/proc/mounts``.
+    :raises LedgerError: the file cannot be a ledger; says why, and what to do.
+    """
+    if not path.parent.is_dir():
+        raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")
+    file = Path(os.path.realpath(path))
+    if path.is_symlink() and not file.exists():
+        raise LedgerError(
+            f"The ledger {path} is a link to {file}, which is not there. Is its disk not mounted? Nothing was sent. "
+            "Bring the file back, or remove the link where no ledger ever was"
+        )
+    if (kind := network_filesystem(file, mounts)) is not None:
+        raise LedgerError(
+            f"The ledger {path} would be on a network file system ({kind}), which cannot lock it safely. "
+            f"Nothing was sent. {_INSTEAD}"
+        )
+    if is_mount_point(file, mounts):
+        raise LedgerError(
+            f"The ledger {path} is mounted as a single file. What was written last is in files beside it, which each "
+            "container then has for itself, so people could be texted twice. Nothing was sent. Mount the folder that "
+            "holds the file, the same for all, and never the file"
+        )
+    if file.exists() and (links := file.stat().st_nlink) > 1:
+        raise LedgerError(
+            f"The ledger {path} has {links} names (hard links). What was written last is in files that go by the name, "
+            "so whoever uses another one does not see it, and people could be texted twice. Nothing was sent. Leave "
+            "it one name; copy a ledger with: sqlite3 OLD '.backup NEW'"
+        )
+    return file
+
+
+def network_filesystem(path: Path, mounts: str) -> str | None:
+    """Give the type of the network file system that a path is on; None for one of this machine.
+
+    :param path: absolute, and without links.
+    :param mounts: what Linux says in ``/proc/mounts``.
+    """
+    best, kind = Path("/"), ""
+    for point, its_kind in _mounted(mounts):
+        if path.is_relative_to(point) and len(point.parts) >= len(best.parts):
+            best, kind = point, its_kind
+    # FUSE file systems name what is behind them: fuse.sshfs, fuse.s3fs.
+    return kind if kind in NETWORK or kind.startswith("fuse.") else None
+
+
+def is_mount_point(path: Path, mounts: str) -> bool:
+    """Return whether something is mounted at a path itself.
+
+    :param path: absolute, and without links.
+    :param mounts: what Linux says in ``/proc/mounts``.
+    """
+    return any(point == path for point, _ in _mounted(mounts))
+
+
+def _mounted(mounts: str) -> Iterator[tuple[Path, str]]:
+    for line in mounts.splitlines():
+        _, where, kind, *_ = line.split(" ")
+        yield Path(_ESCAPE.sub(lambda octal: chr(int(octal[1], 8)), where)), kind
+
+
+def mounts_of_this_machine() -> str:
+    """Read what is mounted; nothing where the system does not say."""
+    try:
+        return os.fsdecode(Path("/proc/mounts").read_bytes())
+    except OSError:
+        return ""

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, case, func, or_, select
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.requests import state_at
 from airflow_provider_sms.ledger.schema import message, request
+from airflow_provider_sms.ledger.transitions import state_at
 from airflow_provider_sms.monitoring.models import Counts
 
 if TYPE_CHECKING:

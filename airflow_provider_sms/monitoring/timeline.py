@@ -9,8 +9,8 @@ from sqlalchemy import Float as Real
 from sqlalchemy import Integer, cast, func, or_, select
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.requests import reason_at, state_at
 from airflow_provider_sms.ledger.schema import claimant, decision, message, progress, request
+from airflow_provider_sms.ledger.transitions import reason_at, state_at
 from airflow_provider_sms.monitoring.attempts import object_of
 from airflow_provider_sms.monitoring.counting import TAKEN
 
@@ -165,7 +165,7 @@ def requests(
     return sorted(lines, key=lambda line: -line.id)[:limit]
 
 
-_WRITTEN = {
+_WRITTEN: dict[str | None, tuple[str, ...]] = {
     None: (ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN),
     ACCEPTED: (ACCEPTED,),
     CLAIMED: (CLAIMED,),

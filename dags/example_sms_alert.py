@@ -1,7 +1,7 @@
-"""Text who is on call when a task fails.
+"""Text the people on call when a task fails.
 
-`count_invoices` stands for any task. Trigger the DAG as it is and it fails; everybody in the variable `sms_on_call` is
-texted which task failed, in which run. Trigger it with `{"invoices": 1000}` and nobody is.
+`count_invoices` stands for any task. Trigger the DAG without parameters, and it fails: everybody in the variable
+`sms_on_call` gets a text that names the task and the run. Trigger it with `{"invoices": 1000}`, and nobody does.
 
 It needs the connection `sms_default` and the variable `sms_on_call`, for example `082 000 0001, +27830000002`.
 """
@@ -24,11 +24,11 @@ from airflow_provider_sms.notifications.sms import SmsNotifier
     doc_md=__doc__,
 )
 def example_sms_alert() -> None:
-    """Count invoices, and tell somebody when there are too few."""
+    """Count invoices, and alert the people on call if there are too few."""
 
     @task
     def count_invoices(params: dict[str, Any] | None = None) -> None:
-        if params and params["invoices"] < 1000:  # noqa: PLR2004 - as many as there are every night
+        if params and params["invoices"] < 1000:  # noqa: PLR2004 - the usual number in a night
             raise AirflowFailException(f"only {params['invoices']} invoices arrived")
 
     count_invoices()

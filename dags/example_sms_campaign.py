@@ -1,9 +1,9 @@
 """Wait for credit, text the customers in a Parquet file, then the staff.
 
-`wait_for_credit` waits until the account can pay. `text_customers` texts each person once, in requests of 100; rows
-that cannot be texted are counted and left out. `text_staff` texts a group that the service knows.
+`wait_for_credit` waits until the account has enough credit. `text_customers` texts each person once, in requests of
+100. It counts the rows that cannot be texted and leaves them out. `text_staff` texts a group that the service knows.
 
-There is one campaign a day: run twice on a day, retried or cleared, it texts nobody twice.
+There is one campaign a day: a second run on that day, a retry or a clear texts nobody twice.
 
 It needs the connection `sms_default`.
 """
@@ -21,7 +21,7 @@ from airflow_provider_sms.sensors.balance import BalanceSensor
 RECIPIENTS = Path(__file__).parent / "data" / "recipients.parquet"
 
 # [START howto_sms_campaign_name]
-# One name for each day. A run that was triggered by hand may have no logical date: then the day it is due counts.
+# One name for each day. A run that was triggered by hand may have no logical date; then the day it is due counts.
 CAMPAIGN = "{{ dag.dag_id }}.{{ (dag_run.logical_date or dag_run.run_after) | ds }}"
 # [END howto_sms_campaign_name]
 
@@ -36,7 +36,7 @@ with DAG(
     wait_for_credit = BalanceSensor(
         task_id="wait_for_credit",
         min_balance=1500,
-        poke_interval=5,  # seconds; a look at the balance is free of charge
+        poke_interval=5,  # seconds; reading the balance is free
         timeout=6 * 60 * 60,
     )
     # [END howto_sensor_balance]

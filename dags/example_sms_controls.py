@@ -1,11 +1,11 @@
-"""A campaign with everything that can hold it back: opt-outs, hours, limits, credit, a frequency cap, and approval.
+"""A campaign with every control: opt-outs, sending hours, limits, credit, a frequency cap, and approval.
 
-`text_customers` checks the table, logs a plan of what is about to be sent, and pushes it as the XCom `plan`. Then it
-sends, in South Africa's hours for direct marketing: outside of them, and where credit is missing, it gives up its slot
-and waits. A plan that is larger or dearer than expected fails the task before anybody is texted.
+`text_customers` checks the table, logs the plan of the send, and pushes it as the XCom `plan`. It sends only in South
+Africa's hours for direct marketing. Outside these hours, or without credit, it waits without a worker slot. A plan that
+is larger or dearer than expected fails the task before anybody is texted.
 
-`params.campaign` names the campaign. Run again under that name it texts nobody twice; under another one it texts nobody
-who was texted by a campaign of the group `marketing` within a week.
+`params.campaign` names the campaign. A second run under the same name texts nobody twice. A run under another name
+leaves out everybody whom a campaign of the group `marketing` texted within the last week.
 
 It needs the connection `sms_default`, and a triggerer for the waits.
 """
@@ -48,6 +48,6 @@ with DAG(
         max_cost=1_000,
         max_error_rate=0.1,
         wait_for_credit=True,
-        # From Airflow 3.1 on: approve=True, and a person looks at the plan first.
+        # From Airflow 3.1 on, with approve=True, a person sees the plan first.
     )
     # [END howto_operator_bulk_sms_controls]

@@ -1,9 +1,9 @@
-"""Text the people whom a function finds, a task for each city.
+"""Text the people that a function finds, with one task for each city.
 
-`invite` is the function. It returns the people of one city, and `@task.bulk_sms` texts them. It is mapped over what
-`cities` returns: each copy is checked, sent and retried by itself.
+The function `invite` returns the people of one city, and `@task.bulk_sms` texts them. `invite` is mapped over the
+cities that `cities` returns. Each mapped task checks, sends and retries separately.
 
-Everybody is invited once for each event, however often this runs.
+Everybody is invited once to each event, however often the DAG runs.
 
 It needs the connection `sms_default`.
 """
@@ -34,10 +34,10 @@ with DAG(
     # [START howto_decorator_bulk_sms]
     @task
     def cities() -> list[str]:
-        """Name the cities whose people are invited."""
+        """Return the cities whose people are invited."""
         return ["Durban", "Kimberley"]
 
-    # The same as @task.bulk_sms(…), with arguments that editors know.
+    # The same as @task.bulk_sms(…), with arguments that editors complete.
     @bulk_sms_task(
         message="Hi {first_name}, our {city} branch opens its doors on Saturday. Reply STOP to opt out.",
         default_region="ZA",
@@ -45,7 +45,7 @@ with DAG(
         campaign="{{ dag.dag_id }}.{{ params.event }}",
     )
     def invite(least: float, city: str) -> pd.DataFrame:
-        """Find the people of a city whose last statement was of at least so much."""
+        """Return the people of a city whose last statement was of at least this amount."""
         import pandas as pd
 
         people = pd.read_parquet(RECIPIENTS)

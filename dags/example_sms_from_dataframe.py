@@ -1,7 +1,7 @@
 """Text the rows of a DataFrame that another task returns.
 
-`overdue_invoices` stands for a query. `remind` texts about each invoice once, however often this runs: the campaign is
-always the same, and an invoice is known by its number, so that a new wording or amount makes no new message.
+`overdue_invoices` stands for a query. `remind` texts about each invoice once, however often the DAG runs: the campaign
+never changes, and the invoice number identifies the message, so a new wording or amount is not a new message.
 
 It needs the connection `sms_default`.
 """
@@ -17,10 +17,10 @@ from airflow_provider_sms.operators.sms import BulkSmsOperator
 
 @dag(schedule=None, tags=["example", "sms"], doc_md=__doc__)
 def example_sms_from_dataframe() -> None:
-    """Find overdue invoices and remind those who owe them."""
+    """Find overdue invoices, and remind the people who owe them."""
 
     # [START howto_operator_bulk_sms_dataframe]
-    @task(show_return_value_in_logs=False)  # a log would show everybody's number
+    @task(show_return_value_in_logs=False)  # or the log shows everybody's number
     def overdue_invoices() -> Any:
         import pandas as pd
 

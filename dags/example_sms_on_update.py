@@ -1,10 +1,10 @@
-"""Welcome whoever is new, each time the table of members is written.
+"""Welcome new members each time the table of members is written.
 
-There are two DAGs. `example_sms_on_update_write` writes the table and says so: the table is an asset. Airflow runs
-`example_sms_on_update` then, which texts the people in it. Its campaign is always the same, so whoever was welcomed
+There are two DAGs. `example_sms_on_update_write` writes the table, which is an asset. The update makes Airflow run
+`example_sms_on_update`, which texts the people in the table. Its campaign never changes, so a member who was welcomed
 after an earlier update is not welcomed again.
 
-It needs the connection `sms_default`. Both DAGs must be switched on.
+They need the connection `sms_default`. Switch both DAGs on.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import DAG, Asset, task
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
 # [START howto_operator_bulk_sms_asset]
-# Where tasks run on several machines it is in an object store: Asset(uri="s3://bucket/members.parquet").
+# If tasks run on several machines, use an object store: Asset(uri="s3://bucket/members.parquet").
 FILE = Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / "example_sms_members.parquet"
 MEMBERS = Asset(uri=FILE.as_uri())
 
@@ -26,7 +26,7 @@ with DAG("example_sms_on_update_write", schedule=None, tags=["example", "sms"], 
 
     @task(outlets=[MEMBERS])
     def write_members() -> None:
-        """Write the table; in its place there is always a whole one."""
+        """Write the table to a new file and rename it, so that readers always find a whole table."""
         import pandas as pd
 
         members = pd.DataFrame(
@@ -44,7 +44,7 @@ with DAG("example_sms_on_update_write", schedule=None, tags=["example", "sms"], 
 with DAG(
     "example_sms_on_update",
     schedule=[MEMBERS],
-    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),  # Airflow 2 wants one
+    start_date=datetime(2026, 1, 1, tzinfo=timezone.utc),  # Airflow 2 needs one
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
     tags=["example", "sms"],
@@ -55,7 +55,7 @@ with DAG(
         source=MEMBERS,
         destination_column="mobile",
         message="Welcome, {first_name}. Reply STOP to opt out.",
-        key_columns=[],  # the number alone: whoever changes their name is not welcomed again
+        key_columns=[],  # the number alone, so a changed name is not welcomed again
         default_region="ZA",
         campaign="{{ dag.dag_id }}",
     )

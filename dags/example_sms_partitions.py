@@ -1,16 +1,16 @@
-"""Text the people in a directory of Parquet files, one task for each file, several of them at once.
+"""Text the people in a directory of Parquet files, with one task for each file, several at once.
 
-`list_partitions` finds the files. `text_partition` is mapped over them: each is checked, sent and retried by itself.
-All share one campaign in one ledger, so whoever stands in two files with the same text is texted once.
+`list_partitions` finds the files, and `text_partition` is mapped over them. Each mapped task checks, sends and retries
+separately. All share one campaign in one ledger, so a person in two files with the same text is texted once.
 
-The pool `sms_account` keeps to the account's rate: each running task takes a slot and sends at most 5 requests a
-second, so 4 slots are 20 a second. Every task that uses the account belongs into that pool.
+The pool `sms_account` enforces the account's rate: each running task takes a slot and posts at most 5 requests a
+second, so 4 slots are 20 a second. Put every task that uses the account into that pool.
 
-It needs the connections `sms_default` and `sms_ledger`, the latter to PostgreSQL, and the pool:
-`airflow pools set sms_account 4 "The SMS account: 5 requests a second for each slot"`. While there is no such pool, the
-mapped tasks wait, and the scheduler's log says why.
+It needs the connection `sms_default`, the connection `sms_ledger` to PostgreSQL, and the pool:
+`airflow pools set sms_account 4 "The SMS account: 5 requests a second for each slot"`. Without the pool the mapped
+tasks wait, and the scheduler's log says why.
 
-Most tables need none of this: one task over the whole directory is simpler, and as fast as most accounts allow.
+Most tables need none of this: one task for the whole directory is simpler, and as fast as most accounts allow.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ with DAG(
         "campaign": Param(
             type="string",
             minLength=1,
-            description="Within it everybody is texted once: give the same name again to go on, a new one to text anew",
+            description="Within it everybody is texted once: repeat a name to continue, choose a new one to text again",
         ),
     },
     default_args={"retries": 2, "retry_delay": timedelta(seconds=30)},
@@ -45,7 +45,7 @@ with DAG(
     # [START howto_operator_bulk_sms_partitions]
     @task
     def list_partitions(directory: str) -> list[str]:
-        """Give the path of each Parquet file, and of each folder of them."""
+        """Return the path of each Parquet file, and of each folder of them."""
         from airflow.providers.common.compat.sdk import AirflowFailException, ObjectStoragePath
 
         found = [
@@ -54,7 +54,7 @@ with DAG(
             if not path.name.startswith(("_", ".")) and (path.suffix == ".parquet" or path.is_dir())
         ]
         if not found:
-            # Else the mapped task would be skipped, and a run that texted nobody would be a success.
+            # Without this, the mapped task is skipped, and a run that texted nobody succeeds.
             raise AirflowFailException(f"There is no Parquet file in {directory}")
         return sorted(found)
 
@@ -66,8 +66,8 @@ with DAG(
         on_invalid="skip",
         campaign="{{ params.campaign }}",  # the same for all partitions
         ledger_conn_id="sms_ledger",  # the same for all machines
-        pool="sms_account",  # its slots, times …
-        max_requests_per_second=5,  # … this, are at most the account's rate
+        pool="sms_account",  # its slots times …
+        max_requests_per_second=5,  # … this must not exceed the account's rate
         concurrency=4,
     ).expand(source=list_partitions("{{ params.directory }}"))
     # [END howto_operator_bulk_sms_partitions]

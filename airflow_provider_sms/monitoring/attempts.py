@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, exists, func, or_, select, true
 
-from airflow_provider_sms.ledger.model import UNKNOWN
+from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, message, pauses, progress, request
-from airflow_provider_sms.ledger.transitions import lapsed, under_way
 from airflow_provider_sms.monitoring.models import TryNote
 from airflow_provider_sms.monitoring.status import Note, is_silent
 
@@ -99,7 +98,9 @@ def standing_of(
     """
     # An unknown request whose messages were all sent anew is nobody's concern any more.
     holds = exists().where(message.c.request_id == request.c.id)
-    unknown = and_(or_(request.c.state == UNKNOWN, lapsed(now)), holds)
+    lapsed = and_(request.c.state == CLAIMED, request.c.deadline < now)
+    unknown = and_(or_(request.c.state == UNKNOWN, lapsed), holds)
+    under_way = and_(request.c.state == CLAIMED, request.c.deadline >= now)
 
     def having(what: ColumnElement[bool]) -> set[int]:
         its = exists().where(request.c.campaign_id == campaign.c.id, what)
@@ -108,7 +109,7 @@ def standing_of(
 
     found = {
         "unknown": having(unknown),
-        "under_way": having(under_way(now)),
+        "under_way": having(under_way),
         "paused": set(connection.execute(select(pauses.c.campaign_id).where(pauses.c.resumed_at.is_(None))).scalars()),
     }
     return lambda campaign_id: {name: campaign_id in ids for name, ids in found.items()}

@@ -35,7 +35,7 @@ def test_the_dry_run_sends_nothing_and_a_task_reads_its_plan(run_file, sandbox, 
     """The plan of the task that looks is there for another one."""
     table("people.parquet", 40)
     ran = run_file(dag("what_would_it_cost"))
-    assert (ran.state, ran.xcoms["look"]["not_sent"], sandbox.state.accepted) == ("success", 40, [])
+    assert (ran.state, ran.xcoms["estimate"]["not_sent"], sandbox.state.accepted) == ("success", 40, [])
 
 
 @pytest.mark.parametrize(

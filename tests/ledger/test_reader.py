@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from contextlib import ExitStack, closing
-from pathlib import Path
+from contextlib import closing
 
 import pytest
 from sqlalchemy import text
@@ -12,31 +11,9 @@ from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger.open import MIGRATIONS
-from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
-from airflow_provider_sms.ledger.sqlite import SQLiteBackend
+from airflow_provider_sms.ledger.reader import read_sqlite
 from airflow_provider_sms.monitoring.campaigns import dag_ids
 from airflow_provider_sms.monitoring.timeline import requests, unknown_requests
-
-
-@pytest.fixture
-def open_reader(store, request):
-    """Open the ledger as a page does."""
-    with ExitStack() as opened:
-
-        def open_reader():
-            if isinstance(store, SQLiteBackend):
-                reader = read_sqlite(Path(store.description))
-            else:
-                reader = read_postgres(request.getfixturevalue("postgres_url"))
-            opened.callback(reader.close)
-            return reader
-
-        yield open_reader
-
-
-@pytest.fixture
-def ledger(open_reader):
-    return open_reader()
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_in_blocks_by_key_everybody_gets_their_own_text(send, tmp_path, witnesse
     rows[700:700] = rows[300:350]  # repeats, within a block and across blocks
     rows[1000:1000] = [("no number", "x")] * 3
     source, report = tmp_path / "people.parquet", tmp_path / "report.parquet"
-    pq.write_table(pa.scan({"destination": [r[0] for r in rows], "first_name": [r[1] for r in rows]}), source)
+    pq.write_table(pa.table({"destination": [r[0] for r in rows], "first_name": [r[1] for r in rows]}), source)
     ran = send(str(source), on_invalid="skip", report=str(report), max_requests_per_second=rate)
     assert counts(ran) == {"accepted": 1500, "duplicate": 50, "invalid": 3}
     assert witnessed() == dict.fromkeys(((f"{number}", f"Hi {name}") for number, name in set(rows) - {rows[1000]}), 1)
@@ -296,13 +296,13 @@ def test_a_file_that_is_no_parquet_is_refused(send, tmp_path, sandbox):
 def test_sources_of_every_kind_send_the_same(send, people, tmp_path, witnessed):
     """A path, a directory, a glob, a URI, a list of paths, a table, a frame and a list of dicts are one campaign."""
     path = people(20)
-    scan = pq.read_table(path)
+    table = pq.read_table(path)
     (tmp_path / "parts").mkdir()
-    pq.write_table(scan.slice(0, 10), tmp_path / "parts" / "a.parquet")
-    pq.write_table(scan.slice(10), tmp_path / "parts" / "b.parquet")
+    pq.write_table(table.slice(0, 10), tmp_path / "parts" / "a.parquet")
+    pq.write_table(table.slice(10), tmp_path / "parts" / "b.parquet")
     parts = [str(tmp_path / "parts" / name) for name in ("a.parquet", "b.parquet")]
     sources = [path, str(tmp_path / "parts"), str(tmp_path / "parts" / "*.parquet"), f"file://{path}", parts]
-    sources += [[f"file://{part}" for part in parts], scan, scan.to_pandas(), scan.to_pylist()]
+    sources += [[f"file://{part}" for part in parts], table, table.to_pandas(), table.to_pylist()]
     results = [counts(send(source, campaign="one")) for source in sources]
     assert results == [{"accepted": 20}] + [{"already_sent": 20}] * (len(sources) - 1)
     assert set(witnessed().values()) == {1}
@@ -540,11 +540,11 @@ def test_a_table_in_memory_is_not_copied_into_the_dag(airflow_home):
     from airflow.serialization import serialized_objects
 
     serializing = getattr(serialized_objects, "DagSerialization", serialized_objects.SerializedDAG)
-    scan = pa.scan({"destination": ["27820000001"]})
+    table = pa.table({"destination": ["27820000001"]})
     with DAG("d", schedule=None) as dag:
-        BulkSmsOperator(task_id="a", source=scan, message="Hi")
-        BulkSmsOperator(task_id="b", source=scan.to_pandas(), message="Hi")
-        BulkSmsOperator(task_id="c", source=scan.to_pylist(), message="Hi")
+        BulkSmsOperator(task_id="a", source=table, message="Hi")
+        BulkSmsOperator(task_id="b", source=table.to_pandas(), message="Hi")
+        BulkSmsOperator(task_id="c", source=table.to_pylist(), message="Hi")
     assert "27820000001" not in json.dumps(serializing.serialize_dag(dag), default=str)
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.approvals import Approval
     from airflow_provider_sms.ledger.pauses import Pause
-    from airflow_provider_sms.ledger.requests import CampaignStatus, RequestRow
+    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.statistics import CampaignStatus
 
 _LINES_OF_THEIR_OWN = ("approval", "paused", "sent_by")
 _STATES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
@@ -27,7 +28,7 @@ def show_status(args: Namespace) -> None:
     """Show how a campaign stands."""
     from airflow_provider_sms.ledger.approvals import latest_approval
     from airflow_provider_sms.ledger.pauses import pause_of
-    from airflow_provider_sms.ledger.requests import status
+    from airflow_provider_sms.ledger.statistics import status
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = status(store, args.campaign)

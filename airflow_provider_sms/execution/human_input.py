@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import BaseOperator, Context
 
-    from airflow_provider_sms.ledger.decisions import Question
+    from airflow_provider_sms.ledger.requests import RequestRow
     from airflow_provider_sms.planning.plan import Plan
 
 
@@ -49,7 +49,7 @@ def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail
 
 
 def wait_for_answer(
-    task: BaseOperator, context: Context, campaign: str, unknown: int, asked: Sequence[Question]
+    task: BaseOperator, context: Context, campaign: str, unknown: int, asked: Sequence[RequestRow]
 ) -> NoReturn:
     """Ask, and give up the slot until somebody answers; Airflow goes on with ``execute_complete`` then.
 
@@ -138,7 +138,7 @@ def _count(messages: int) -> str:
     return "1 message" if messages == 1 else f"{messages} messages"
 
 
-def _question_body(campaign: str, unknown: int, asked: Sequence[Question]) -> str:
+def _question_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> str:
     lines = [
         f"The service's answer was lost, so {_count(unknown)} of campaign `{campaign}` were texted, or were not.",
         "Everything else is done. The service's own list of what it sent can tell.",

@@ -9,7 +9,8 @@ from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.report_file import refuse_report_in_source
 from airflow_provider_sms.execution.tracing import span
-from airflow_provider_sms.ledger.preview import CampaignPreview, pace
+from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
@@ -176,7 +177,7 @@ class PlanStep:
         if task.max_requests_per_second is not None:
             return 1 / task.max_requests_per_second
         try:
-            each = None if store is None else pace(store)
+            each = None if store is None else seconds_per_request(store)
         except LedgerError:
             return None
         return None if each is None else each / task.concurrency

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sqlalchemy import and_, case, func, insert, select
+from sqlalchemy import and_, func, insert, select
 
-from airflow_provider_sms.ledger.backend import new_id
+from airflow_provider_sms.ledger.backend import in_pieces, new_id
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK
-from airflow_provider_sms.ledger.model import NOT_SENT
 from airflow_provider_sms.ledger.schema import claimant, message, progress, request
+from airflow_provider_sms.messages.integer_set import key_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Sequence
@@ -27,12 +27,9 @@ if TYPE_CHECKING:
 ADOPTION = 0
 """The try number under which the ledger keeps that a person answers for it."""
 
-_GROUP = -1
+GROUP_DESTINATION = -1
+"""Stands for a group among destinations, which are numbers."""
 _ROWS_AT_ONCE = 10_000
-
-_CLAIMANTS_AT_ONCE = 500
-
-Part = TypeVar("Part")
 
 
 class _Attempt(NamedTuple):
@@ -99,6 +96,17 @@ def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | N
         return new_id(
             connection.execute(insert(claimant).values({**who.columns(), "started_at": (clock or store.clock)()}))
         )
+
+
+def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
+    """Return the claimants that are earlier legs of the same attempt.
+
+    :param claimant_id: of the leg that asks.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    earlier = and_(of_task(who), claimant.c.try_number == who.try_number, claimant.c.id < claimant_id)
+    with store.read() as connection:
+        return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
 
 
 class EarlierClaims:
@@ -178,17 +186,15 @@ class EarlierClaims:
                     keys, numbers, campaigns = zip(*block, strict=True)
                     yield HeldBlock(
                         key_halves([bytes(key) for key in keys]),
-                        np.array([_GROUP if number is None else number for number in numbers], np.int64),
+                        np.array([GROUP_DESTINATION if number is None else number for number in numbers], np.int64),
                         np.array(campaigns, np.int64) == self._campaign_id,
                     )
 
     def _held_by(self, claimants: Sequence[int]) -> Iterator[ColumnElement[bool]]:
         """Return conditions for the messages that some claimants hold."""
-        for start in range(0, len(claimants), _CLAIMANTS_AT_ONCE):
+        for piece in in_pieces(claimants):
             # By their requests: the campaign may hold many times as many messages of other tasks.
-            theirs = select(request.c.id).where(
-                request.c.claimant_id.in_(claimants[start : start + _CLAIMANTS_AT_ONCE]), request.c.id <= self._last
-            )
+            theirs = select(request.c.id).where(request.c.claimant_id.in_(piece), request.c.id <= self._last)
             yield message.c.request_id.in_(theirs)
 
 
@@ -223,70 +229,3 @@ def _of_changed_tables(attempts: Sequence[_Attempt]) -> list[int]:
 
 def _plan_id(noted: str | None) -> str | None:
     return None if noted is None else json.loads(noted).get("id")
-
-
-_REQUESTS_AT_ONCE = 100
-"""Answers in memory at a time: each may be of several kilobytes."""
-
-
-class ParkedRequest(NamedTuple):
-    """A request that an earlier part of a try made.
-
-    :param state: ``accepted``; or another one, where it may have been sent.
-    :param submitted: messages that were posted, and that no other request has by now.
-    :param messages: of these, how many the service took; None where it did not say.
-    :param response: the answer as received, JSON; None where there is none, as where a person called it accepted.
-    """
-
-    request_id: int
-    state: str
-    submitted: int
-    messages: int | None
-    response: str | None
-
-
-def earlier_parts(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
-    """Give the claimants that are earlier parts of the same try.
-
-    :param claimant_id: of the part that asks.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    its = select(claimant.c.id).where(
-        of_task(who), claimant.c.try_number == who.try_number, claimant.c.id < claimant_id
-    )
-    with store.read() as connection:
-        return frozenset(connection.execute(its).scalars())
-
-
-def requests_of(store: LedgerBackend, campaign_id: int, parts: Collection[int]) -> Iterator[ParkedRequest]:
-    """Give the requests of some claimants in a campaign that were sent or may have been, in the order of their making.
-
-    :param parts: the claimants' ids.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    if not parts:
-        return
-    held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
-    # Where no answer came, others may have taken messages over since.
-    its = case((request.c.response.is_not(None), request.c.submitted), else_=held)
-    query = (
-        select(request.c.id, request.c.state, its, request.c.messages, request.c.response)
-        .where(
-            request.c.campaign_id == campaign_id,
-            request.c.claimant_id.in_(parts),
-            request.c.state != NOT_SENT,
-        )
-        .order_by(request.c.id)
-    )
-    with (
-        store.read() as connection,
-        closing(connection.execution_options(yield_per=_REQUESTS_AT_ONCE).execute(query)) as rows,
-    ):
-        for row in rows:
-            yield ParkedRequest(*row)
-
-
-def key_halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
-    """Return the first eight bytes of each message key, as integers."""
-    halves: npt.NDArray[np.uint64] = np.frombuffer(b"".join(keys), np.uint64)[::2].copy()
-    return halves

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
-from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_parts, of_task, register, requests_of
+from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_legs, of_task, register
 from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
 from airflow_provider_sms.ledger.locks import campaign_lock
@@ -36,7 +36,7 @@ from airflow_provider_sms.ledger.model import (
     TextedTwice,
 )
 from airflow_provider_sms.ledger.pauses import open_pause
-from airflow_provider_sms.ledger.requests import KeptResponses, read_records
+from airflow_provider_sms.ledger.requests import KeptResponses, read_records, requests_of_legs
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
     current_state,
@@ -56,12 +56,11 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.attempts import ParkedRequest
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Chunk
     from airflow_provider_sms.ledger.pauses import Pause
-    from airflow_provider_sms.ledger.requests import RequestRecord
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 FINISH_PATIENCE = 10.0
 """Seconds that the end of a try waits for another process's commit, each time that it is done."""
@@ -118,7 +117,7 @@ class CampaignLedger:
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
-        self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
+        self._parked = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
         with self._write() as connection:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
         self.responses = KeptResponses(store, self._campaign_id, who)
@@ -165,7 +164,7 @@ class CampaignLedger:
         """
         return set() if self._capping is None else self._capping.capped(destinations, self.clock())
 
-    def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRecord]]:
+    def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRow]]:
         """Say which request holds each of the keys, and what is recorded of those requests.
 
         :raises LedgerError: when the ledger cannot be read.
@@ -407,11 +406,11 @@ class CampaignLedger:
         """
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
 
-    def parked_requests(self) -> Iterator[ParkedRequest]:
+    def parked_requests(self) -> Iterator[RequestRow]:
         """Give the requests that this try made before it waited, and that were sent or may have been, in their order.
 
         They are read as they are taken: to read on, nothing may have closed the store.
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        return requests_of(self._store, self._campaign_id, self._parked)
+        return requests_of_legs(self._store, self._campaign_id, self._parked)

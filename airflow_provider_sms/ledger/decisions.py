@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import ADOPTION, of_task
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_groups
 from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.requests import read_requests
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.ledger.transitions import current_state, is_ahead, lapse, release, take_back
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 
 RESEND = "resend"
@@ -32,20 +35,6 @@ SETTLED = "settled"
 
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
-
-
-class Question(NamedTuple):
-    """An unknown request that a person is asked about.
-
-    :param messages: how many it holds.
-    :param claimed_at: seconds since the epoch.
-    :param reason: why it is unknown; None where nobody noted it.
-    """
-
-    request_id: int
-    messages: int
-    claimed_at: float
-    reason: str | None
 
 
 def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
@@ -80,8 +69,7 @@ def resolve_all(
     :returns: after each commit the requests that it closed, each with the count of its messages.
     :raises LedgerError: when a commit failed; what was yielded before it stays closed.
     """
-    for start in range(0, len(request_ids), REQUESTS_AT_ONCE):
-        some = request_ids[start : start + REQUESTS_AT_ONCE]
+    for some in in_pieces(request_ids, REQUESTS_AT_ONCE):
         closed: dict[int, int] = {}
         with store.write(campaign_lock(campaign_name)) as connection:
             groups = lock_groups(store, connection, some) if state == NOT_SENT else ()
@@ -123,7 +111,7 @@ def _close(
 
 def ask(
     store: LedgerBackend, campaign_name: str, who: Claimant, claimant_id: int, request_ids: Collection[int]
-) -> list[Question]:
+) -> list[RequestRow]:
     """Note what a person is asked about, in place of what an earlier try of the task instance asked.
 
     Airflow shows the first question of a task instance for ever, whatever it asks later. So a later one may be about
@@ -152,24 +140,16 @@ def ask(
     return questions(store, who)
 
 
-def questions(store: LedgerBackend, who: Claimant) -> list[Question]:
+def questions(store: LedgerBackend, who: Claimant) -> list[RequestRow]:
     """Give what this task instance asks a person about and is unknown still, in order.
 
     :raises LedgerError: when the ledger cannot be read.
     """
-    query = (
-        select(request.c.id, func.count(message.c.message_key), request.c.claimed_at, request.c.reason)
-        .select_from(
-            decision.join(claimant)
-            .join(request, request.c.id == decision.c.request_id)
-            .outerjoin(message, message.c.request_id == request.c.id)
-        )
-        .where(decision.c.decision.is_(None), of_task(who), request.c.state == UNKNOWN)
-        .group_by(request.c.id, request.c.claimed_at, request.c.reason)
-        .order_by(request.c.id)
-    )
+    asked = select(decision.c.request_id).select_from(decision.join(claimant))
+    asked = asked.where(decision.c.decision.is_(None), of_task(who))
     with store.read() as connection:
-        return [Question(*row) for row in connection.execute(query)]
+        unknown = and_(request.c.id.in_(asked), request.c.state == UNKNOWN)
+        return read_requests(connection, unknown, store.clock())
 
 
 def answer(store: LedgerBackend, who: Claimant, said: str, by: str) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, contact_group, message, request
+from airflow_provider_sms.ledger.schema import campaign, contact_group, message
 from airflow_provider_sms.ledger.transitions import current_state
 
 if TYPE_CHECKING:
@@ -16,9 +15,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-
-_PACE_OF = 100
-"""The last requests whose time is looked at."""
 
 
 class CampaignPreview:
@@ -92,19 +88,3 @@ class CampaignPreview:
         since = self._store.clock() - self._cap.min_seconds
         with self._store.read() as connection:
             return {str(each) for each in self._store.contacts_since(connection, self._group, since, destinations)}
-
-
-def pace(store: LedgerBackend) -> float | None:
-    """Give the seconds that a request took in the middle, of the last that were accepted; None where there was none.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    last = (
-        select(request.c.claimed_at, request.c.finished_at)
-        .where(request.c.state == ACCEPTED, request.c.finished_at.is_not(None))
-        .order_by(request.c.id.desc())
-        .limit(_PACE_OF)
-    )
-    with store.read() as connection:
-        taken = [finished - claimed for claimed, finished in connection.execute(last)]
-    return max(median(taken), 0.0) if taken else None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, delete, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
 from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
@@ -198,10 +199,9 @@ def forget_claimants(store: LedgerBackend, before: float) -> int:
     )
     with store.read() as connection:
         ids = list(connection.execute(select(claimant.c.id).where(unused)).scalars())
-    for start in range(0, len(ids), CLAIMANTS_AT_ONCE):
+    for some in in_pieces(ids, CLAIMANTS_AT_ONCE):
         with store.write(CLAIMANT_LOCK) as connection:
-            some = claimant.c.id.in_(ids[start : start + CLAIMANTS_AT_ONCE])
-            connection.execute(delete(claimant).where(some, unused))
+            connection.execute(delete(claimant).where(claimant.c.id.in_(some), unused))
     return len(ids)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, select, true
 
 from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
+from airflow_provider_sms.ledger.statistics import counts_of
 from airflow_provider_sms.monitoring.attempts import notes_of, of_dags, standing_of, tries_of, unnoted
-from airflow_provider_sms.monitoring.counting import counts_of
 from airflow_provider_sms.monitoring.models import Campaign
 from airflow_provider_sms.monitoring.status import current, state_of
 

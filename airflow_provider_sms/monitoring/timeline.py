@@ -10,9 +10,9 @@ from sqlalchemy import Integer, cast, func, or_, select
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import claimant, decision, message, progress, request
+from airflow_provider_sms.ledger.statistics import TAKEN
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 from airflow_provider_sms.monitoring.attempts import object_of
-from airflow_provider_sms.monitoring.counting import TAKEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.transitions import LAPSED
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.responses import parse_send_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sms.ledger.requests import RequestRecord
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 ALREADY_SENT = "already_sent"
 DUPLICATE = "duplicate"
@@ -51,11 +50,11 @@ class RequestFates:
     :param record: what the ledger says of it.
     """
 
-    def __init__(self, record: RequestRecord) -> None:
+    def __init__(self, record: RequestRow) -> None:
         self.mine = record.mine
         self._default = _fate(record)
         self._named: dict[int, RowStatus] = {}
-        if record.state == ACCEPTED and record.messages is not None and record.messages < record.submitted:
+        if record.state == ACCEPTED and record.taken is not None and record.taken < record.submitted:
             self._default, self._named = _fates_in_part(record, self._default)
 
     def of(self, destination: str) -> RowStatus:
@@ -68,7 +67,7 @@ def short(words: str | None) -> str | None:
     return mask_numbers_in(words)[:LONGEST_REASON] if words else None
 
 
-def _fate(record: RequestRecord) -> RowStatus:
+def _fate(record: RequestRow) -> RowStatus:
     fate = RowStatus(
         UNKNOWN, short(record.reason), record.request_id, record.event_id, _microseconds(record.claimed_at)
     )
@@ -79,17 +78,17 @@ def _fate(record: RequestRecord) -> RowStatus:
         # Released between the look-up of its messages and that of its record.
         return fate._replace(status=NOT_SENT, sent_at=None)
     if record.state == CLAIMED:
-        return fate._replace(reason=LAPSED if record.lapsed else OPEN_HERE if record.mine else OPEN_ELSEWHERE)
+        return fate._replace(reason=OPEN_HERE if record.mine else OPEN_ELSEWHERE)
     return fate
 
 
-def _fates_in_part(record: RequestRecord, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
+def _fates_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
     """Tell apart what the service took and what it left out, as far as it names those.
 
     :param whole: the fate of a message that was taken.
     :returns: the fate of most messages, and that of other ones by destination.
     """
-    taken, missing = record.messages or 0, record.submitted - (record.messages or 0)
+    taken, missing = record.taken or 0, record.submitted - (record.taken or 0)
     some = f"the service took {taken} of the request's {record.submitted} messages, and does not say which"
     none = f"the service took none of the request's {record.submitted} messages"
     untold = RowStatus(PARTIAL, some, record.request_id, record.event_id)

@@ -23,7 +23,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.requests import RequestRecord
+from airflow_provider_sms.ledger.requests import RequestRow
 from airflow_provider_sms.ledger.transitions import LAPSED
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.scan import CheckedTable, check_table, outgoing_blocks
@@ -424,7 +424,8 @@ def test_a_claim_without_an_outcome_is_unknown(campaign, enter, clock):
 
 def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
     """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
-    record = RequestRecord(7, NOT_SENT, *[False] * 2, 1, None, 1.5, 2.5, None, "refused", None)
+    whose = ("d", "t", "r", -1, 1)
+    record = RequestRow(7, "c", "bulk", NOT_SENT, 1, None, 0, 1.5, 2.5, None, "refused", *whose)
     assert RequestFates(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
 
 

@@ -1,4 +1,4 @@
-"""A look at what a ledger knows of a campaign, by whoever claims nothing in it."""
+"""What a ledger knows of a campaign before it is sent, for a plan, which claims nothing and creates no campaign."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
+from airflow_provider_sms.ledger.backend import find_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, contact_group, message
+from airflow_provider_sms.ledger.schema import contact_group, message
 from airflow_provider_sms.ledger.transitions import current_state
 
 if TYPE_CHECKING:
@@ -18,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class CampaignPreview:
-    """What is held in a campaign, and who was texted too recently.
+    """The messages that a campaign holds, and the recipients who were texted too recently.
 
     :param store: the open ledger.
     :param campaign_name: it need not exist.
-    :param cap: how often a person may be texted; None: as often as they are in the source.
-    :param resends: says of an unknown request whether its messages are sent again.
+    :param cap: how often a recipient may be texted; None means no limit.
+    :param resends: returns whether the messages of an unknown request, by its id, are sent again.
     """
 
     def __init__(
@@ -39,10 +40,10 @@ class CampaignPreview:
         self._id: int | None = None
         self._group: int | None = None
         with store.read() as connection:
-            found = connection.execute(select(campaign.c.id).where(campaign.c.name == campaign_name)).scalar()
-            # Nothing is held in most campaigns when they begin: then nothing need be looked up.
-            its = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
-            if found is not None and connection.execute(its).scalar() is not None:
+            found = find_campaign(connection, campaign_name)
+            # Most campaigns hold nothing when they begin: then no key is looked up.
+            held = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
+            if found is not None and connection.execute(held).scalar() is not None:
                 self._id = found
             if cap is not None:
                 self._group = connection.execute(
@@ -51,18 +52,18 @@ class CampaignPreview:
 
     @property
     def any(self) -> bool:
-        """Whether anything is held."""
+        """Whether the campaign holds any message."""
         return self._id is not None
 
     @property
     def caps(self) -> bool:
-        """Whether anybody may have been texted too recently."""
+        """Whether any recipient may have been texted too recently."""
         return self._group is not None
 
     def held(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Give those of the keys that are not free, and how their requests stand: ``accepted`` or ``unknown``.
+        """Return the keys that are not free, each with the state of its request: ``accepted`` or ``unknown``.
 
-        What another process has claimed may go either way; it is among the unknown.
+        A message that another process has claimed may still go either way, and counts as unknown.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -78,7 +79,7 @@ class CampaignPreview:
         return held
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
-        """Give those of the destinations that were texted too recently.
+        """Return the destinations that were texted too recently.
 
         :param destinations: digits with country code.
         :raises LedgerError: when the ledger cannot be read.

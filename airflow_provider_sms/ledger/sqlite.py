@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 _WRITE = "sms_ledger_write"
 _PATIENCE = "sms_ledger_patience"
 
-# Many rows come as one JSON array, and many keys as one value of which each row takes its piece: a parameter for each
-# key costs more than the work itself, and after each statement Python's lock is to be had again, for which all the
-# threads that post are waiting.
+# Many rows come as one JSON array, and many keys as one value, which the statement cuts up. A parameter for each key
+# would cost more than the work itself, and after each statement this thread waits for Python's lock behind all threads
+# that post.
 _INSERT_REQUESTS = (
     "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, submitted) "
     "SELECT ?, ?, ?, ?, ?, ?, new.value FROM json_each(?) AS new ORDER BY new.key"
@@ -86,7 +86,7 @@ _CONTACTS_SINCE = (
     "CROSS JOIN sms_contact c ON c.group_id = ? AND c.destination = wanted.value WHERE c.claimed_at > ?"
 )
 _CACHE_KIB = 32 * 1024
-"""Pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
+"""KiB of pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
 _CHECKPOINT_PAGES = 8_000
 """Pages that the write-ahead log holds, 32 MB, before they are copied into the file: many are written several times."""
 
@@ -96,8 +96,8 @@ NETWORK = frozenset(
         "orangefs panfs prl_fs pvfs2 smb3 smbfs vboxsf virtiofs vmhgfs wekafs"
     ).split()
 )
-"""File systems of other machines, also of the one that a virtual machine runs on: their locks do not do what SQLite
-needs, nor is memory shared through them."""
+"""File systems of other machines, also of the host of a virtual machine: their locks do not hold as SQLite needs it,
+and memory is not shared through them."""
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _INSTEAD = "Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to PostgreSQL"
@@ -106,7 +106,7 @@ _INSTEAD = "Set [sms] ledger_path to a disk of this machine, or ledger_conn_id t
 class SQLiteBackend(LedgerBackend):
     """A ledger in a file; one transaction writes at a time, whatever its lock.
 
-    :param path: the file, to see that it is still the one that was opened.
+    :param path: the file, to check that it is still the one that was opened.
     """
 
     def __init__(self, engine: Engine, path: Path, clock: BootClock) -> None:
@@ -121,7 +121,7 @@ class SQLiteBackend(LedgerBackend):
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
-        """Return a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
+        """Open a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
         with super().read(quick=quick) as connection:
             self._boot_clock.read(connection)
             yield connection
@@ -133,7 +133,7 @@ class SQLiteBackend(LedgerBackend):
         self._opened = True
 
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:  # noqa: ARG002  # one for all
-        """See that the file is still there, and what time it is; BEGIN IMMEDIATE has waited for every other writer.
+        """Check that the file is still there, and read the time; BEGIN IMMEDIATE has waited for every other writer.
 
         Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
         """
@@ -162,7 +162,7 @@ class SQLiteBackend(LedgerBackend):
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
     ) -> Sequence[int]:
-        """Insert requests, and give their ids: one after the other, since nobody else writes meanwhile."""
+        """Insert requests, and return their ids, which are consecutive: no other process writes meanwhile."""
         values = (*(claim[name] for name in CLAIM_COLUMNS), json.dumps(submitted))
         last: int = connection.exec_driver_sql(_INSERT_REQUESTS, values).lastrowid
         return range(last + 1 - len(submitted), last + 1)
@@ -170,7 +170,7 @@ class SQLiteBackend(LedgerBackend):
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and say how many those were."""
+        """Insert the messages that are free, and return how many those were."""
         size = max(len(chunk.keys) for chunk in chunks)
         keys = b"".join(joined(chunk.keys).ljust(KEY_BYTES * size) for chunk in chunks)
         destinations = json.dumps([numbers(chunk) for chunk in chunks])
@@ -189,7 +189,7 @@ class SQLiteBackend(LedgerBackend):
         claimed_at: float,
         unless_since: float,
     ) -> int:
-        """Write who is texted in a group by which request, and say how many of them could be."""
+        """Record which request texts each recipient of a contact group, and return how many could be recorded."""
         rows = json.dumps([(int(destination), request_id) for destination, request_id in wanted.items()])
         values = (group_id, claimed_at, rows, unless_since)
         return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
@@ -197,52 +197,52 @@ class SQLiteBackend(LedgerBackend):
     def contacts_since(
         self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
     ) -> Iterable[int]:
-        """Say which of some people were texted in a group after a moment."""
+        """Return which of the destinations were texted in a contact group after a moment."""
         wanted = json.dumps(list(map(int, destinations)))
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
 
     def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
-        """Return the states of those of some requests that are there and were made by a claimant."""
+        """Return the states of the requests that exist and were made by a claimant."""
         values = (json.dumps(list(request_ids)), claimant_id)
         return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
-        """Give the requests that hold any of the keys."""
+        """Return the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, joined(keys)))
         return cast("Iterable[HolderRow]", rows)
 
 
 def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootClock | None = None) -> SQLiteBackend:
-    """Open the ledger in a SQLite file of this machine, and make it where there is none.
+    """Open the ledger in a SQLite file of this machine, and create it where there is none.
 
-    Write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must survive the
-    machine.
+    It has a write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must
+    survive a crash of the machine.
 
     :param path: the file; its folder must exist.
     :param busy_seconds: how long to wait for another process's commit.
-    :param clock: what time it is; None: that of this start of this machine.
+    :param clock: what time it is; None means that of this start of this machine.
     :raises LedgerError: when it cannot be opened or is not a ledger.
-    :raises LedgerVersionError: when a newer version of this package wrote it.
+    :raises LedgerVersionError: when this package cannot use its version.
     """
     file = settle_path(path, mounts_of_this_machine())
-    # Others on the machine need not read who was texted. SQLite itself makes no file: see below.
+    # Only its owner may read who was texted. SQLite itself creates no file: see below.
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        # The driver must not begin transactions by itself; "begin" below does.
+        # The driver must not begin transactions; "begin" below does.
         connect_args={"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False},
-        # Older versions of SQLAlchemy pool no files; a connection that is kept holds the file that it was opened on.
+        # Older versions of SQLAlchemy pool no files; a kept connection holds on to the file that it was opened on.
         poolclass=QueuePool,
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
-        # SQLAlchemy 1.4 would else begin no transaction to read in, and a look would be at several states.
+        # Otherwise SQLAlchemy 1.4 would begin no transaction to read in, and a reader would see several states.
         future=True,
     )
 
     @event.listens_for(engine, "do_connect")
     def _name_existing(_dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> None:
-        # Where the file was deleted meanwhile, the driver would make an empty one.
+        # Where the file was deleted meanwhile, the driver would create an empty one.
         arguments[0] = f"file:{quote(str(path.absolute()))}?mode=rw"
         named["uri"] = True
 
@@ -253,7 +253,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
         dbapi_connection.execute("PRAGMA foreign_keys=ON")
         dbapi_connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         dbapi_connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
-        # What a statement would need to be undone by itself; in a file of its own it would be written twice.
+        # Statement journals stay in memory: in a file they would be written twice.
         dbapi_connection.execute("PRAGMA temp_store=MEMORY")
 
     @event.listens_for(engine, "begin")
@@ -267,7 +267,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
             connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
         finally:
             if patience is not None:
-                # Whoever has the connection next may send nothing without its commit.
+                # The next user of the connection may be a claim, without which nothing is sent.
                 connection.exec_driver_sql(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
 
     store = SQLiteBackend(engine, path, BootClock(this_boot()) if clock is None else clock)
@@ -281,7 +281,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
 
 
 def _enter_wal(dbapi_connection: Any, *, give_up: float) -> None:
-    """Switch to the write-ahead log; SQLite does not wait by itself when two processes do this at once."""
+    """Switch to the write-ahead log; SQLite does not wait when two processes do this at once."""
     while True:
         try:
             (mode,) = dbapi_connection.execute("PRAGMA journal_mode=WAL").fetchone()
@@ -296,10 +296,10 @@ def _enter_wal(dbapi_connection: Any, *, give_up: float) -> None:
 
 
 def settle_path(path: Path, mounts: str) -> Path:
-    """Return the file that a path leads to, which need not be there yet.
+    """Return the file that a path leads to, which need not exist yet.
 
-    :param path: of the ledger, by whatever name.
-    :param mounts: what Linux says in ``/proc/mounts``.
+    :param path: of the ledger; links are followed.
+    :param mounts: the text of Linux's ``/proc/mounts``.
     :raises LedgerError: the file cannot be a ledger; says why, and what to do.
     """
     if not path.parent.is_dir():
@@ -331,24 +331,24 @@ def settle_path(path: Path, mounts: str) -> Path:
 
 
 def network_filesystem(path: Path, mounts: str) -> str | None:
-    """Give the type of the network file system that a path is on; None for one of this machine.
+    """Return the type of the network file system that a path is on; None means a disk of this machine.
 
     :param path: absolute, and without links.
-    :param mounts: what Linux says in ``/proc/mounts``.
+    :param mounts: the text of ``/proc/mounts``.
     """
     best, kind = Path("/"), ""
-    for point, its_kind in _mounted(mounts):
+    for point, mounted_kind in _mounted(mounts):
         if path.is_relative_to(point) and len(point.parts) >= len(best.parts):
-            best, kind = point, its_kind
+            best, kind = point, mounted_kind
     # FUSE file systems name what is behind them: fuse.sshfs, fuse.s3fs.
     return kind if kind in NETWORK or kind.startswith("fuse.") else None
 
 
 def is_mount_point(path: Path, mounts: str) -> bool:
-    """Return whether something is mounted at a path itself.
+    """Return whether a file system is mounted at a path itself.
 
     :param path: absolute, and without links.
-    :param mounts: what Linux says in ``/proc/mounts``.
+    :param mounts: the text of ``/proc/mounts``.
     """
     return any(point == path for point, _ in _mounted(mounts))
 
@@ -360,7 +360,7 @@ def _mounted(mounts: str) -> Iterator[tuple[Path, str]]:
 
 
 def mounts_of_this_machine() -> str:
-    """Read what is mounted; nothing where the system does not say."""
+    """Return the text of ``/proc/mounts``; empty where the system has none."""
     try:
         return os.fsdecode(Path("/proc/mounts").read_bytes())
     except OSError:

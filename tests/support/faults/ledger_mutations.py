@@ -269,8 +269,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a pause does not wait for claims of its campaign",
         "ledger/pauses.py",
-        "    with store.write(campaign_lock(campaign_name)) as connection:\n        its, now",
-        "    with store.write(7) as connection:\n        its, now",
+        "    with store.write(campaign_lock(campaign_name)) as connection:\n        campaign_id, now",
+        "    with store.write(7) as connection:\n        campaign_id, now",
         (PAUSES,),
     ),
     Mutation(

@@ -17,7 +17,7 @@
     │   ├── RefusedError                3xx and 4xx, but for 303, 408 and 499
     │   └── UnknownOutcomeError         it may have been processed: never sent again without a decision
     ├── LedgerError                  no durable claim can be made, so nothing is sent
-    │   ├── LedgerVersionError          the ledger was written by a newer version
+    │   ├── LedgerVersionError          the ledger has a version that this package cannot use
     │   └── LedgerLostError             the ledger has lost what was committed to it
     ├── CreditError                  the credit does not cover the messages; no more were sent
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
@@ -129,7 +129,7 @@ class LedgerError(SmsError):
 
 
 class LedgerVersionError(LedgerError):
-    """The ledger was written by a newer version of this package."""
+    """The ledger was written by another version of this package, one that is newer or too old to be upgraded."""
 
 
 class LedgerLostError(LedgerError):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
-from airflow_provider_sms.ledger.preview import CampaignPreview, pace
+from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
@@ -186,7 +187,7 @@ def _seconds_per_request(options: BulkOptions, store: LedgerBackend | None) -> f
     if options.max_requests_per_second is not None:
         return 1 / options.max_requests_per_second
     try:
-        each = None if store is None else pace(store)
+        each = None if store is None else seconds_per_request(store)
     except LedgerError:
         return None
     return None if each is None else each / options.concurrency

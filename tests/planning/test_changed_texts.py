@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from support.sending import claimant, outgoing, people
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.ledger import attempts
 from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.messages.outgoing import Block, Outgoing
@@ -213,7 +216,7 @@ def test_groups_of_copies_are_different_people(attempt, look):
 
 def test_many_copies_are_looked_at_in_portions(attempt, look, monkeypatch):
     """No statement has more values than a database takes."""
-    monkeypatch.setattr(attempts, "_CLAIMANTS_AT_ONCE", 2)
+    monkeypatch.setattr(attempts, "in_pieces", partial(in_pieces, size=2))
     for copy in range(5):
         attempt(copy, 1, f"p{copy}", people(1, copy))
     with pytest.raises(InputError, match=r"^4 messages"):

@@ -123,7 +123,7 @@ CLOCK_MUTATIONS = (
     Mutation(
         "a request of a time to come cannot be resolved",
         "ledger/decisions.py",
-        "        ahead = state == CLAIMED and claimed_at > store.clock()\n",
+        "        ahead = is_ahead(state, claimed_at, store.clock())\n",
         "        ahead = False\n",
         (DECISIONS,),
         first="test_a_request_of_a_time_to_come_can_be_resolved_as_soon_as_any_other",

@@ -85,8 +85,8 @@ PLAN_MUTATIONS = (
     Mutation(
         "an outage is closed in one transaction",
         "ledger/decisions.py",
-        "        some = request_ids[start : start + REQUESTS_AT_ONCE]\n",
-        "        some = request_ids[start:]\n",
+        "    for some in in_pieces(request_ids, REQUESTS_AT_ONCE):\n",
+        "    for some in [request_ids]:\n",
         (RESOLVE_ALL,),
         first="test_the_ledger_is_held_for_some_requests_at_a_time",
     ),

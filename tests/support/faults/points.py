@@ -71,7 +71,7 @@ def _insert(stack: ExitStack, passed: _Turn) -> None:
 
 def _recorded(stack: ExitStack, passed: _Turn) -> None:
     for store in (SQLiteBackend, PostgresBackend):
-        _after(store, "record_answers")(stack, passed)
+        _after(store, "record_responses")(stack, passed)
 
 
 def _sending(part: str) -> Install:

@@ -66,13 +66,6 @@ class OldCampaign(NamedTuple):
     waiting: str | None = None
 
 
-class Purged(NamedTuple):
-    """What was forgotten."""
-
-    campaigns: int
-    messages: int
-
-
 def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
     """Return the campaigns in which nothing has happened since a moment, oldest first.
 

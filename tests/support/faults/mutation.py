@@ -24,7 +24,7 @@ CLIENT = "tests/service"
 CLOCKS = "tests/ledger/test_clocks.py"
 DECISIONS = "tests/ledger/test_decisions.py"
 READER = "tests/ledger/test_reader.py"
-TRANSPORT = "tests/service/test_transport.py"
+ELAPSED = "tests/service/test_elapsed.py"
 LAPSE = "tests/execution/test_delivery.py"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from sqlalchemy import and_, case, func, insert, select
@@ -12,6 +12,7 @@ from sqlalchemy import and_, case, func, insert, select
 from airflow_provider_sms.ledger.backend import new_id
 from airflow_provider_sms.ledger.model import NOT_SENT
 from airflow_provider_sms.ledger.schema import claimant, message, progress, request
+from airflow_provider_sms.messages.integer_set import key_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Sequence
@@ -27,12 +28,11 @@ ADOPTION = 0
 """The try number under which the ledger keeps that a person answers for it."""
 
 _REGISTER_LOCK = 0x5355_4D54
-_GROUP = -1
+GROUP_DESTINATION = -1
+"""Stands for a group among destinations, which are numbers."""
 _ROWS_AT_ONCE = 10_000
 
 _CLAIMANTS_AT_ONCE = 500
-
-Part = TypeVar("Part")
 
 
 class _Attempt(NamedTuple):
@@ -178,7 +178,7 @@ class EarlierClaims:
                     keys, numbers, campaigns = zip(*block, strict=True)
                     yield HeldBlock(
                         key_halves([bytes(key) for key in keys]),
-                        np.array([_GROUP if number is None else number for number in numbers], np.int64),
+                        np.array([GROUP_DESTINATION if number is None else number for number in numbers], np.int64),
                         np.array(campaigns, np.int64) == self._campaign_id,
                     )
 
@@ -284,9 +284,3 @@ def requests_of(store: LedgerBackend, campaign_id: int, parts: Collection[int]) 
     ):
         for row in rows:
             yield ParkedRequest(*row)
-
-
-def key_halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
-    """Return the first eight bytes of each message key, as integers."""
-    halves: npt.NDArray[np.uint64] = np.frombuffer(b"".join(keys), np.uint64)[::2].copy()
-    return halves

@@ -22,7 +22,7 @@ HEAD = (
 
 
 def test_it_starts_and_stops_at_once_and_leaves_no_thread():
-    """Neither start nor stop waits for a round of housekeeping, so tests can have a sandbox each; no thread stays."""
+    """Neither start nor stop waits for a round of housekeeping, so that each test can have a sandbox; no thread stays."""
     before = set(threading.enumerate())
     took = []
     for _ in range(5):
@@ -35,7 +35,7 @@ def test_it_starts_and_stops_at_once_and_leaves_no_thread():
 
 
 def test_it_stops_at_once_with_open_connections():
-    """Idle connections, half a request and an answer that is due later do not hold it up."""
+    """Idle connections, half a request and a pending response do not delay the stop."""
     with contextlib.ExitStack() as stack:
         with running_sandbox(SandboxConfig(token=TOKEN, latency=60)) as sandbox:
             address = urlsplit(sandbox.base_url)
@@ -57,7 +57,7 @@ def test_it_stops_at_once_with_open_connections():
 
 
 def test_the_memory_can_be_read_after_the_end():
-    """What was accepted is known after the sandbox has stopped."""
+    """The accepted messages can be read after the sandbox has stopped."""
     with running_sandbox(SandboxConfig(token="t")) as sandbox:
         requests.post(
             f"{sandbox.base_url}/bulkmessages",
@@ -68,7 +68,7 @@ def test_the_memory_can_be_read_after_the_end():
     assert sandbox.state.accepted_messages == [(NUMBER, "Hello")]
 
 
-def test_two_sandboxes_know_nothing_of_each_other(start):
+def test_two_sandboxes_are_independent(start):
     """Each sandbox has its own port and memory."""
     one, two = start(), start()
     one.bulk((NUMBER, "Hello"))
@@ -77,14 +77,14 @@ def test_two_sandboxes_know_nothing_of_each_other(start):
 
 
 def test_a_port_that_is_taken_is_an_error(client):
-    """A port in use is reported to the caller, not to a thread."""
+    """The caller gets the error for a port in use; it is not lost in a thread."""
     port = int(client.root.rpartition(":")[2])
     with pytest.raises(OSError, match="in use"), running_sandbox(SandboxConfig(port=port)):
         pass
 
 
 def test_an_idle_connection_is_closed_after_the_keep_alive_time(start, read_to_end):
-    """The keep-alive time can be short, for tests of connections that the server has closed meanwhile."""
+    """A short keep-alive time closes idle connections soon, for tests of clients that reuse them."""
     client = start(keep_alive=0.05)
     with client.connect() as connection:
         client.raw_send(connection, (NUMBER, "Hello"))
@@ -99,7 +99,7 @@ def test_it_listens_on_loopback_of_either_family(start):
     assert client.balance().status_code == 200
 
 
-def test_a_client_that_leaves_early_harms_nobody(client, state):
+def test_a_client_that_disconnects_early_harms_nobody(client, state):
     """A connection that ends in the middle of a request leaves no trace."""
     with client.connect() as connection:
         connection.sendall(HEAD + BODY[:10])
@@ -107,7 +107,7 @@ def test_a_client_that_leaves_early_harms_nobody(client, state):
     assert state.accepted_messages == [(NUMBER, "Hello")]
 
 
-def test_answers_are_not_held_back(client):
+def test_responses_are_not_held_back(client):
     """Of forty requests in a row, most take less than a delayed acknowledgement of 40 ms."""
     took = []
     for _ in range(40):

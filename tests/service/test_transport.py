@@ -10,7 +10,7 @@ import requests
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.elapsed import ending_by
-from airflow_provider_sms.service.transport import MAX_ANSWER
+from airflow_provider_sms.service.transport import MAX_RESPONSE_BYTES
 
 HI = [Message("Hi Thandi", "27821234567")]
 
@@ -286,7 +286,7 @@ def test_a_503_that_breaks_off_is_an_unknown_outcome(serve, connect):
 def test_a_long_answer_is_given_up_on(serve, connect, wire):
     """An answer without an end does not fill the memory."""
     server = serve([HEAD + b"\r\n", *[b" " * (1024 * 1024)] * 11, wire.hang])
-    with pytest.raises(UnknownOutcomeError, match=f"longer than {MAX_ANSWER} bytes"):
+    with pytest.raises(UnknownOutcomeError, match=f"longer than {MAX_RESPONSE_BYTES} bytes"):
         connect(server.url).send_bulk(HI)
 
 

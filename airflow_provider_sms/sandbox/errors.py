@@ -1,4 +1,7 @@
-"""A request that the sandbox does not serve, with the answer that says why."""
+"""The error that refuses a request, with the response body that explains it.
+
+A module of its own, however short, because every check of a request raises this error.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,10 @@ FORMAT = "InvalidParameter.Format"
 
 
 class RefusalError(Exception):
-    """The request is refused, and nothing of it is accepted.
+    """The request is refused, and none of its messages is accepted.
 
-    :param status: HTTP status of the answer.
-    :param errors: pairs of error code and message, at least one; no number, text or token in them.
+    :param status: HTTP status of the response.
+    :param errors: pairs of error code and message, at least one, without numbers, texts or tokens.
     """
 
     def __init__(self, status: int, *errors: tuple[str, str]) -> None:
@@ -22,7 +25,7 @@ class RefusalError(Exception):
         self.errors = errors
 
     def body(self) -> dict[str, Any]:
-        """Give the error body of the service."""
+        """Return the service's error body."""
         return {
             "statusCode": self.status,
             "errors": [{"errorCode": code, "errorMessage": message} for code, message in self.errors],
@@ -30,7 +33,7 @@ class RefusalError(Exception):
 
 
 def bad_request(code: str, message: str) -> RefusalError:
-    """Give a refusal with status 400 and one error.
+    """Return a refusal with status 400 and one error.
 
     :param code: the service's error code.
     :param message: what is wrong, naming the field.

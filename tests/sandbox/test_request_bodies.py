@@ -39,7 +39,7 @@ def errors_of(answer):
     ],
 )
 def test_a_malformed_bulk_request_is_refused(client, state, body, code, where):
-    """A body that is not the contract's gets 400 with a code of the service and the field's name."""
+    """A body outside the contract gets 400 with an error code of the service and the field's name."""
     raw = body if isinstance(body, bytes) else orjson.dumps(body)
     answer = client.call("POST", "/bulkmessages", data=raw)
     ((given_code, message),) = errors_of(answer)
@@ -75,7 +75,7 @@ def test_a_malformed_bulk_request_is_refused(client, state, body, code, where):
     ],
 )
 def test_one_malformed_message_refuses_the_whole_request(client, state, message, code, field):
-    """One bad message gets 400 with its index, never its number or text; the good ones are not accepted."""
+    """A malformed message gets 400 with its index, but without its number and text; the others are not accepted."""
     answer = client.call("POST", "/bulkmessages", json={"Messages": [GOOD, message]})
     ((given_code, given_message),) = errors_of(answer)
     assert (400, code) == (answer.status_code, given_code)
@@ -86,7 +86,7 @@ def test_one_malformed_message_refuses_the_whole_request(client, state, message,
 
 
 def test_every_malformed_message_is_named(client):
-    """The answer to several malformed messages names each of them."""
+    """The response to several malformed messages names each of them."""
     bad = {**GOOD, "Content": ""}
     answer = client.call("POST", "/bulkmessages", json={"Messages": [bad, GOOD, bad]})
     assert [message.split(" ")[0] for _, message in errors_of(answer)] == ["Messages[0].Content", "Messages[2].Content"]
@@ -121,7 +121,7 @@ def test_a_customer_id_is_allowed(client):
     ],
 )
 def test_a_malformed_group_request_is_refused(client, state, body, code, where):
-    """A group send needs a text and known groups; otherwise 400, and no group gets anything."""
+    """A group send needs a text and known groups; otherwise it gets 400, and nothing is accepted."""
     answer = client.call("POST", "/groupmessages", json=body)
     ((given_code, message),) = errors_of(answer)
     assert (400, code) == (answer.status_code, given_code)
@@ -139,8 +139,8 @@ def test_a_body_must_be_declared_as_json(client, headers, content_type):
 
 @pytest.mark.parametrize("accept", ["*/*", "text/html"])
 @pytest.mark.parametrize("operation", ["bulk", "group", "balance"])
-def test_an_answer_must_be_asked_for_as_json(client, headers, accept, operation):
-    """A request of the contract without ``Accept: application/json`` gets 400."""
+def test_a_response_must_be_requested_as_json(client, headers, accept, operation):
+    """A request to the service without ``Accept: application/json`` gets 400."""
     headers["Accept"] = accept
     arguments = {"bulk": [(NUMBER, "Hello")], "group": ["Hello", "staff"], "balance": []}[operation]
     answer = getattr(client, operation)(*arguments, headers=headers)
@@ -148,7 +148,7 @@ def test_an_answer_must_be_asked_for_as_json(client, headers, accept, operation)
 
 
 def test_media_types_may_have_parameters(client, headers):
-    """A charset or a quality beside the media type does not matter (RFC 9110 section 8.3)."""
+    """Parameters of a media type, such as charset and quality, are ignored (RFC 9110 section 8.3)."""
     headers.update({"Content-Type": "application/json; charset=utf-8", "Accept": "text/html, application/json;q=0.9"})
     assert client.bulk((NUMBER, "Hello"), headers=headers).status_code == 200
 
@@ -158,7 +158,7 @@ def test_media_types_may_have_parameters(client, headers):
     [("GET", "/balance", 404), ("GET", "/Balance/", 404), ("POST", "/Balance", 405), ("GET", "/bulkmessages", 405)],
 )
 def test_other_paths_and_methods_are_not_found(client, method, path, status):
-    """Operations are found under their exact path and method only: Balance has a capital B."""
+    """Operations exist under their exact path and method only: Balance has a capital B."""
     answer = client.call(method, path, allow_redirects=False)
     assert (status, status) == (answer.status_code, answer.json()["statusCode"])
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
-from airflow_provider_sms.sandbox.events import FAULTS_TOLD
+from airflow_provider_sms.sandbox.event_stream import MAX_FAULTS
 from airflow_provider_sms.sandbox.server import running_sandbox
 
 NUMBER = "27820000001"
@@ -17,7 +17,7 @@ NUMBER = "27820000001"
 
 @contextlib.contextmanager
 def listening(client):
-    """Open the stream, and give its events one by one."""
+    """Open the stream, and yield its events and the response."""
     answer = client.control("GET", "/events", stream=True)
 
     def told():
@@ -29,8 +29,8 @@ def listening(client):
         yield told(), answer
 
 
-def test_the_present_state_is_told_at_once_and_then_each_change(client):
-    """Who opens the stream hears how things are, and later what they are by then."""
+def test_the_stream_sends_the_current_state_at_once_and_then_each_change(client):
+    """The first event holds the current state; every change is followed by an event with the new state."""
     client.bulk((NUMBER, "Hello"))
     with listening(client) as (events, answer):
         assert answer.headers["Content-Type"].startswith("text/event-stream")
@@ -45,8 +45,8 @@ def test_the_present_state_is_told_at_once_and_then_each_change(client):
         assert next(events)["epoch"] != first["epoch"]
 
 
-def test_what_comes_all_at_once_is_told_together(client):
-    """A hundred requests in a row make a few events, none of which holds a number or a text."""
+def test_changes_in_quick_succession_share_an_event(client):
+    """A hundred requests in a row produce a few events, none of which holds a number or a text."""
     with listening(client) as (events, _):
         next(events)
         for _ in range(100):
@@ -61,24 +61,24 @@ def test_what_comes_all_at_once_is_told_together(client):
         assert heard < 50
 
 
-def test_the_faults_that_come_next_are_told_with_what_is_left(client):
-    """Each waiting fault comes with the requests left and a line; of many there are the first, and how many wait."""
+def test_an_event_holds_the_next_faults_with_their_requests_left(client):
+    """Each waiting fault has its requests left and its advice; of many, the event holds the first and a count."""
     client.control(
         "POST", "/faults", json=[{"kind": "drop_after", "times": 2}, {"kind": "foreign", "persistent": True}]
     )
     with listening(client) as (events, _):
         drop, foreign = next(events)["faults"]
         assert (drop["kind"], drop["left"], drop["persistent"]) == ("drop_after", 2, False)
-        assert "never send them again" in drop["advice"]
+        assert "never resend them" in drop["advice"]
         assert (foreign["kind"], foreign["persistent"]) == ("foreign", True)
         client.control("DELETE", "/faults")
-        client.control("POST", "/faults", json=[{"kind": "none"}] * (FAULTS_TOLD + 7))
+        client.control("POST", "/faults", json=[{"kind": "none"}] * (MAX_FAULTS + 7))
         last = next(event for event in events if event["waiting_faults"] > 2)
-        assert (last["waiting_faults"], len(last["faults"])) == (FAULTS_TOLD + 7, FAULTS_TOLD)
+        assert (last["waiting_faults"], len(last["faults"])) == (MAX_FAULTS + 7, MAX_FAULTS)
 
 
 def test_several_pages_can_listen(client):
-    """Each open page has a stream of its own."""
+    """Each open page has its own stream."""
     with listening(client) as (one, _), listening(client) as (two, _):
         assert next(one) == next(two)
         client.bulk((NUMBER, "Hello"))
@@ -105,7 +105,7 @@ def test_a_sandbox_stops_while_pages_listen():
 
 
 def test_a_page_that_leaves_is_forgotten(client):
-    """After a stream has gone the sandbox answers as before."""
+    """After a page closes its stream, the sandbox serves requests as before."""
     for _ in range(3):
         with listening(client) as (events, _):
             next(events)
@@ -113,6 +113,6 @@ def test_a_page_that_leaves_is_forgotten(client):
 
 
 @pytest.mark.parametrize("path", ["/events", "/requests", "/numbers", "/search?q=x", "/advice?kind=none"])
-def test_what_the_page_reads_changes_nothing(client, path):
-    """None of the page's paths can be used to change something."""
+def test_the_paths_that_the_page_reads_change_nothing(client, path):
+    """None of the paths that the page reads accepts a method that changes the sandbox."""
     assert client.control("POST", path).status_code == 405

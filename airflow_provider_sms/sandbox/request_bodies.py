@@ -1,4 +1,4 @@
-"""The body of a send request, checked strictly: what the contract does not name is refused."""
+"""The body of a send request, checked strictly: any key or form outside the contract is refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from airflow_provider_sms.sandbox.refusals import FORMAT, REQUIRED, TYPE, RefusalError, bad_request
+from airflow_provider_sms.sandbox.errors import FORMAT, REQUIRED, TYPE, RefusalError, bad_request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -16,18 +16,21 @@ if TYPE_CHECKING:
 Kind = Literal["bulk", "group"]
 
 MAX_MESSAGES = 100
+"""Messages in one request, at most, by the service's contract."""
 DESTINATION = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164: country code first, at most 15 digits
 OPTION_LIMITS = {"SenderId": 11, "CampaignName": 100, "CostCentre": 100}
+"""Maximum characters of each text in ``SendOptions``, by the service's contract."""
 CUSTOMER_ID_LIMIT = 100
+"""Maximum characters of ``CustomerId``, by the service's contract."""
 
 
 @dataclass(frozen=True, slots=True)
-class Submission:
+class SendRequest:
     """A well-formed send request.
 
     :param kind: ``bulk`` or ``group``.
     :param messages: pairs of destination and text, in request order.
-    :param send_options: ``SendOptions`` as received; None when there were none.
+    :param send_options: ``SendOptions`` as received; None when the request had none.
     """
 
     kind: Kind
@@ -36,15 +39,15 @@ class Submission:
 
     @property
     def test_mode(self) -> bool:
-        """Whether the request asks for an answer only: nothing sent, nothing charged."""
+        """Whether the request asks for a response only: nothing is sent, nothing is charged."""
         return bool(self.send_options and self.send_options.get("TestMode"))
 
 
-def bulk_submission(raw: bytes) -> Submission:
-    """Read the body of ``bulkmessages``.
+def parse_bulk_body(raw: bytes) -> SendRequest:
+    """Return the send request in the body of ``bulkmessages``.
 
     :param raw: the body as received.
-    :raises RefusalError: 400, naming every malformed message by its index.
+    :raises RefusalError: 400, which names every malformed message by its index.
     """
     body = _body(raw, {"Messages"})
     messages = body["Messages"]
@@ -56,15 +59,15 @@ def bulk_submission(raw: bytes) -> Submission:
     if errors:
         raise RefusalError(400, *errors)
     pairs = tuple((message["Destination"], message["Content"]) for message in messages)
-    return Submission("bulk", pairs, _send_options(body))
+    return SendRequest("bulk", pairs, _send_options(body))
 
 
-def group_submission(raw: bytes, groups: Mapping[str, Sequence[str]]) -> Submission:
-    """Read the body of ``groupmessages``: one message to each member of each group, in order.
+def parse_group_body(raw: bytes, groups: Mapping[str, Sequence[str]]) -> SendRequest:
+    """Return the send request in the body of ``groupmessages``: one message to each member of each group, in order.
 
     :param raw: the body as received.
     :param groups: the members of each known group.
-    :raises RefusalError: 400; with ``EntityNotFound.Group`` for a group that is not known.
+    :raises RefusalError: 400; with ``EntityNotFound.Group`` for an unknown group.
     """
     body = _body(raw, {"Message", "Groups"})
     text, names = body["Message"], body["Groups"]
@@ -82,7 +85,7 @@ def group_submission(raw: bytes, groups: Mapping[str, Sequence[str]]) -> Submiss
             400, *(("EntityNotFound.Group", f"Groups[{index}] is not a known group") for index in unknown)
         )
     pairs = tuple((number, text) for name in names for number in groups[name])
-    return Submission("group", pairs, _send_options(body))
+    return SendRequest("group", pairs, _send_options(body))
 
 
 def _body(raw: bytes, required: set[str]) -> dict[str, Any]:
@@ -98,7 +101,7 @@ def _body(raw: bytes, required: set[str]) -> dict[str, Any]:
     unknown = len(body.keys() - required - {"SendOptions"})
     if unknown:
         allowed = ", ".join(sorted(required))
-        raise bad_request(FORMAT, f"{unknown} unknown keys: {allowed} and SendOptions are allowed")
+        raise bad_request(FORMAT, f"the body has {unknown} unknown keys: only {allowed} and SendOptions are allowed")
     return body
 
 
@@ -120,7 +123,7 @@ def _message_errors(index: int, message: Any) -> Iterator[tuple[str, str]]:
     if "CustomerId" in message:
         yield from _limit_errors(f"{where}.CustomerId", message["CustomerId"], CUSTOMER_ID_LIMIT)
     if message.keys() - {"Content", "Destination", "CustomerId"}:
-        yield FORMAT, f"{where} has unknown keys: Content, Destination and CustomerId are allowed"
+        yield FORMAT, f"{where} has unknown keys: only Content, Destination and CustomerId are allowed"
 
 
 def _send_options(body: dict[str, Any]) -> dict[str, Any] | None:

@@ -1,4 +1,4 @@
-"""What becomes of each message of a request: accepted at a price, or left out for a reason."""
+"""Which messages of a request can be sent, at what price, and why the others cannot."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class SendableMessage:
     """A message that can be sent.
 
-    :param index: its position in the request, from 0.
+    :param index: position of the message in the request, from 0.
     :param destination: digits with country code.
     :param content: the text.
     :param parts: SMS parts of the text.
@@ -32,21 +32,21 @@ class Priced:
 
     @property
     def cost(self) -> Decimal:
-        """Credits for all its parts."""
+        """Credits for all parts of the text."""
         return self.parts * self.network.price
 
 
 @dataclass(frozen=True, slots=True)
-class Screened:
-    """One request's messages, sorted out.
+class FilteredMessages:
+    """The sendable messages of a request, and the number of others by reason.
 
-    :param priced: the messages that can be sent, in request order.
-    :param duplicates: messages with the destination and text of an earlier one of the request.
-    :param opted_outs: messages to someone who wants none.
-    :param no_network: messages to a number that no network serves.
+    :param sendable: the messages that can be sent, in request order.
+    :param duplicates: messages that repeat destination and text of an earlier one in the request.
+    :param opted_outs: messages to numbers that have opted out.
+    :param no_network: messages to numbers that no network serves.
     """
 
-    priced: tuple[Priced, ...]
+    sendable: tuple[SendableMessage, ...]
     duplicates: int
     opted_outs: int
     no_network: int
@@ -54,17 +54,17 @@ class Screened:
     @property
     def cost(self) -> Decimal:
         """Credits for the whole request."""
-        return sum((message.cost for message in self.priced), Decimal(0))
+        return sum((message.cost for message in self.sendable), Decimal(0))
 
 
-def screen(messages: Iterable[tuple[str, str]], opted_out: Container[str]) -> Screened:
-    """Sort out the messages of one request. Each is counted once, for the first reason that holds.
+def filter_messages(messages: Iterable[tuple[str, str]], opted_out: Container[str]) -> FilteredMessages:
+    """Return the sendable messages of a request. Each other message counts once, under the first reason that applies.
 
     :param messages: pairs of destination and text.
-    :param opted_out: destinations that want no messages.
+    :param opted_out: destinations that have opted out.
     """
     seen: set[tuple[str, str]] = set()
-    priced = []
+    sendable = []
     duplicates = opted_outs = no_network = 0
     for index, (destination, content) in enumerate(messages):
         network = network_of(destination)
@@ -75,6 +75,6 @@ def screen(messages: Iterable[tuple[str, str]], opted_out: Container[str]) -> Sc
         elif network is None:
             no_network += 1
         else:
-            priced.append(Priced(index, destination, content, count_parts(content), network))
+            sendable.append(SendableMessage(index, destination, content, count_parts(content), network))
         seen.add((destination, content))
-    return Screened(tuple(priced), duplicates, opted_outs, no_network)
+    return FilteredMessages(tuple(sendable), duplicates, opted_outs, no_network)

@@ -78,122 +78,94 @@ def get_cli_commands() -> list[GroupCommand]:
     ]
 
 
+def _command(name: str, function: str, help_text: str, *args: Arg) -> ActionCommand:
+    """Return a command; every one takes ``--ledger-conn-id``.
+
+    :param function: its path below this package, imported when the command runs.
+    """
+    path = f"airflow_provider_sms.cli.{function}"
+    return ActionCommand(name=name, help=help_text, func=lazy_load_command(path), args=(*args, _LEDGER))
+
+
 def _read_commands() -> list[ActionCommand]:
     return [
-        ActionCommand(
-            name="status",
-            help="Show the state of a campaign",
-            func=lazy_load_command("airflow_provider_sms.cli.read_commands.show_status"),
-            args=(_CAMPAIGN, ARG_OUTPUT, _LEDGER),
+        _command("status", "read_commands.show_status", "Show the state of a campaign", _CAMPAIGN, ARG_OUTPUT),
+        _command(
+            "unknown",
+            "read_commands.list_unknown",
+            "List the requests whose response was lost",
+            _arg("--campaign", help="List only requests of this campaign"),
+            ARG_OUTPUT,
         ),
-        ActionCommand(
-            name="unknown",
-            help="List the requests whose response was lost",
-            func=lazy_load_command("airflow_provider_sms.cli.read_commands.list_unknown"),
-            args=(_arg("--campaign", help="List only requests of this campaign"), ARG_OUTPUT, _LEDGER),
+        _command(
+            "who",
+            "read_commands.who_texted",
+            "Show when a number was texted, and by which task",
+            _arg("destination", help="The number, with a country code or with --default-region"),
+            _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA"),
+            ARG_OUTPUT,
         ),
-        ActionCommand(
-            name="who",
-            help="Show when a number was texted, and by which task",
-            func=lazy_load_command("airflow_provider_sms.cli.read_commands.who_texted"),
-            args=(
-                _arg("destination", help="The number, with a country code or with --default-region"),
-                _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA"),
-                ARG_OUTPUT,
-                _LEDGER,
-            ),
-        ),
-        ActionCommand(
-            name="export",
-            help="Write a campaign's messages to a Parquet file",
-            func=lazy_load_command("airflow_provider_sms.cli.read_commands.export"),
-            args=(
-                _CAMPAIGN,
-                _arg("file", metavar="FILE", help="File to write"),
-                _arg("--overwrite", action="store_true", help="Replace the file if it exists"),
-                _LEDGER,
-            ),
+        _command(
+            "export",
+            "read_commands.export",
+            "Write a campaign's messages to a Parquet file",
+            _CAMPAIGN,
+            _arg("file", metavar="FILE", help="File to write"),
+            _arg("--overwrite", action="store_true", help="Replace the file if it exists"),
         ),
     ]
 
 
 def _write_commands() -> list[ActionCommand]:
     return [
-        ActionCommand(
-            name="resolve",
-            help="Close unknown requests as accepted or as not sent",
-            func=lazy_load_command("airflow_provider_sms.cli.write_commands.resolve_requests"),
-            args=(
-                _REQUESTS,
-                _arg("--campaign", help="With --all: the campaign"),
-                _arg("--all", action="store_true", help="Close all unknown requests of the campaign"),
-                _arg(
-                    "--since", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or later"
-                ),
-                _arg(
-                    "--until", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or earlier"
-                ),
-                _arg(
-                    "--reason",
-                    metavar="TEXT",
-                    help="With --all: only requests with TEXT in their why, as unknown lists it",
-                ),
-                _arg(
-                    "--as",
-                    dest="outcome",
-                    choices=("accepted", "not-sent"),
-                    required=True,
-                    help="accepted: the service took them; not-sent: it did not, and the next attempt sends them",
-                ),
-                ARG_YES,
-                _LEDGER,
+        _command(
+            "resolve",
+            "write_commands.resolve_requests",
+            "Close unknown requests as accepted or as not sent",
+            _REQUESTS,
+            _arg("--campaign", help="With --all: the campaign"),
+            _arg("--all", action="store_true", help="Close all unknown requests of the campaign"),
+            _arg("--since", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or later"),
+            _arg("--until", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or earlier"),
+            _arg("--reason", metavar="TEXT", help="With --all: only requests with TEXT in their why, see unknown"),
+            _arg(
+                "--as",
+                dest="outcome",
+                choices=("accepted", "not-sent"),
+                required=True,
+                help="accepted: the service took them; not-sent: it did not, and the next attempt sends them",
             ),
+            ARG_YES,
         ),
-        ActionCommand(
-            name="adopt",
-            help="Let a task go on with a ledger that does not know all of its earlier attempts",
-            func=lazy_load_command("airflow_provider_sms.cli.write_commands.adopt_task"),
-            args=(
-                _arg("dag_id", help="Id of the DAG"),
-                _arg("task_id", help="Id of the task"),
-                _arg("run_id", help="Id of the DAG run"),
-                _arg("--map-index", type=int, default=-1, help="Index of a mapped task"),
-                ARG_YES,
-                _LEDGER,
+        _command(
+            "adopt",
+            "write_commands.adopt_task",
+            "Let a task go on with a ledger that does not know all of its earlier attempts",
+            _arg("dag_id", help="Id of the DAG"),
+            _arg("task_id", help="Id of the task"),
+            _arg("run_id", help="Id of the DAG run"),
+            _arg("--map-index", type=int, default=-1, help="Index of a mapped task"),
+            ARG_YES,
+        ),
+        _command("pause", "write_commands.pause_campaign", "Stop all claims of a campaign", _CAMPAIGN),
+        _command("resume", "write_commands.resume_campaign", "End the pause of a campaign", _CAMPAIGN),
+        _command(
+            "purge",
+            "write_commands.purge",
+            "Forget old campaigns and balances",
+            _arg(
+                "--older-than",
+                type=parse_age,
+                required=True,
+                metavar="AGE",
+                help="Forget campaigns without activity for so long: 36h, 90d or 12w, at least 1d",
             ),
-        ),
-        ActionCommand(
-            name="pause",
-            help="Stop all claims of a campaign",
-            func=lazy_load_command("airflow_provider_sms.cli.write_commands.pause_campaign"),
-            args=(_CAMPAIGN, _LEDGER),
-        ),
-        ActionCommand(
-            name="resume",
-            help="End the pause of a campaign",
-            func=lazy_load_command("airflow_provider_sms.cli.write_commands.resume_campaign"),
-            args=(_CAMPAIGN, _LEDGER),
-        ),
-        ActionCommand(
-            name="purge",
-            help="Forget old campaigns and balances",
-            func=lazy_load_command("airflow_provider_sms.cli.write_commands.purge"),
-            args=(
-                _arg(
-                    "--older-than",
-                    type=parse_age,
-                    required=True,
-                    metavar="AGE",
-                    help="Forget campaigns without activity for so long: 36h, 90d or 12w, at least 1d",
-                ),
-                _arg(
-                    "--include-waiting",
-                    action="store_true",
-                    help="Also forget campaigns of which a task waits for a person, sending hours or credit; the task "
-                    "fails when it goes on",
-                ),
-                ARG_YES,
-                _LEDGER,
+            _arg(
+                "--include-waiting",
+                action="store_true",
+                help="Also forget campaigns of which a task waits for a person, sending hours or credit; the task "
+                "fails when it goes on",
             ),
+            ARG_YES,
         ),
     ]

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 from airflow.providers.common.compat.sdk import Asset
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.recipients.paths import shown
+from airflow_provider_sms.recipients.paths import without_secrets
 
 
 def asset_location(asset: Asset) -> str | None:
@@ -33,7 +33,7 @@ def require_location(asset: Asset) -> str:
     if location is None:
         name = getattr(asset, "name", asset.uri)  # before Airflow 3, assets have no names
         raise InputError(
-            f"source: asset {name!r} names no place of files: its URI is {shown(asset.uri)!r}; "
+            f"source: asset {name!r} names no place of files: its URI is {without_secrets(asset.uri)!r}; "
             "it should be one such as 'file:///data/people/' or 's3://bucket/people/'"
         )
     return location

@@ -12,7 +12,7 @@ from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
-from airflow_provider_sms.execution.planning import check_source, plan_send, summary_of_plan
+from airflow_provider_sms.execution.planning import open_scan, plan_send, summary_of_plan
 from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source, report_path, write_report
 from airflow_provider_sms.execution.telemetry import Telemetry
@@ -30,7 +30,7 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import look_into_ledger
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
-from airflow_provider_sms.planning.scan import CheckedTable, outgoing_blocks
+from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
 from airflow_provider_sms.sending.counts import SeenRows, SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.human_input import PlanDecision
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
-    from airflow_provider_sms.execution.planning import CheckedSource
+    from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.campaign import CampaignLedger
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
@@ -79,8 +79,8 @@ class BulkAttempt:
         self._before: dict[str, Any] | None = before if isinstance(before, dict) else None
         """The summary that the leg before a deferral pushed; None where there was none, or it pushes no XComs."""
         self._counts = SendCounts()
-        self._table = CheckedTable()
-        self._checked: CheckedSource | None = None
+        self._scanned: ScannedSource | None = None
+        self._is_checked = False
         self._unsent: Plan | None = None
         """The plan, as long as nothing of it can have been claimed."""
         self._report_path: Any = None
@@ -117,13 +117,13 @@ class BulkAttempt:
         with look_into_ledger(self._task.ledger_conn_id) as store:
             if store is not None:
                 self._campaign = self._task.name_campaign(store)
-            checked = self._check(options, stack, store, None, lambda _: options.on_unknown == "resend")
+            scanned = self._check(options, stack, store, None, lambda _: options.on_unknown == "resend")
             try:
                 balance = SmsHook(self._task.sms_conn_id).get_balance()
             except SmsError as error:
                 log.info("The plan is without the balance, which cannot be read: %s", error)
                 balance = None
-            plan = self._plan(options, checked, store, balance)
+            plan = self._plan(options, scanned, store, balance)
         self._counts.suppressed = plan.suppressed
         self._write_report(self._counts.seen, None, "a dry run sends nothing", nothing_sent=True)
         log.info("Nothing is sent in a dry run: %d messages are ready", plan.to_send)
@@ -158,16 +158,16 @@ class BulkAttempt:
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, self._campaign, session.who),
         )
-        checked = self._check(options, stack, session.store, ledger, sending.resends)
+        scanned = self._check(options, stack, session.store, ledger, sending.resends)
         preflight = Preflight(task, options, self._campaign, session, settings, self._telemetry)
         every_row = SeenRows()
-        every_row.until = self._table.rows
+        every_row.until = scanned.scan.rows
         try:
             account = preflight.read_account()
-            plan = self._plan(options, checked, session.store, account.balance)
+            plan = self._plan(options, scanned, session.store, account.balance)
             self._unsent = plan
             with self._summary_before_wait():
-                preflight.require(plan, account, checked.scan.samples, decision)
+                preflight.require(plan, account, scanned.scan.samples, decision)
         except Exception as error:
             words = describe(error) if isinstance(error, SmsError) else "it was not approved"
             self._write_report(every_row, ledger, words, nothing_sent=True)
@@ -178,7 +178,7 @@ class BulkAttempt:
             settings,
             ledger,
             sending,
-            total=checked.valid,
+            total=scanned.scan.valid,
             counts=self._counts,
             telemetry=self._telemetry,
             asks=options.on_unknown == "ask",
@@ -190,7 +190,7 @@ class BulkAttempt:
         else:
             self._unsent = None
             with self._summary_before_wait():
-                self._send(options, checked, plan, delivery)
+                self._send(options, scanned, plan, delivery)
 
     def _take_event(self, session: LedgerSession) -> PlanDecision | None:
         """Carry out a person's decision about unknown requests, or return the one about the plan.
@@ -212,7 +212,7 @@ class BulkAttempt:
         store: LedgerBackend | None,
         ledger: CampaignLedger | None,
         resends: Callable[[int], bool],
-    ) -> CheckedSource:
+    ) -> ScannedSource:
         """Check every row, and refuse a table that must not be sent.
 
         :param ledger: for the report; None where nothing was sent before.
@@ -225,49 +225,43 @@ class BulkAttempt:
                 refuse_report_in_source(self._report_path, source)
             return source
 
-        checked = self._checked = check_source(
-            options,
-            read_source,
-            self._table,
-            campaign=self._campaign,
-            store=store,
-            resends=resends,
-            stop=self._task.stop,
-            telemetry=self._telemetry,
-            stack=stack,
+        scanned = self._scanned = open_scan(
+            options, read_source, campaign=self._campaign, store=store, resends=resends, stack=stack
         )
+        scanned.check(options, self._task.stop, self._telemetry)
+        self._is_checked = True
         try:
-            checked.require_sendable(options)
+            scanned.require_sendable(options)
         except InputError:
             words = "other rows cannot be texted, so nothing was sent"
             self._write_report(self._counts.seen, ledger, words, nothing_sent=True)
             raise
-        return checked
+        return scanned
 
     def _plan(
-        self, options: BulkOptions, checked: CheckedSource, store: LedgerBackend | None, balance: Balance | None
+        self, options: BulkOptions, scanned: ScannedSource, store: LedgerBackend | None, balance: Balance | None
     ) -> Plan:
         """Make the plan, log it, and push it as an XCom.
 
         :raises LimitError: the plan is beyond a limit.
         """
-        plan = plan_send(checked, options, campaign=self._campaign, store=store, balance=balance)
+        plan = plan_send(scanned, options, campaign=self._campaign, store=store, balance=balance)
         log.info("%s", plan.table())
         push(self._context, PLAN, plan.as_json())
         self._telemetry.planned(plan)
         options.limits.check(plan)
         return plan
 
-    def _send(self, options: BulkOptions, checked: CheckedSource, plan: Plan, delivery: Delivery) -> None:
+    def _send(self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery) -> None:
         def blocks() -> Iterator[Block]:
             # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
             return outgoing_blocks(
-                checked.source,
-                checked.preparation,
-                checked.table,
+                scanned.source,
+                scanned.preparation,
+                scanned.scan,
                 self._task.stop,
                 keep_order=options.max_requests_per_second is not None,
-                suppressed=checked.suppressed,
+                suppressed=scanned.suppressed,
             )
 
         def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
@@ -276,12 +270,12 @@ class BulkAttempt:
 
         credit = None
         if options.wait_for_credit and (balance := prepaid(plan.balance)) is not None:
-            credit = Credit(checked.prices, plan.cost, balance)
+            credit = Credit(scanned.prices, plan.cost, balance)
         # Where the service did not answer just now, one request goes first.
         caution = Caution(on=plan.balance is None)
         stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
         delivery.begin()
-        end = delivery.send(blocks, post, keys=checked.scan.keys, stop_conditions=stop_conditions)
+        end = delivery.send(blocks, post, keys=scanned.scan.keys, stop_conditions=stop_conditions)
         self._record(options, delivery.ledger, self._counts.seen, end.error)
         delivery.conclude(end)
 
@@ -306,9 +300,9 @@ class BulkAttempt:
     def _write_report(
         self, seen: SeenRows, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False
     ) -> None:
-        if self._report_path is None or self._checked is None:
+        if self._report_path is None or self._scanned is None or not self._is_checked:
             return
-        self._report = write_report(self._report_path, self._checked, seen, ledger, ended, nothing_sent=nothing_sent)
+        self._report = write_report(self._report_path, self._scanned, seen, ledger, ended, nothing_sent=nothing_sent)
         if self._report.written is not None and (link := report_url(self._report.written)):
             push(self._context, REPORT_LINK, link)
 
@@ -327,10 +321,11 @@ class BulkAttempt:
 
     def _summary(self) -> dict[str, Any]:
         before = self._before
-        if before is not None and self._checked is None:
+        if before is not None and not self._is_checked:
             return before  # this leg ended before it had checked the table
         if self._unsent is None:
-            summary = summarise(self._campaign, self._table.rows, self._table.invalid, self._counts)
+            rows, invalid = (0, 0) if self._scanned is None else (self._scanned.scan.rows, self._scanned.scan.invalid)
+            summary = summarise(self._campaign, rows, invalid, self._counts)
         else:
             summary = summary_of_plan(self._unsent, self._counts, None if before is None else before["already_sent"])
         return {**summary, "report": self._report.written or (before or summary)["report"]}

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.ledger_session import LedgerSession
-    from airflow_provider_sms.ledger.decisions import Question
+    from airflow_provider_sms.ledger.requests import RequestRow
     from airflow_provider_sms.planning.plan import Plan
 
 log = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail
         raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from error
 
 
-def ask_about_requests(context: Context, campaign: str, unknown: int, asked: Sequence[Question]) -> NoReturn:
+def ask_about_requests(context: Context, campaign: str, unknown: int, asked: Sequence[RequestRow]) -> NoReturn:
     """Ask about unknown requests, and give up the slot until a person decides.
 
     :param unknown: messages of the task that may have been sent.
@@ -186,7 +186,7 @@ def _count(messages: int) -> str:
     return "1 message" if messages == 1 else f"{messages} messages"
 
 
-def _requests_body(campaign: str, unknown: int, asked: Sequence[Question]) -> str:
+def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> str:
     lines = [
         f"The service's response was lost, so {_count(unknown)} of campaign `{campaign}` were texted, or were not.",
         "Everything else is done. The service's own list of sent messages tells which.",

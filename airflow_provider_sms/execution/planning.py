@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
-from airflow_provider_sms.ledger.preview import CampaignPreview, pace
+from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import CheckedTable, Scan, check_table, require_sendable
+from airflow_provider_sms.planning.scan import Scan
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.summary import summarise
@@ -37,59 +38,59 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class CheckedSource:
-    """A source of which every row was checked, and which can be read again to be sent and reported.
+class ScannedSource:
+    """A source whose rows are checked before the first request, and which is read again to be sent and reported.
 
     :param preparation: how its rows become messages.
-    :param table: the counts of its rows.
-    :param scan: its messages.
+    :param scan: its rows and messages, as far as it was read.
     :param suppressed: the numbers that are not texted; None where no list was given.
     """
 
     source: Source
     preparation: Preparation
-    table: CheckedTable
     scan: Scan
     prices: Prices
     suppressed: SuppressedNumbers | None
 
-    @property
-    def valid(self) -> int:
-        """The rows that can be texted."""
-        return self.table.rows - self.table.invalid
+    def check(self, options: BulkOptions, stop: StopFlag, telemetry: Telemetry) -> None:
+        """Read and check every row; the scan keeps what was found until an error.
+
+        :raises InputError: the source cannot be read, or has too many rows.
+        :raises StoppedError: the task was told to stop.
+        """
+        log.info("Checking every row of %s", self.source.describe())
+        telemetry.note("checking", {})
+        with span("sms.check") as figures:
+            self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
+            figures.update(rows=self.scan.rows, invalid=self.scan.invalid)
 
     def require_sendable(self, options: BulkOptions) -> None:
         """Refuse a table with rows that cannot be texted, as far as the options do not allow them.
 
         :raises InvalidRowsError: says how many, why and which.
         """
-        options.limits.check_invalid(self.table)
-        require_sendable(self.table, skip_invalid=options.on_invalid == "skip")
-        if self.table.invalid:
-            log.warning("Left out: %s", self.table.explain())
+        options.limits.check_invalid(self.scan)
+        self.scan.require_sendable(skip_invalid=options.on_invalid == "skip")
+        if self.scan.invalid:
+            log.warning("Left out: %s", self.scan.explain_invalid())
 
 
-def check_source(
+def open_scan(
     options: BulkOptions,
     read_source: Callable[[], Any],
-    table: CheckedTable,
     *,
     campaign: str,
     store: LedgerBackend | None,
     resends: Callable[[int], bool],
-    stop: StopFlag,
-    telemetry: Telemetry,
     stack: ExitStack,
-) -> CheckedSource:
-    """Check every row of a source.
+) -> ScannedSource:
+    """Open a source, and return it with a scan that has read none of its rows yet.
 
     :param read_source: returns the recipients, as the operator takes them.
-    :param table: filled with the counts, as far as the check gets.
     :param store: the ledger; None where it cannot be read, or need not be.
     :param resends: returns whether the messages of an unknown request are sent again.
     :param stack: closes the files of the check once the attempt has ended.
-    :raises InputError: an argument is wrong, or the source cannot be read.
-    :raises StoppedError: the task was told to stop.
+    :raises InputError: an argument is wrong, or the source cannot be opened.
     """
     preparation = Preparation(
         message=options.message,
@@ -104,16 +105,11 @@ def check_source(
     preview = None if store is None else _preview(options, campaign, store, resends)
     scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
     stack.enter_context(closing(scan))
-    log.info("Checking every row of %s", source.describe())
-    telemetry.note("checking", {})
-    with span("sms.check") as figures:
-        check_table(source, preparation, table, stop, survey=scan, limits=options.limits)
-        figures.update(rows=table.rows, invalid=table.invalid)
-    return CheckedSource(source, preparation, table, scan, prices, suppressed)
+    return ScannedSource(source, preparation, scan, prices, suppressed)
 
 
 def plan_send(
-    checked: CheckedSource,
+    scanned: ScannedSource,
     options: BulkOptions,
     *,
     campaign: str,
@@ -127,8 +123,7 @@ def plan_send(
     """
     return make_plan(
         campaign,
-        checked.table,
-        checked.scan,
+        scanned.scan,
         chunk_size=options.chunk_size,
         balance=balance,
         seconds_per_request=_seconds_per_request(options, store),
@@ -192,7 +187,7 @@ def _seconds_per_request(options: BulkOptions, store: LedgerBackend | None) -> f
     if options.max_requests_per_second is not None:
         return 1 / options.max_requests_per_second
     try:
-        each = None if store is None else pace(store)
+        each = None if store is None else seconds_per_request(store)
     except LedgerError:
         return None
     return None if each is None else each / options.concurrency

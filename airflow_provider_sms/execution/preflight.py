@@ -132,7 +132,7 @@ class Preflight:
 
     def _needs_approval(self, plan: Plan) -> bool:
         above = self.options.approval_threshold
-        return self.options.approve or (above is not None and above.is_below(plan))
+        return self.options.approve or (above is not None and above.is_exceeded_by(plan))
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
         session = self.session

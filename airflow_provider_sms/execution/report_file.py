@@ -16,7 +16,7 @@ from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.reporting.row_report import whole_file, write_row_report
 
 if TYPE_CHECKING:
-    from airflow_provider_sms.execution.planning import CheckedSource
+    from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.campaign import CampaignLedger
     from airflow_provider_sms.sending.counts import SeenRows
 
@@ -52,7 +52,7 @@ class ReportFile(NamedTuple):
 
 def write_report(
     path: Any,
-    checked: CheckedSource,
+    scanned: ScannedSource,
     seen: SeenRows,
     ledger: CampaignLedger | None,
     ended: str | None,
@@ -71,10 +71,10 @@ def write_report(
         with whole_file(path) as file:
             write_row_report(
                 file,
-                checked.source,
-                checked.preparation,
+                scanned.source,
+                scanned.preparation,
                 seen=seen,
-                suppressed=checked.suppressed,
+                suppressed=scanned.suppressed,
                 ledger=ledger,
                 ended=ended,
                 nothing_sent=nothing_sent,

@@ -160,18 +160,18 @@ class BalanceSensor(BaseSensorOperator):
     def _cost_of_source(self) -> Decimal:
         from airflow_provider_sms.messages.prepare import Preparation
         from airflow_provider_sms.planning.prices import Prices
-        from airflow_provider_sms.planning.scan import CheckedTable, Scan, check_table
+        from airflow_provider_sms.planning.scan import Scan
         from airflow_provider_sms.recipients.sources import open_source
         from airflow_provider_sms.stop_flag import StopFlag
 
         preparation = Preparation(self.message, self.content_column, self.destination_column, self.default_region)
-        survey, table = Scan(Prices(self.cost_per_part)), CheckedTable()
+        scan = Scan(Prices(self.cost_per_part))
         try:
-            check_table(open_source(located(self.source)), preparation, table, StopFlag(), survey=survey)
+            scan.read(open_source(located(self.source)), preparation, StopFlag())
         finally:
-            survey.close()
-        cost = survey.measure.cost
-        self.log.info("%d messages cost about %s credits", survey.measure.messages, cost)
+            scan.close()
+        cost = scan.estimate.cost
+        self.log.info("%d messages cost about %s credits", scan.estimate.messages, cost)
         return cost
 
     def _trigger(self, wanted: Decimal) -> BalanceTrigger:

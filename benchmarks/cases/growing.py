@@ -15,7 +15,7 @@ from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Claimant, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.outgoing import KEY_BYTES
+from airflow_provider_sms.messages.keys import KEY_BYTES
 from airflow_provider_sms.planning.scan import BLOCK_ROWS, rows_of_block
 from benchmarks.bench import ledger_bytes
 from benchmarks.data import FIRST_NUMBER, SEED

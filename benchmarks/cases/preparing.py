@@ -53,14 +53,17 @@ def measure(source: str, rows: int, runs: int) -> dict[str, list[float]]:
     import orjson
 
     from airflow_provider_sms.messages.prepare import Preparation
+    from airflow_provider_sms.planning.prices import Prices
+    from airflow_provider_sms.planning.scan import Scan
     from airflow_provider_sms.recipients.sources import open_source
+    from airflow_provider_sms.stop_flag import StopFlag
 
     stages: dict[str, list[float]] = {"check": [], "prepare": [], "encode": []}
     for _ in range(runs + 1):
         preparation = Preparation(MESSAGE, None)
-        before, first = cpu_seconds(), 0
-        for batch in open_source(source).batches(preparation.columns):
-            first += preparation.check_batch(batch, first).valid
+        scan, before = Scan(Prices()), cpu_seconds()
+        scan.read(open_source(source), preparation, StopFlag())
+        scan.close()
         checked, first, encoding = cpu_seconds(), 0, 0.0
         for batch in open_source(source).batches(preparation.columns):
             prepared = preparation.prepare(batch, first)

@@ -18,7 +18,8 @@ from airflow_provider_sms.ledger.model import Chunk, Claimant
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.outgoing import BlockBuilder
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.planning.scan import BLOCK_ROWS, CheckedTable, check_table, outgoing_blocks
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.planning.scan import BLOCK_ROWS, Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
@@ -119,14 +120,12 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
         if batch is None:
             break
         batches += len(batch)
-        with clock.stage("check", rows):
-            preparation.check_batch(batch, batches)
         with clock.stage("prepare: numbers, texts, keys", rows):
             prepared = preparation.prepare(batch, batches)
         with clock.stage("gather a block by key", rows):
-            gathering = BlockBuilder()
-            gathering.add(prepared)
-            block = gathering.block(batches, by_key=True)
+            builder = BlockBuilder()
+            builder.add(prepared)
+            block = builder.build(batches, by_key=True)
         with clock.stage("look up held messages, take", rows):
             pending = PendingMessages([block], campaign, SendCounts(), resend=lambda _: False)
             taken = [pending.next_chunk(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
@@ -166,9 +165,9 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
         (CampaignLedger, "holders", "  of it: look-ups"),
     ):
         clock.around(owner, method, name, rows)
-    preparation, table, stop = Preparation(MESSAGE, None), CheckedTable(), StopFlag()
+    preparation, scan, stop = Preparation(MESSAGE, None), Scan(Prices()), StopFlag()
     opened = open_source(source)
-    check_table(opened, preparation, table, stop)
+    scan.read(opened, preparation, stop)
     campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())
     with SmsClient(url, token=TOKEN, pool_size=CONCURRENCY) as client:
         sender = Sender(
@@ -179,7 +178,7 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
             stop=stop,
         )
         with clock.stage("all of it", rows):
-            sender.run(outgoing_blocks(opened, preparation, table, stop))
+            sender.run(outgoing_blocks(opened, preparation, scan, stop))
     if sender.tally.accepted != rows:
         raise WrongError(f"{sender.tally.accepted} of {rows} accepted") from sender.error
     return dict(clock.spent)

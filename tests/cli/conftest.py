@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 from support.sending import claimant, people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
@@ -141,6 +142,17 @@ def holders(store):
         return {holder.state for holder in sending.holders([m.key for m in messages]).values()}
 
     return holders
+
+
+@pytest.fixture
+def rows(store):
+    """Return the rows of a query of the ledger."""
+
+    def rows(query):
+        with store.read() as connection:
+            return [tuple(row) for row in connection.execute(text(query))]
+
+    return rows
 
 
 class Terminal:

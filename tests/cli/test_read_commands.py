@@ -4,12 +4,11 @@ from decimal import Decimal
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 from support.sending import people
 
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.approvals import latest_approval, record_approval
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, resume
 
 EVENT = "9007199254740993"
@@ -228,17 +227,3 @@ def test_a_ledger_is_named_by_its_connection(ledger, sent, request):
     sent(people(1))
     said = ledger("status", "spring", "--ledger-conn-id", "nowhere")
     assert (said.status, "no connection 'nowhere'" in said.err) == (1, True)
-
-
-def test_every_form_of_output_is_airflows(ledger, sent_to_file):
-    """YAML can be parsed, and plain has a line for each request and one above."""
-    sent_to_file(people(1), UNKNOWN)
-    assert [row["campaign"] for row in yaml.safe_load(ledger("unknown", "-o", "yaml").out)] == ["spring"]
-    assert len(ledger("unknown", "-o", "plain").out.splitlines()) == 2
-
-
-def test_names_are_shown_as_they_are(ledger, sent_to_file):
-    """What looks like a style or an emoji to the table's printer is a name like any other."""
-    name = "[red]spring :bomb:"
-    sent_to_file(people(1), ACCEPTED, campaign=name)
-    assert name in ledger("status", name).out

@@ -5,7 +5,6 @@ import time
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import text
 from support.sending import people
 
 from airflow_provider_sms.cli import write_commands
@@ -16,17 +15,6 @@ from airflow_provider_sms.ledger.pauses import pause, pause_of
 from airflow_provider_sms.ledger.progress import note_progress
 
 LONG_AGO = time.time() - 100 * 86_400
-
-
-@pytest.fixture
-def rows(store):
-    """Read the ledger."""
-
-    def rows(query):
-        with store.read() as connection:
-            return [tuple(row) for row in connection.execute(text(query))]
-
-    return rows
 
 
 @pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
@@ -55,36 +43,6 @@ def test_a_person_who_frees_messages_is_warned(ledger, sent, at_terminal):
     said = ledger("resolve", request, "--as", "not-sent")
     assert "Not sent frees 3 messages: the next attempt texts these people" in said.err
     assert "get the text twice" in said.err
-
-
-@pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n", KeyboardInterrupt()])
-def test_nothing_but_yes_is_yes(ledger, sent, holders, at_terminal, rows, answer):
-    """No, nothing, the end of input, another word or Ctrl-C: status 1, and the ledger is as it was."""
-    request = sent(people(3), UNKNOWN)
-    at_terminal(answer)
-    said = ledger("resolve", request, "--as", "not-sent")
-    assert (said.status, said.err.endswith("Nothing was done\n")) == (1, True)
-    assert (holders(people(3)), rows("SELECT * FROM sms_decision")) == ({UNKNOWN}, [])
-
-
-@pytest.mark.parametrize("command", ["resolve", "adopt", "purge"])
-def test_without_a_terminal_a_script_must_say_yes(ledger, sent, rows, monkeypatch, command):
-    """Nobody can be asked: without ``--yes`` nothing is done, with it everything is."""
-    request = sent(people(3), UNKNOWN)
-    sent(people(3), campaign="old", at=LONG_AGO)
-    arguments = {
-        "resolve": ("resolve", request, "--as", "accepted"),
-        "adopt": ("adopt", "d", "t", "another run"),
-        "purge": ("purge", "--older-than", "90d"),
-    }[command]
-    before = rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")
-    with open("/dev/null") as nothing:  # noqa: PTH123  # a device
-        monkeypatch.setattr("sys.stdin", nothing)
-        said = ledger(*arguments)
-        assert (said.status, "there is no terminal to ask at. Add --yes" in said.err) == (1, True)
-        assert (rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")) == before
-        assert ledger(*arguments, "--yes").status == 0
-    assert (rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")) != before
 
 
 def test_requests_are_closed_all_or_none(ledger, sent, rows):

@@ -85,7 +85,7 @@ def test_the_errors_on_the_page_are_those_of_the_code():
         "so nothing was sent. Top up, or set wait_for_credit=True to wait for credit without a slot",
         "Is it the right source? Else raise max_rows",
         "allows, so sending stopped. See error_report in the summary, and the row report",
-        "was neither planned nor approved, so this try sent nothing of it.",
+        "was neither planned nor approved, so this attempt sent nothing of it.",
     ):
         assert words in package
         assert words in PAGE.read_text()

@@ -3,12 +3,12 @@ from __future__ import annotations
 from contextlib import closing
 
 from sqlalchemy import text
+from support.keys import message_keys
 from support.sending import claimant
 
 from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.keys import message_keys
 
 
 def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, people, ledger_path):

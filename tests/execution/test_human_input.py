@@ -13,7 +13,6 @@ from support.versions import CAN_ASK, PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.human_input import PlanDecision, read_plan_decision, read_request_decision
-from airflow_provider_sms.operators.bulk_options import read_bulk_options
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -305,15 +304,7 @@ def test_nothing_to_send_needs_no_approval(send, people):
     assert (ran.state, counts(ran), questions) == ("success", {"already_sent": 20}, [])
 
 
-@pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody; another test here holds that it refuses")
-def test_one_task_asks_one_kind_of_question():
-    """Airflow would show the first question for the second one."""
-    task = BulkSmsOperator(task_id="t", source="s", message="m", approve=True, on_unknown="ask")
-    with pytest.raises(InputError, match="approve=True and on_unknown='ask' cannot be in one task"):
-        read_bulk_options(task)
-
-
-def test_a_verdict_names_its_plan():
+def test_a_decision_names_its_plan():
     """An answer without the form's field names none."""
     event = {"chosen_options": ["Send"], "responded_by_user": {"name": "ann"}, "params_input": {"plan": " ab "}}
     assert read_plan_decision(event) == PlanDecision(send=True, by="ann", plan_id="ab")

@@ -53,7 +53,7 @@ def test_the_report_is_complete_after_a_failure(send, people, report, sandbox):
     assert (statuses(report), ran.summary["report"]) == (counts(ran), str(report))
     reasons = pq.read_table(report).to_pandas().groupby("status")["reason"].first()
     assert "400" in reasons["not_sent"]
-    assert "no whole answer" in reasons["unknown"]
+    assert "no whole response" in reasons["unknown"]
 
 
 def test_the_next_try_replaces_the_report(send, people, report, sandbox):

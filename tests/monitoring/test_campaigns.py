@@ -119,17 +119,6 @@ def test_one_campaign_is_found_with_every_dag_that_ever_sent_it(store, ledger):
     assert find_campaign(ledger, 999) is None
 
 
-def test_several_tasks_of_a_campaign_are_counted_together(store, ledger):
-    """Mapped copies share a campaign; one that has not counted its rows yet leaves the sum unknown."""
-    for index in range(3):
-        tell(store, map_index=index, note={"total": 10, "done": 5, "rate": 2.0})
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.total, campaign.done, campaign.rate) == (30, 15, 2.0)
-    tell(store, map_index=3, state="checking")
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.total, campaign.done) == (None, None)
-
-
 def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledger):
     """Their cost is not known, and the cost of the others is shown."""
     *_, request = tell(store, claims=[(4, "accepted"), (3, "unknown")])
@@ -180,12 +169,3 @@ def test_two_runs_at_once_are_both_seen(store, ledger):
     tell(store, run_id="r2", claims=[(3, "accepted")], first=10)
     (campaign,) = listed(ledger).campaigns
     assert (campaign.state, len(campaign.attempts)) == ("sending", 2)
-
-
-def test_the_rate_is_that_of_running_attempts(store, ledger):
-    """Copies that have ended add nothing to it; if none runs, it is that of the last one."""
-    for index, state in enumerate(("ended", "sending", "sending")):
-        tell(store, "a", map_index=index, state=state, note={"rate": 40.0})
-        tell(store, "b", map_index=index, note={"rate": 30.0})
-    rates = {campaign.name: campaign.rate for campaign in listed(ledger).campaigns}
-    assert rates == {"a": 80.0, "b": 30.0}

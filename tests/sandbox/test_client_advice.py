@@ -7,7 +7,7 @@ from airflow_provider_sms.sandbox.client_advice import EFFECTS, SENDING, advice_
 from airflow_provider_sms.sandbox.faults import AUTHORS, KINDS, TARGETS, Fault
 from airflow_provider_sms.sandbox.service import status_response
 from airflow_provider_sms.service.errors import error_for
-from airflow_provider_sms.service.transport import Answer
+from airflow_provider_sms.service.transport import RawResponse
 
 UNKNOWN = "as unknown, and never resend them without a decision."
 
@@ -58,7 +58,7 @@ def test_the_advice_is_what_this_packages_client_does(by, body):
     }
     for status in range(201, 600):
         fault = Fault("status", status=status, by=by, body=body)
-        answer = Answer("bulkmessages", status, None, bytes(status_response(fault, "/v1/bulkmessages").body))
+        answer = RawResponse("bulkmessages", status, None, bytes(status_response(fault, "/v1/bulkmessages").body))
         error = type(error_for(answer, hidden=(), now=0.0))
         line = advice_for(fault)
         assert [kind for kind, said in words.items() if said in line] == [error], status

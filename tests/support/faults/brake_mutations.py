@@ -7,7 +7,7 @@ from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutati
 ALIVE = "tests/execution/test_liveness.py"
 APPROVAL = "tests/execution/test_human_input.py"
 APPROVALS = "tests/ledger/test_approvals.py"
-PARKED = "tests/ledger/test_attempts_parked.py"
+PARKED = "tests/ledger/test_attempts.py"
 PLAN = "tests/execution/test_planning.py"
 
 BRAKE_MUTATIONS = (

@@ -24,9 +24,9 @@ POLL_SECONDS = 0.1
 def until(condition, *, seconds, what, every=POLL_SECONDS):
     """Wait until something holds, and return it.
 
-    :param condition: asked again and again, until what it gives is true.
+    :param condition: function that is called until its result is true.
     :param what: for the error.
-    :param every: seconds between two looks.
+    :param every: seconds between two calls.
     """
     end = time.monotonic() + seconds
     while not (found := condition()):
@@ -39,8 +39,8 @@ def until(condition, *, seconds, what, every=POLL_SECONDS):
 class RestApi:
     """The API of a running Airflow.
 
-    :param url: of its web server.
-    :param home: its AIRFLOW_HOME.
+    :param url: URL of the web server.
+    :param home: the Airflow's AIRFLOW_HOME.
     """
 
     def __init__(self, url, home):
@@ -67,13 +67,13 @@ class RestApi:
         self._session.close()
 
     def health(self):
-        """Say how the scheduler, the triggerer and the database are."""
+        """Return the health of scheduler, triggerer and database."""
         return self.call("GET", "/health" if AIRFLOW < (3, 0) else "/monitor/health")
 
     def call(self, method, path, *, root=API, **body):
-        """Make a request of the API, and return its answer.
+        """Send a request to the API, and return the response.
 
-        :param root: what the path begins with, for pages that are not of the public API.
+        :param root: prefix of the path, for pages outside the public API.
         """
         if not self._session.auth:
             self._session.auth = self._authentication()
@@ -101,9 +101,9 @@ class RestApi:
         return False
 
     def trigger(self, dag_id, run_id, **conf):
-        """Begin a run.
+        """Start a run.
 
-        :param conf: the DAG's params.
+        :param conf: params of the DAG.
         """
         until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read")
         # Airflow 3 wants a date, which may be none; Airflow 2 makes one.

@@ -118,7 +118,7 @@ def test_a_silent_server_is_not_asked_again_at_once(store, way):
     way.fall_silent()
     seconds_until_it_fails(lambda: write(store))
     began = time.monotonic()
-    with pytest.raises(LedgerError, match="did not answer a moment ago"):
+    with pytest.raises(LedgerError, match="did not respond a moment ago"):
         write(store)
     assert time.monotonic() - began < 1.0
 
@@ -131,7 +131,7 @@ def test_the_error_says_that_the_server_was_silent(store, way):
             way.fall_silent()
             connection.execute(text("SELECT 1"))
 
-    with pytest.raises(LedgerError, match=r"did not answer within 0.5 seconds"):
+    with pytest.raises(LedgerError, match=r"did not respond within 0.5 seconds"):
         fall_silent_within()
 
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from support.keys import message_keys
 from support.sending import claimant
 
 from airflow_provider_sms.exceptions import InputError
@@ -17,9 +18,10 @@ from airflow_provider_sms.ledger.decisions import RESEND, answer, questions, res
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause_of
-from airflow_provider_sms.ledger.requests import status, texted, unknown_requests
+from airflow_provider_sms.ledger.requests import texted, unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.keys import group_key, message_keys
+from airflow_provider_sms.ledger.statistics import status
+from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
 
 DUMP = Path(__file__).parents[1] / "ledgers" / "version_5.sql"

@@ -1,19 +1,23 @@
 PYTHON ?= python3
 
-.PHONY: help env demo test test-newest test-whole test-oldest test-benchmarks matrix docs screenshots bench bench-quick faults faults-quick clean
+.PHONY: help env demo test test-all test-shuffled check wheel test-most test-whole test-faults test-oldest \
+	test-benchmarks coverage matrix docs screenshots bench bench-quick faults faults-quick clean
 
 help:
-	@echo "make demo    text a table of people from a real Airflow to a service on this machine, twice, and check it"
-	@echo "make test    run everything that CI runs"
-	@echo "make matrix  run the tests on every Airflow version; nox -s 'airflow(2.11.2)' for one"
-	@echo "make docs    build the documentation as a site, docs/_build/html/docs/index.html; a broken link is an error"
+	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
+	@echo "make test           style, types, layers, documentation, wheel, and the tests on both kinds of ledger"
+	@echo "make test-all       make test, then a whole Airflow, pages in a browser, faults, the oldest Airflow, benchmarks"
+	@echo "make test-shuffled  the tests three times in random order, once beside a load; TESTS='tests/ledger' for a part"
+	@echo "make coverage       report the lines that no test of make test runs"
+	@echo "make matrix         run the tests on every Airflow version; nox -s 'airflow(2.11.2)' for one"
+	@echo "make docs           build the documentation, docs/_build/html/docs/index.html; a broken link is an error"
 	@echo "make screenshots    take the pictures of the pages that the documentation shows, docs/images/; needs a Chromium"
-	@echo "make bench   measure what sending costs against its goals; BENCH='--only rate,ledger --rows 1000000' for a part"
-	@echo "make bench-quick    all of that with small sizes, without judging times"
-	@echo "make faults  break every step of a send on purpose, the package itself, and others who send, and say what came of it"
+	@echo "make bench          measure what sending costs against its goals; BENCH='--only rate,ledger --rows 1000000' for a part"
+	@echo "make bench-quick    the same with small sizes, without judging times"
+	@echo "make faults         break every step of a send, the package itself, and other senders, and print what came of it"
 	@echo "make faults-quick   a part of that"
-	@echo "make env     only make .venv, with all that these need"
-	@echo "make clean   remove .venv and all that was made here"
+	@echo "make env            only make .venv, with what the other commands need"
+	@echo "make clean          remove .venv and everything that was made here"
 
 env: .venv/.installed
 
@@ -29,34 +33,64 @@ demo: env
 test: env
 	@./.ci/test
 
-# The four of CI, which has two of them at work. What they print comes at once, so that it is not mixed; neither they
-# nor what they start may find the package in the current folder. PYTEST='tests/hooks' is for a part of the first one.
+test-all: test
+	@./.ci/rest
+
+check: env
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy
+	@.venv/bin/lint-imports
+
+# The tests run on what is given out: the wheel, made of the source distribution.
+wheel: env
+	@rm -rf build dist
+	@.venv/bin/python -m build --no-isolation --outdir dist . >/dev/null
+	@.venv/bin/twine check --strict dist/*
+	@.venv/bin/pip install --quiet --disable-pip-version-check --no-deps --target build/wheel dist/*.whl
+	@PYTHONPATH=build/wheel PYTHONSAFEPATH=1 .venv/bin/python -c \
+		'import airflow_provider_sms as p; assert "/build/wheel/" in p.__file__, p.__file__'
+
+# Processes of pytest: many tests wait for a server or a thread. A file stays in one process, since it may share an Airflow.
+WORKERS ?= 2
+PYTEST := .venv/bin/pytest
+PARALLEL := --numprocesses $(WORKERS) --dist loadfile
+
+# What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
+BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page_opened.py tests/test_browser.py tests/test_screenshots.py
+WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/acceptance/test_*.py))
+LATER := $(sort $(BROWSER) $(WHOLE)) tests/faults
+
+test-most test-whole test-faults: export PYTHONPATH := $(CURDIR)/build/wheel
+test-most test-whole test-faults: export PYTHONSAFEPATH := 1
+
+test-most:
+	@$(PYTEST) $(PARALLEL) $(LATER:%=--ignore=%)
+
+# The lots of .ci/rest, two at a time. Each prints all at once, so that they are not mixed.
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 
-test-newest test-whole: export PYTHONPATH := $(CURDIR)/build/wheel
-test-newest test-whole: export PYTHONSAFEPATH := 1
-test-newest: export COVERAGE_FILE := $(CURDIR)/build/.coverage.newest
-test-newest:
-	@.venv/bin/python -c 'import airflow_provider_sms as p; assert "/build/wheel/" in p.__file__, p.__file__'
-	@.venv/bin/pytest --cov --cov-report= --durations=5 --ignore=tests/acceptance --ignore=tests/faults $(PYTEST) $(PRINTED)
-
-# Airflow in processes of its own, and the fault suite.
-test-whole: export COVERAGE_FILE := $(CURDIR)/build/.coverage.whole
 test-whole:
-	@test -n "$(PYTEST)" || { .venv/bin/pytest --cov --cov-report= --durations=5 tests/acceptance tests/faults $(PRINTED); }
+	@$(PYTEST) $(sort $(BROWSER) $(WHOLE)) $(PRINTED)
 
-# Without what takes long there, and what knows neither Airflow nor a library that is another one there; the matrix has
-# all of it.
+test-faults:
+	@$(PYTEST) tests/faults $(PRINTED)
+
+# Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 test-oldest:
-	@.venv/bin/nox -s "airflow(2.11.2)" -- --durations=5 --ignore=tests/faults \
-		--ignore=tests/sandbox --ignore=tests/service --ignore=tests/benchmarks \
-		--ignore=tests/acceptance --ignore=tests/dags $(PRINTED)
+	@.venv/bin/nox -s "airflow(2.11.2)" -- $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
 
 # Small, and not judged: what else runs costs them time.
 test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)
 test-benchmarks: export PYTHONSAFEPATH := 1
 test-benchmarks:
 	@.venv/bin/python -m benchmarks --quick $(PRINTED)
+
+coverage: env
+	@$(PYTEST) $(PARALLEL) --cov --cov-report=term:skip-covered $(LATER:%=--ignore=%)
+
+test-shuffled: env
+	@PYTHONPATH=tests:. .venv/bin/python -m support.shuffled $(PARALLEL) $(TESTS)
 
 matrix: env
 	@.venv/bin/nox -s airflow

@@ -1,4 +1,4 @@
-"""Every error that the package raises, below Airflow's own.
+"""Errors: every class that the package raises, besides Airflow's own.
 
 .. code-block:: text
 
@@ -6,7 +6,7 @@
     ├── InputError                   the caller's arguments or data; nothing was sent
     │   ├── SourceError                 the source cannot be read
     │   │   └── ChangedSourceError         it changed after it was checked; the rest was not sent
-    │   ├── ColumnError                 a column that is needed is not there
+    │   ├── ColumnError                 a column that is needed is missing
     │   ├── TemplateError               the text template is wrong
     │   ├── InvalidRowsError            rows that cannot be texted
     │   └── LimitError                  the plan is beyond a limit that the caller set
@@ -15,13 +15,13 @@
     │   ├── ThrottledError              429, or 503 in the service's own words: it did not process the request
     │   ├── AuthenticationError         401
     │   ├── RefusedError                3xx and 4xx, but for 303, 408 and 499
-    │   └── UnknownOutcomeError         it may have been processed: never resent by itself
+    │   └── UnknownOutcomeError         it may have been processed: never sent again without a decision
     ├── LedgerError                  no durable claim can be made, so nothing is sent
-    │   ├── LedgerVersionError          the ledger was written by a newer version
+    │   ├── LedgerVersionError          the ledger has a version that this package cannot use
     │   └── LedgerLostError             the ledger has lost what was committed to it
-    ├── CreditError                  the credit does not cover what is to be sent; nothing more was
+    ├── CreditError                  the credit does not cover the messages; no more were sent
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
-    ├── OutageError                  one answer after the other was lost, so sending ended early
+    ├── OutageError                  one response after the other was lost, so sending ended early
     └── StoppedError                 the task was told to stop before anything was sent
 
 No message text, full number or token is in any of them.
@@ -34,13 +34,13 @@ class SmsError(Exception):
     """The root of the tree."""
 
     may_have_been_sent: bool = False
-    """Whether the service may have processed the request that this is about."""
+    """Whether the service may have processed the request."""
     transient: bool = False
-    """Whether the same may succeed later without anyone changing anything."""
+    """Whether the same may succeed later without a change by anybody."""
 
 
 class InputError(SmsError, ValueError):
-    """An argument or the data is wrong, which was seen before anything was sent."""
+    """An argument or the data is wrong, which was found before anything was sent."""
 
 
 class SourceError(InputError):
@@ -48,7 +48,7 @@ class SourceError(InputError):
 
 
 class ChangedSourceError(SourceError):
-    """The source holds other rows than those that were checked and planned; nothing of them is sent."""
+    """The source holds other rows than those that were checked and planned; none of the changed rows is sent."""
 
     transient = True
 
@@ -62,19 +62,19 @@ class TemplateError(InputError):
 
 
 class InvalidRowsError(InputError):
-    """Some rows cannot be texted, and the caller asked for none to be left out."""
+    """Some rows cannot be texted, and the caller did not allow to leave them out."""
 
 
 class LimitError(InputError):
-    """What is to be sent is more, dearer or worse than the caller allows."""
+    """The plan has more rows, a higher cost or longer texts than the caller allows."""
 
 
 class ServiceError(SmsError):
     """One request to the service did not succeed.
 
-    :param message: what happened, in words without numbers, texts or tokens.
-    :param status: HTTP status of the answer; None where there was no answer.
-    :param code: the service's own error code, for example ``InsufficientCredits``; None where it gave none.
+    :param message: the failure, in words without numbers, texts or tokens.
+    :param status: HTTP status of the response; None where no response came.
+    :param code: the service's own error code, for example ``InsufficientCredits``; None where the response has none.
     :param retry_after: seconds that the service asked to wait (RFC 9110 section 10.2.3); None where it did not.
     """
 
@@ -105,19 +105,19 @@ class ThrottledError(ServiceError):
 
 
 class AuthenticationError(ServiceError):
-    """The service answered 401: the token or the credentials are not valid."""
+    """The response was 401: the token or the credentials are not valid."""
 
 
 class RefusedError(ServiceError):
-    """The service answered 3xx or 4xx, but not 303, 408 or 499: it turned the request down without processing it."""
+    """The response was 3xx or 4xx, but not 303, 408 or 499: the service turned the request down unprocessed."""
 
 
 class UnknownOutcomeError(ServiceError):
-    """The request was written, and what came back does not say what became of it: it may have been processed.
+    """The request was written, and no response says what became of it: it may have been processed.
 
     No response, a broken one, a 200 that is not the contract's, 303, 408, 499, 5xx, and a 503 without the service's own
-    error in its body, which gateways also say after they passed the request on. Which status means what, and why, is
-    the table of :mod:`airflow_provider_sms.service.errors`.
+    error in its body, which gateways also write after they passed the request on. The table of statuses and reasons
+    is in :mod:`airflow_provider_sms.service.errors`.
     """
 
     may_have_been_sent = True
@@ -129,7 +129,7 @@ class LedgerError(SmsError):
 
 
 class LedgerVersionError(LedgerError):
-    """The ledger was written by a newer version of this package."""
+    """The ledger was written by another version of this package, one that is newer or too old to be upgraded."""
 
 
 class LedgerLostError(LedgerError):
@@ -137,17 +137,17 @@ class LedgerLostError(LedgerError):
 
 
 class CreditError(SmsError):
-    """The balance does not cover what is to be sent; credit may arrive by itself."""
+    """The balance does not cover the messages; credit may arrive later."""
 
     transient = True
 
 
 class TooManyErrorsError(SmsError):
-    """The service refused or called faulty a larger share of messages than the caller allows."""
+    """The service refused a larger share of messages, or called them faulty, than the caller allows."""
 
 
 class OutageError(SmsError):
-    """One answer of the service after the other was lost; the service may answer again later."""
+    """One response of the service after the other was lost; the service may respond again later."""
 
     transient = True
 

@@ -1,4 +1,4 @@
-"""Phone numbers as logs, errors and reprs may show them: ``2782*****67``."""
+"""Masking: phone numbers as logs, errors and reprs may show them. A file of its own, since all layers import it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 
 STARS = "*****"
 SHORTEST_NUMBER = 7
+"""Digits of the shortest number that is shown in part."""
 
 # Up to three characters that are no digit may stand between two digits: people write "+27 (0) 82 - 123".
 _BETWEEN_DIGITS = r"[\s\-./()\u00ad\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060\u2212\ufeff]{0,3}"
@@ -13,11 +14,11 @@ _NUMBER = re.compile(rf"\+?\d(?:{_BETWEEN_DIGITS}\d){{{SHORTEST_NUMBER - 1},}}")
 
 
 def mask_number(text: str) -> str:
-    """Show of a number as much as is needed to find it again: its first four and its last two digits.
+    """Return as much of a number as is needed to find it again: its first four and its last two digits.
 
-    Whatever is not a digit is left out, so a name or an address in the wrong column does not show either.
+    Other characters are left out, so a name or an address in the wrong column does not show either.
 
-    :param text: a number as somebody wrote it.
+    :param text: a number as it is written.
     :returns: for example ``2782*****67``; only ``*****`` for fewer than 7 digits.
     """
     digits = "".join(filter(str.isdecimal, text))
@@ -27,9 +28,9 @@ def mask_number(text: str) -> str:
 
 
 def mask_numbers_in(text: str) -> str:
-    """Mask every run of 7 or more digits in free text, also where separators or a plus are in it.
+    """Return free text with every run of 7 or more digits masked, also one with separators or a plus.
 
-    It rather masks too much, a date with its time for example, than lets a number of somebody pass.
+    It may mask too much, such as a date with its time, and lets no phone number pass.
 
     :param text: free text, for example the service's own words about a failed request.
     """

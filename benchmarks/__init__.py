@@ -1,1 +1,1 @@
-"""What sending costs, measured against goals: ``python -m benchmarks``."""
+"""The costs of sending, compared with goals: ``python -m benchmarks``."""

@@ -1,4 +1,4 @@
-"""Measures everything and prints it: ``make bench``, ``python -m benchmarks --quick --only rate,ledger``."""
+"""Run the benchmarks and print the figures: ``make bench``, ``python -m benchmarks --quick --only rate,ledger``."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ RESULTS = Path(__file__).parent / "results"
 WIDTH = 150
 INTERRUPTED = 130
 INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-QUICK_TITLE = "a quick run: everything is exercised, sizes are small, times are not judged"
+QUICK_TITLE = "a quick run: every case runs with small sizes, and times are not judged"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run cases, print the table and write it; 1 where something is wrong, whatever the times are."""
+    """Run cases, print and write their figures, and return 1 if a result was wrong, 0 however slow it was."""
     asked = _parser().parse_args(arguments)
     sizes = QUICK if asked.quick else FULL
     if asked.rows:
         sizes = sizes.with_rows(asked.rows)
     if asked.runs:
         sizes = sizes.with_runs(asked.runs)
-    # In a file or a pipe rich takes 80 columns for granted.
+    # In a file or a pipe, rich assumes 80 columns.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
     for interrupting in INTERRUPTING:
         signal.signal(interrupting, _interrupt)
@@ -56,11 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _run(asked.only, sizes, console, figures, wrong)
     except KeyboardInterrupt:
-        console.print("Interrupted: everything that was started has been stopped")
+        console.print("Interrupted: all started processes have been stopped")
         return INTERRUPTED
     facts["seconds"] = round(time.monotonic() - began)
     facts["calibration_seconds_at_the_end"] = machine.calibration()
-    title = QUICK_TITLE if asked.quick else f"what sending costs, up to {sizes.rows:,} rows"
+    title = QUICK_TITLE if asked.quick else f"the costs of sending, up to {sizes.rows:,} rows"
     console.print(table_of(figures, title, judged=not asked.quick))
     for case, words in wrong.items():
         console.print(f"[bold red]{case}:[/bold red]", escape(words), soft_wrap=True)
@@ -91,7 +91,7 @@ def _run(
                 figures[name] = CASES[name](bench)
             except WrongError as error:
                 wrong[name] = str(error)
-            except Exception:  # noqa: BLE001 - the other cases are to be seen all the same
+            except Exception:  # noqa: BLE001 - the other cases still run
                 wrong[name] = traceback.format_exc()
 
 
@@ -102,16 +102,16 @@ def _parser() -> argparse.ArgumentParser:
         return value.split(",")
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes, times are not judged")
-    parser.add_argument("--only", type=names, default=[*CASES], metavar="CASE,…", help=f"of {','.join(CASES)}")
-    parser.add_argument("--rows", type=int, help=f"of the large table (default: {FULL.rows:,})")
-    parser.add_argument("--runs", type=int, help=f"of what is run more than once (default: {FULL.runs})")
-    parser.add_argument("--json", type=Path, metavar="PATH", help="where to write the figures (default: in results/)")
+    parser.add_argument("--quick", action="store_true", help="use small sizes, and do not judge times")
+    parser.add_argument("--only", type=names, default=[*CASES], metavar="CASE,…", help=f"some of {','.join(CASES)}")
+    parser.add_argument("--rows", type=int, help=f"rows of the large table (default: {FULL.rows:,})")
+    parser.add_argument("--runs", type=int, help=f"repetitions of the cheaper cases (default: {FULL.runs})")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="file for the figures (default: in results/)")
     return parser
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    for interrupting in INTERRUPTING:  # what is being stopped now is not to be left half stopped
+    for interrupting in INTERRUPTING:  # a second signal must not interrupt the cleanup
         signal.signal(interrupting, signal.SIG_IGN)
     raise KeyboardInterrupt
 

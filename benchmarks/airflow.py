@@ -1,4 +1,4 @@
-"""Real Airflows, processes with homes of their own, that run tasks and say what became of them."""
+"""Real Airflows, in processes with their own homes, that run tasks and return the results."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MIGRATE_SECONDS = 300.0
 RUN_SECONDS = 3_600.0
-TOKEN = "benchmark-token"  # noqa: S105 - the stand-in asks for none
+TOKEN = "benchmark-token"  # noqa: S105 - the stand-in checks none
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Task:
     """A task to run.
 
     :param way: one of :data:`benchmarks.ways.WAYS`.
-    :param arguments: of the way.
-    :param service: how the service answers meanwhile; see :class:`benchmarks.standin.Settings`.
+    :param arguments: arguments of the way.
+    :param service: the service's settings meanwhile; see :class:`benchmarks.standin.Settings`.
     """
 
     way: str
@@ -42,18 +42,18 @@ class Task:
 
 @dataclass(frozen=True)
 class Ran:
-    """What became of a task.
+    """The result of a task.
 
-    :param state: of the run.
-    :param cpu: seconds of ``execute``, all threads.
-    :param wall: seconds of ``execute``.
-    :param peak: bytes that the process has held at most while it executed.
-    :param xcom_bytes: written by the task.
-    :param xcom_shape: the same, with every number as 0: what it is but for its digits.
-    :param summary: what it returned.
-    :param seen: what the way of sending saw itself.
-    :param counters: of the service, from the task's beginning on.
-    :param distinct: people who were texted.
+    :param state: state of the run.
+    :param cpu: CPU seconds of ``execute``, over all threads.
+    :param wall: elapsed seconds of ``execute``.
+    :param peak: peak memory of the process during ``execute``, in bytes.
+    :param xcom_bytes: bytes of the task's XComs.
+    :param xcom_shape: the XComs with every number replaced by 0, to compare them regardless of digits.
+    :param summary: the task's return value.
+    :param seen: measurements of the way itself.
+    :param counters: counters of the service since the start of the task.
+    :param distinct: number of different people who were texted.
     """
 
     state: str
@@ -69,18 +69,18 @@ class Ran:
 
     @property
     def rate(self) -> float:
-        """Give the messages a second from the first request to the last answer."""
+        """Return the messages per second from the first request to the last response."""
         return self.counters.rate
 
 
 class Airflows:
-    """Makes Airflows, from a database that is migrated once.
+    """Creates Airflows from a database that is migrated once.
 
-    :param folder: gets them.
-    :param service: that their connections lead to.
-    :param fresh: whether each run gets a process of its own; else one serves all, which saves the seconds that Airflow
-        takes to begin.
-    :param stack: ends that one.
+    :param folder: folder for the homes.
+    :param service: the service that their connections point to.
+    :param fresh: whether each run has its own process; otherwise one serves all, which saves the seconds that Airflow
+        needs to start.
+    :param stack: exit stack that ends the shared process.
     """
 
     def __init__(self, folder: Path, service: Service, stack: ExitStack, *, fresh: bool) -> None:
@@ -93,9 +93,9 @@ class Airflows:
         self._kept: _Worker | None = None
 
     def migrate(self) -> None:
-        """Make the database that the others are copied from.
+        """Create the database that all others are copied from.
 
-        :raises WrongError: it could not be made.
+        :raises WrongError: when the migration fails.
         """
         self._template.mkdir(parents=True)
         log = self._template / "migrate.log"
@@ -105,10 +105,10 @@ class Airflows:
                 raise WrongError(f"airflow db migrate: {log.read_text()[-2000:]}")
 
     def run(self, tasks: Sequence[Task], ledger: Mapping[str, str]) -> list[Ran]:
-        """Run tasks one after the other, each in a DAG of its own.
+        """Run tasks one after the other, each in its own DAG.
 
-        :param ledger: Airflow's settings that lead to the ledger.
-        :raises WrongError: a task did not succeed.
+        :param ledger: Airflow's settings for the ledger.
+        :raises WrongError: when a task did not succeed.
         """
         job = {"port": self._service.port, "ledger": dict(ledger), "tasks": [asdict(task) for task in tasks]}
         if self._fresh:
@@ -121,9 +121,9 @@ class Airflows:
     def process(
         self, module: str, settings: Mapping[str, str] | None = None
     ) -> Iterator[tuple[subprocess.Popen[bytes], Path, Path]]:
-        """Run ``python -m module HOME`` in an Airflow of its own, and give the process, its home and its output.
+        """Run ``python -m module HOME`` in a new Airflow, and yield the process, its home and its output.
 
-        :param settings: more variables.
+        :param settings: additional environment variables.
         """
         self._made += 1
         home = self._folder / f"home-{self._made}"
@@ -156,7 +156,7 @@ class Airflows:
 class _Worker:
     """A process that runs tasks.
 
-    :param home: where it looks for jobs, and puts their results.
+    :param home: folder of the jobs and their results.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], home: Path, log: Path) -> None:
@@ -178,12 +178,12 @@ class _Worker:
 
 
 def sqlite_ledger(path: Path) -> dict[str, str]:
-    """Give the settings for a ledger in a file."""
+    """Return Airflow's settings for a ledger in a file."""
     return {"AIRFLOW__SMS__LEDGER_PATH": str(path)}
 
 
 def postgres_ledger(url: URL) -> dict[str, str]:
-    """Give the settings for a ledger in a PostgreSQL database."""
+    """Return Airflow's settings for a ledger in a PostgreSQL database."""
     connection = {
         "conn_type": "postgres",
         "host": url.host or url.query["host"],

@@ -1,4 +1,4 @@
-"""What is compared with: threads that do nothing but ``requests.post`` prebuilt bodies: a process of its own."""
+"""The baseline, in a separate process: threads that do nothing but ``requests.post`` prebuilt bodies."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ TIMEOUT = 60.0
 
 
 def bodies_of(source: str, most: int) -> list[bytes]:
-    """Make the requests for a table, as the package's client writes them.
+    """Return the request bodies for a table, as the package's client writes them.
 
-    :param most: rows that are wanted.
+    :param most: maximum number of rows.
     """
     messages = itertools.islice(_messages(source), most)
     return [orjson.dumps({"Messages": chunk}) for chunk in iter(lambda: list(itertools.islice(messages, CHUNK)), [])]
@@ -46,16 +46,16 @@ def _messages(source: str) -> Iterator[dict[str, str]]:
 
 
 def post_all(url: str, bodies: list[bytes], threads: int) -> Used:
-    """Post bodies from threads that share a session, and give what that took."""
+    """Post bodies from threads that share a session, and return the time used."""
     turns = itertools.count()
     failed: list[str] = []
 
     def work() -> None:
         try:
             while (turn := next(turns)) < len(bodies):
-                answer = session.post(f"{url}/bulkmessages", data=bodies[turn], timeout=TIMEOUT)
-                answer.raise_for_status()
-                answer.json()
+                response = session.post(f"{url}/bulkmessages", data=bodies[turn], timeout=TIMEOUT)
+                response.raise_for_status()
+                response.json()
         except requests.RequestException as error:
             failed.append(repr(error))
 
@@ -75,7 +75,7 @@ def post_all(url: str, bodies: list[bytes], threads: int) -> Used:
 
 
 def main() -> None:
-    """Do a job of ``source``, ``rows``, ``port``, ``threads`` and ``latency``."""
+    """Run a job with ``source``, ``rows``, ``port``, ``threads`` and ``latency``."""
     job: dict[str, Any] = json.loads(Path(sys.argv[1]).read_bytes())
     bodies = bodies_of(job["source"], job["rows"])
     service = Service(job["port"])

@@ -1,4 +1,4 @@
-"""What the cases share: a service, Airflows, tables, and sends that are checked to the message."""
+"""The environment of the cases: a service, Airflows, tables, and sends that are checked message by message."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ CONCURRENCY = 32
 
 @dataclass(frozen=True)
 class Bare:
-    """What bare threads came to.
+    """The figures of bare threads.
 
-    :param rate: messages a second.
-    :param cpu: seconds a message.
-    :param service_cpu: seconds of the service a request.
+    :param rate: messages per second.
+    :param cpu: CPU seconds per message.
+    :param service_cpu: CPU seconds of the service per request.
     """
 
     rate: float
@@ -50,7 +50,7 @@ class Bare:
 class Round:
     """A send between two runs of bare threads.
 
-    :param bare: the mean of both: the machine's speed changes.
+    :param bare: mean of both runs, because the machine's speed changes.
     """
 
     ran: Ran
@@ -61,8 +61,8 @@ class Round:
 class FullLedger:
     """A ledger of many campaigns.
 
-    :param ledger: the settings that lead to it.
-    :param other: those that lead to a copy of it, by which nothing is sent.
+    :param ledger: Airflow's settings for the ledger.
+    :param other: Airflow's settings for a copy that no send uses.
     """
 
     ledger: Mapping[str, str]
@@ -70,11 +70,11 @@ class FullLedger:
 
 
 class Bench:
-    """Everything that cases run on; made when it is first asked for.
+    """The environment of the cases, created on first use.
 
-    :param folder: gets everything.
-    :param stack: ends what was started.
-    :param tell: says what is being done.
+    :param folder: folder for all files.
+    :param stack: exit stack that ends all processes.
+    :param tell: function that prints a step.
     """
 
     def __init__(self, sizes: Sizes, folder: Path, stack: ExitStack, tell: Callable[[str], None]) -> None:
@@ -93,7 +93,7 @@ class Bench:
     @cached_property
     def airflows(self) -> Airflows:
         """Airflows, from a database that is migrated once."""
-        self.tell("Airflow's database is made")
+        self.tell("creating Airflow's database")
         airflows = Airflows(self.folder / "airflow", self.service, self._stack, fresh=self.sizes.fresh)
         airflows.migrate()
         return airflows
@@ -101,15 +101,15 @@ class Bench:
     @cached_property
     def postgres(self) -> URL:
         """A running server."""
-        self.tell("PostgreSQL is started")
+        self.tell("starting PostgreSQL")
         return self._stack.enter_context(running_postgres())
 
     @cached_property
     def full_ledgers(self) -> Mapping[str, FullLedger]:
-        """Ledgers with many campaigns, one of them as large as the large table, by database."""
+        """Ledgers by database, with many campaigns, one of them as large as the large table."""
         file, database = self.folder / "full.db", new_database(self.postgres, "full_ledger")
         for url, store in ((URL.create("sqlite", database=str(file)), "SQLite"), (database, "PostgreSQL")):
-            self.tell(f"a ledger of {self.sizes.campaigns:,} campaigns is made, {store}")
+            self.tell(f"creating a ledger of {self.sizes.campaigns:,} campaigns, {store}")
             fill(url, self.sizes.campaigns, self.sizes.rows)
         other_file, other = self.folder / "full-other.db", copied_database(self.postgres, database, "full_ledger_other")
         shutil.copyfile(file, other_file)
@@ -119,11 +119,11 @@ class Bench:
         }
 
     def table(self, rows: int, files: int = 4) -> str:
-        """Give the path of a table."""
+        """Return the path of a table."""
         return write_table(self.folder / "tables", rows, files)
 
     def name(self, kind: str) -> str:
-        """Give a name that no other has."""
+        """Return a unique name."""
         self._names += 1
         return f"{kind}_{self._names}"
 
@@ -133,9 +133,9 @@ class Bench:
         return self.folder / f"small-{len(self._sqlite_rounds)}.db"
 
     def task(self, rows: int, *, files: int = 4, way: str = "ours", service: Mapping[str, Any], **options: Any) -> Task:
-        """Make a task that sends a table by our operator, in one campaign.
+        """Return a task that sends a table by our operator, in one campaign.
 
-        :param service: how it answers.
+        :param service: settings of the service.
         """
         arguments = {
             "source": self.table(rows, files),
@@ -146,9 +146,9 @@ class Bench:
         return Task(way, arguments, dict(service))
 
     def send(self, task: Task, ledger: Mapping[str, str], rows: int) -> Ran:
-        """Run a task, and see that everybody was texted once.
+        """Run a task, and check that everybody was texted once.
 
-        :raises WrongError: when not, or the task did not succeed.
+        :raises WrongError: when the check fails, or the task did not succeed.
         """
         (ran,) = self.airflows.run([task], ledger)
         check(ran, rows)
@@ -166,15 +166,15 @@ class Bench:
         return Bare(counters.rate, result["used"]["cpu"] / rows, counters.cpu / counters.posts)
 
     def rounds(self, runs: int, ledger: Callable[[int], Mapping[str, str]], what: str) -> list[Round]:
-        """Send the small table several times at the usual pace, bare threads before and after each.
+        """Send the small table several times at the usual latency, with bare threads before and after each send.
 
-        :param ledger: gives the settings of each round's, by its number from 1.
+        :param ledger: returns the ledger's settings for each round, by its number from 1.
         """
         task = self.task(self.sizes.small, service={"latency": LATENCY}, concurrency=CONCURRENCY)
-        self.tell("bare threads post")
+        self.tell("posting by bare threads")
         rounds, before = [], self.bare()
         for number in range(1, runs + 1):
-            self.tell(f"{self.sizes.small:,} rows are sent, {what}, {number} of {runs}")
+            self.tell(f"sending {self.sizes.small:,} rows, {what}, {number} of {runs}")
             ran = self.send(task, ledger(number), self.sizes.small)
             after = self.bare()
             rounds.append(Round(ran, _mean(before, after)))
@@ -182,7 +182,7 @@ class Bench:
         return rounds
 
     def sqlite_rounds(self) -> list[Round]:
-        """Give the rounds with SQLite, which several cases look at."""
+        """Return the rounds with SQLite, which several cases use."""
         if not self._sqlite_rounds:
             self._sqlite_rounds = self.rounds(
                 self.sizes.runs, lambda number: sqlite_ledger(self.folder / f"small-{number}.db"), "SQLite"
@@ -191,9 +191,9 @@ class Bench:
 
 
 def check(ran: Ran, rows: int) -> None:
-    """See that each of as many people as there are rows was texted, once.
+    """Raise unless as many people as there are rows were texted, each once.
 
-    :raises WrongError: when not.
+    :raises WrongError: when a message is missing or repeated.
     """
     found = (ran.counters.messages, ran.distinct, ran.summary["rows"], ran.summary["accepted"])
     if found != (rows,) * 4:
@@ -203,12 +203,12 @@ def check(ran: Ran, rows: int) -> None:
 
 
 def ideal(concurrency: int, latency: float) -> float:
-    """Give the messages a second of a sender that costs nothing."""
+    """Return the messages per second of a sender without any cost of its own."""
     return concurrency / latency * CHUNK
 
 
 def ledger_bytes(path: Path) -> int:
-    """Give the size of a SQLite ledger, once its log is written into it."""
+    """Return the size of a SQLite ledger after a checkpoint of its log."""
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path.stat().st_size

@@ -1,4 +1,4 @@
-"""Tables of made-up people: wide, in several files, numbers in no order."""
+"""Tables of made-up people: wide, in several files, with unordered numbers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ CITIES = 1_000
 
 
 def write_table(folder: Path, rows: int, files: int = 4) -> str:
-    """Write people as a directory of Parquet files, unless it is there already, and give its path.
+    """Write people as a directory of Parquet files, unless the directory exists, and return its path.
 
-    The same rows give the same table. Eight columns, of which the message needs three.
+    The same number of rows always yields the same table. It has eight columns, of which the message needs three.
 
-    :param rows: below a thousand million.
-    :param files: of nearly the same size.
+    :param rows: number of rows, below a thousand million.
+    :param files: number of files, of nearly the same size.
     """
     target = folder / f"people-{rows}-{files}"
     if target.exists():
@@ -33,7 +33,7 @@ def write_table(folder: Path, rows: int, files: int = 4) -> str:
     unfinished = target.with_suffix(".unfinished")
     unfinished.mkdir(parents=True)
     rng = np.random.default_rng(SEED)
-    # Shuffled over their whole range: neighbours in a file are neighbours nowhere else.
+    # Shuffled over the whole range, so that neighbours in a file have unrelated numbers.
     order = rng.permutation(np.arange(rows, dtype=np.uint32))
     for number, part in enumerate(np.array_split(order, files)):
         _write_file(unfinished / f"part-{number:05}.parquet", part, rng)

@@ -10,11 +10,11 @@ __all__ = ["Figure", "at_least", "at_most", "median"]
 
 @dataclass(frozen=True)
 class Goal:
-    """What a number should be.
+    """The goal of a figure.
 
-    :param limit: in the unit of the number.
-    :param least: whether the number should be at least that; else at most.
-    :param text: as people read it.
+    :param limit: limit in the figure's unit.
+    :param least: True for a minimum, False for a maximum.
+    :param text: the goal as printed.
     """
 
     limit: float
@@ -22,22 +22,22 @@ class Goal:
     text: str
 
     def ratio(self, number: float) -> float:
-        """Give the number in units of the limit."""
+        """Return the number as a multiple of the limit."""
         return number / self.limit
 
     def missed_by(self, number: float) -> float:
-        """Give by what share of the limit the number misses it; 0 where it is met."""
+        """Return by which share of the limit the number misses the goal; 0 when it meets the goal."""
         ratio = self.ratio(number)
         return max(0.0, 1 - ratio if self.least else ratio - 1)
 
 
 def at_least(limit: float, text: str) -> Goal:
-    """Make the goal of a number that should be large."""
+    """Return the goal of a number that should be large."""
     return Goal(limit, least=True, text=f"at least {text}")
 
 
 def at_most(limit: float, text: str) -> Goal:
-    """Make the goal of a number that should be small."""
+    """Return the goal of a number that should be small."""
     return Goal(limit, least=False, text=f"at most {text}")
 
 
@@ -45,12 +45,12 @@ def at_most(limit: float, text: str) -> Goal:
 class Figure:
     """A line of the table.
 
-    :param what: was measured.
-    :param text: the figure as people read it.
-    :param number: what is compared with the goal, in its unit.
-    :param goal: None where there is none.
-    :param runs: what the number is the median of.
-    :param details: whatever else is worth keeping, for the JSON.
+    :param what: what was measured.
+    :param text: the figure as printed.
+    :param number: number to compare with the goal, in its unit.
+    :param goal: the goal; None for none.
+    :param runs: the runs whose median the number is.
+    :param details: further values for the JSON.
     """
 
     what: str
@@ -62,7 +62,7 @@ class Figure:
 
     @property
     def verdict(self) -> str:
-        """Say whether the goal is met; empty where there is none."""
+        """Whether the goal is met, in words; empty without a goal."""
         if self.goal is None:
             return ""
         missed = self.goal.missed_by(self.number)
@@ -70,5 +70,5 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """Give the number in units of its goal."""
+        """The number as a multiple of its goal; None without a goal."""
         return None if self.goal is None else self.goal.ratio(self.number)

@@ -1,4 +1,4 @@
-"""A ledger that is full: thousands of campaigns, and one of millions of messages. Written in bulk, in minutes."""
+"""A full ledger, with thousands of campaigns and one of millions of messages, written in bulk within minutes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection
 
 TRIES = 3
-"""Of each campaign; the requests are its last one's."""
+"""Attempts of each campaign; the last one made the requests."""
 REQUESTS = 10
-"""Of each campaign but the large one."""
+"""Requests of each campaign except the large one."""
 DAGS = 50
 UNKNOWN_AT_ONCE = 32
-"""Requests of the large campaign whose outcome is unknown, as a process that died leaves them."""
+"""Requests of the large campaign whose outcome is unknown, as after the death of a process."""
 UNKNOWN_EVERY = 500
-"""One of so many campaigns has an unknown request; and one of so many, others, has failed."""
+"""One campaign in this many has an unknown request, and another one has failed."""
 AGE_SECONDS = 20 * 86_400.0
 ROWS_AT_ONCE = 5_000
 
@@ -51,19 +51,19 @@ _SEQUENCE = "SELECT setval(pg_get_serial_sequence('{0}', 'id'), (SELECT max(id) 
 
 
 def large_campaign(campaigns: int) -> int:
-    """Give the id of the campaign of millions, which is on the list's first page.
+    """Return the id of the large campaign, which is on the first page of the list.
 
-    :param campaigns: that the ledger holds.
+    :param campaigns: number of campaigns in the ledger.
     """
     return campaigns - 5
 
 
 def fill(url: URL, campaigns: int, messages: int) -> None:
-    """Make a ledger, and fill it. Only the large campaign and unknown requests have their messages.
+    """Create a ledger and fill it. Only the large campaign and unknown requests have messages.
 
-    :param url: of an empty database, or of a file that is to be made.
-    :param campaigns: at least 10.
-    :param messages: of the large campaign.
+    :param url: URL of an empty database, or of a new file.
+    :param campaigns: number of campaigns, at least 10.
+    :param messages: number of messages of the large campaign.
     """
     sqlite = url.get_backend_name() == "sqlite"
     (open_sqlite(Path(str(url.database))) if sqlite else open_postgres(url)).close()
@@ -72,7 +72,7 @@ def fill(url: URL, campaigns: int, messages: int) -> None:
         with engine.begin() as connection:
             _write(connection, campaigns, messages)
         if not sqlite:
-            # The server does it by itself, within minutes.
+            # A real server does this on its own within minutes.
             with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
                 connection.execute(text("VACUUM ANALYZE"))
     finally:
@@ -115,7 +115,7 @@ def _insert(connection: Connection, table: Table, rows: Iterator[dict[str, Any]]
 
 
 def _unknown(campaign: int, large: int) -> int:
-    """Give how many of a campaign's requests are unknown: its first ones."""
+    """Return how many of a campaign's first requests are unknown."""
     if campaign == large:
         return UNKNOWN_AT_ONCE
     return int(campaign % UNKNOWN_EVERY == 0)
@@ -182,7 +182,7 @@ def _requests(requests: dict[int, int], times: dict[int, float], large: int) -> 
                 "event_id": FIRST_EVENT + number if known else None,
                 "messages": CHUNK if known else None,
                 "parts": CHUNK + place % CHUNK if known else None,
-                # Costs that differ, as those of networks do.
+                # Costs differ, like those of networks.
                 "cost": f"{CHUNK + place % 997 / 10:.2f}" if known else None,
                 "reason": None if known else "no answer in time",
                 "response": (ANSWER % {b"n": CHUNK, b"id": FIRST_EVENT + number}).decode() if known else None,

@@ -1,4 +1,4 @@
-"""On what it was measured."""
+"""The machine and the versions of a measurement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMES = 3
 
 
 def facts() -> dict[str, Any]:
-    """Give what the figures depend on."""
+    """Return the machine, the versions and a calibration, on which all figures depend."""
     return {
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -31,12 +31,12 @@ def facts() -> dict[str, Any]:
 
 
 def calibration() -> float:
-    """Give the CPU seconds of ten million additions: the speed of the machine just now."""
+    """Return the CPU seconds of ten million additions, the median of several runs: the machine's current speed."""
     return median([additions() for _ in range(TIMES)])
 
 
 def additions() -> float:
-    """Give the CPU seconds of ten million additions that are made once."""
+    """Return the CPU seconds of ten million additions in one run."""
     began, total = time.process_time(), 0
     for number in range(LOOPS):
         total += number

@@ -1,4 +1,4 @@
-"""The pages as Airflow serves them, a process of its own, and people who look: ``python -m benchmarks.pages HOME``."""
+"""The pages as Airflow serves them in a separate process, and their viewers: ``python -m benchmarks.pages HOME``."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ LOOK_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Look:
-    """A page that was asked for.
+    """The response to a page request.
 
-    :param seconds: from the question to the last byte of the answer.
+    :param seconds: time from the request to the last byte of the response.
     """
 
     status: int
@@ -45,10 +45,10 @@ class Look:
 
 
 class Pages:
-    """Pages that are being served.
+    """Running pages.
 
-    :param port: where, on this machine.
-    :param cookie: tells Airflow who looks.
+    :param port: port on this machine.
+    :param cookie: the viewer's session in Airflow.
     """
 
     def __init__(self, port: int, cookie: str) -> None:
@@ -56,24 +56,24 @@ class Pages:
         self._headers = {"Cookie": cookie, "Accept": "text/html"}
 
     def look(self, path: str) -> Look:
-        """Ask for a page.
+        """Request a page.
 
-        :param path: below the plugin's own address.
+        :param path: path below the plugin's URL.
         """
         began = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LOOK_SECONDS)
         try:
             connection.request("GET", f"/sms{path}", headers=self._headers)
-            answer = connection.getresponse()
-            html = answer.read().decode()
+            response = connection.getresponse()
+            html = response.read().decode()
         finally:
             connection.close()
-        return Look(answer.status, time.perf_counter() - began, html)
+        return Look(response.status, time.perf_counter() - began, html)
 
     def shown(self, path: str) -> float:
-        """Ask for a page that is there, and give the seconds that it took.
+        """Request a page that exists, and return the seconds until its last byte.
 
-        :raises WrongError: it is not there.
+        :raises WrongError: when the response is not a 200.
         """
         look = self.look(path)
         if look.status != HTTPStatus.OK:
@@ -83,10 +83,10 @@ class Pages:
 
 @dataclass(frozen=True)
 class Asking:
-    """A page that is open, and asks again and again.
+    """An open page, which refreshes regularly.
 
-    :param every: seconds from one question to the next.
-    :param name: of the campaign that it shows, as soon as that is in the list; empty: it shows the list.
+    :param every: seconds between refreshes.
+    :param name: name of the campaign to show once it is in the list; empty shows the list.
     """
 
     every: float
@@ -94,10 +94,10 @@ class Asking:
 
 
 class Watcher:
-    """Pages that are open.
+    """Open pages.
 
-    :param pages: that they ask.
-    :param asking: how each does.
+    :param pages: the server of the pages.
+    :param asking: the refreshes of each page.
     """
 
     def __init__(self, pages: Pages, asking: Sequence[Asking]) -> None:
@@ -109,9 +109,9 @@ class Watcher:
 
     @contextmanager
     def looking(self) -> Iterator[None]:
-        """Look, until the block's end.
+        """Refresh the pages until the end of the block.
 
-        :raises WrongError: a page failed, or was never seen.
+        :raises WrongError: when a page failed, or was never loaded.
         """
         threads = [
             threading.Thread(target=self._ask, args=each) for each in zip(self._asking, self.seconds, strict=True)
@@ -125,7 +125,7 @@ class Watcher:
             for thread in threads:
                 thread.join()
         if self._wrong or not all(self.seconds):
-            raise WrongError(f"pages that were looked at: {self._wrong or 'one was never there'}")
+            raise WrongError(f"open pages: {self._wrong or 'one was never loaded'}")
 
     def _ask(self, asking: Asking, seconds: list[float]) -> None:
         address = "" if asking.name else "/"
@@ -134,7 +134,7 @@ class Watcher:
             over = self._over.wait(max(0.0, next_at - time.monotonic()))
             if over and seconds:
                 return
-            # However short the block is, each page is seen once.
+            # Each page is loaded once, however short the block is.
             next_at = max(next_at + asking.every, time.monotonic())
             try:
                 address = address or self._address(asking.name)
@@ -153,19 +153,19 @@ class Watcher:
 def running_pages(airflows: Airflows, ledger: Mapping[str, str]) -> Iterator[Pages]:
     """Serve the pages of a ledger.
 
-    :param ledger: Airflow's settings that lead to it.
+    :param ledger: Airflow's settings for the ledger.
     """
     with airflows.process("benchmarks.pages", {**SETTINGS, **ledger}) as (process, home, log):
-        told = home / "served.json"
-        wait_for(told.exists, process, log, seconds=START_SECONDS)
-        pages = Pages(**json.loads(told.read_bytes()))
-        # What a process of Airflow does once only is not a page's.
+        served = home / "served.json"
+        wait_for(served.exists, process, log, seconds=START_SECONDS)
+        pages = Pages(**json.loads(served.read_bytes()))
+        # The first request pays for what a process of Airflow does only once.
         pages.shown("/look-up")
         yield pages
 
 
 def main() -> None:
-    """Serve until the process is ended; say where in a file of the home."""
+    """Serve until the process is killed, after writing port and cookie into a file of the home."""
     import uvicorn
     from airflow.api_fastapi.app import get_auth_manager, init_auth_manager
     from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
@@ -175,7 +175,7 @@ def main() -> None:
 
     from airflow_provider_sms.plugins.sms import SmsPlugin
 
-    # As Airflow's own pages have had it done.
+    # As Airflow's own pages have done before.
     configure_mappers()
     root = FastAPI()
     (mounted,) = SmsPlugin().fastapi_apps
@@ -183,8 +183,8 @@ def main() -> None:
     init_auth_manager(root)
     token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=USER, role=ROLE))
     listening = socket.create_server(("127.0.0.1", 0))
-    told = {"port": listening.getsockname()[1], "cookie": f"{COOKIE_NAME_JWT_TOKEN}={token}"}
-    put(Path(sys.argv[1]) / "served.json", told)
+    address = {"port": listening.getsockname()[1], "cookie": f"{COOKIE_NAME_JWT_TOKEN}={token}"}
+    put(Path(sys.argv[1]) / "served.json", address)
     uvicorn.Server(uvicorn.Config(root, log_level="warning")).run(sockets=[listening])
 
 

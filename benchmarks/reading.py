@@ -1,4 +1,4 @@
-"""How far ahead of its sending a task reads its table: the files of a folder, whose opening is noticed."""
+"""How far a task reads ahead of its sending, measured by the files of a folder that it opens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class _Watched(DirFileSystem):  # type: ignore[misc] # fsspec is not typed
     """A folder of this machine.
 
-    :param noticed: called with the name of each file that is opened.
+    :param noticed: function to call with the name of each opened file.
     """
 
     cachable = False
@@ -29,16 +29,16 @@ class _Watched(DirFileSystem):  # type: ignore[misc] # fsspec is not typed
         self._noticed = noticed
 
     def open(self, path: str, *args: Any, **kwargs: Any) -> Any:
-        """Open a file, and say so."""
+        """Open a file, and report its name."""
         self._noticed(path)
         return super().open(path, *args, **kwargs)
 
 
 class WatchedFolder:
-    """A source of files.
+    """A source of files which records how many messages were posted when each file was opened.
 
-    :param folder: of Parquet files.
-    :param control: address of the service's counters.
+    :param folder: folder of Parquet files.
+    :param control: URL of the service's counters.
     """
 
     def __init__(self, folder: str, control: str) -> None:
@@ -54,14 +54,14 @@ class WatchedFolder:
             self._ends[file.name] = row
 
     def _opened(self, path: str) -> None:
-        with urllib.request.urlopen(self._control, timeout=30) as answer:  # noqa: S310 - this machine's own
-            sent = json.load(answer)["messages"]
+        with urllib.request.urlopen(self._control, timeout=30) as response:  # noqa: S310 - this machine's own
+            sent = json.load(response)["messages"]
         with self._lock:
             self._sent[path.rsplit("/", 1)[-1]] = sent
 
     def seen(self) -> dict[str, Any]:
-        """Give the most rows by which the files that were open lay ahead of the messages that had been posted.
+        """Return the maximum number of rows between the end of an opened file and the messages posted by then.
 
-        A file is read several times: to check it, and at last to send it.
+        A file is read several times: to check it, and finally to send it.
         """
         return {"rows_ahead": max(self._ends[name] - sent for name, sent in self._sent.items())}

@@ -1,4 +1,4 @@
-"""The stand-in as a process, and what it has seen."""
+"""The stand-in of the service as a process, and its counters."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class Service:
         self.url = f"http://127.0.0.1:{port}/v1"
 
     def set(self, **settings: float) -> None:
-        """Set how it answers, and let it begin to count anew; see :class:`Settings`."""
+        """Apply settings, and reset the counters; see :class:`Settings`."""
         self._call("PUT", "/settings", json.dumps(asdict(Settings(**settings))))  # type: ignore[arg-type] # bool is int
 
     def counters(self) -> Counters:
-        """Give what it has seen."""
+        """Return the counters."""
         return Counters(**self._call("GET", "/counters"))
 
     def distinct(self) -> int:
-        """Count the people who were texted."""
+        """Return how many different people were texted."""
         return int(self._call("GET", "/distinct")["distinct"])
 
     def _call(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=CALL_SECONDS)
         try:
             connection.request(method, path, body)
-            answer: dict[str, Any] = json.load(connection.getresponse())
+            response: dict[str, Any] = json.load(connection.getresponse())
         finally:
             connection.close()
-        return answer
+        return response
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""How much of everything is measured."""
+"""Sizes of the measurements: rows and repetitions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ MAX_XCOM_RESPONSES = 1_000
 class Sizes:
     """Rows and runs.
 
-    :param rows: of the large table.
-    :param bare: rows that the bare threads post.
-    :param slow: rows that are sent to the slow service.
-    :param peers: rows that are sent in every way.
-    :param throttled: rows that are sent to the throttled service.
-    :param throttle: requests a second that it processes.
-    :param campaigns: in the ledger whose pages are looked at.
-    :param polled: rows that are sent while pages are looked at.
-    :param runs: of what is cheap enough to be run more than once.
-    :param imports: of the operators.
-    :param fresh: whether each send has a process of its own, as a task has.
+    :param rows: rows of the large table.
+    :param bare: rows to post by bare threads.
+    :param slow: rows to send to the slow service.
+    :param peers: rows to send in every way.
+    :param throttled: rows to send to the throttled service.
+    :param throttle: requests per second that the throttled service processes.
+    :param campaigns: campaigns in the full ledger, for the pages.
+    :param polled: rows to send while pages are open.
+    :param runs: repetitions of the cheaper cases.
+    :param imports: imports of the operators.
+    :param fresh: whether each send has its own process, like a task.
     """
 
     rows: int = 10_000_000
@@ -39,16 +39,16 @@ class Sizes:
 
     @property
     def small(self) -> int:
-        """Rows of the small table: a tenth of the large one's."""
+        """Rows of the small table: a tenth of the large one."""
         return self.rows // 10
 
     @property
     def max_xcom_responses(self) -> int:
-        """The operator's own default, but in a quick run so few that the small table exceeds it, too."""
+        """The operator's default, or in a quick run a number that the small table exceeds, too."""
         return min(MAX_XCOM_RESPONSES, self.small // CHUNK // 2)
 
     def with_rows(self, rows: int) -> Sizes:
-        """Give sizes for another large table; the rest is no larger than its tenth."""
+        """Return sizes for another large table, with the other tables at most a tenth of it."""
         small = rows // 10
         return replace(
             self,
@@ -59,7 +59,7 @@ class Sizes:
         )
 
     def with_runs(self, runs: int) -> Sizes:
-        """Give sizes with another number of runs."""
+        """Return sizes with another number of runs."""
         return replace(self, runs=runs)
 
 

@@ -1,7 +1,7 @@
-"""A fast stand-in of the service, a process of its own: it answers late on purpose, counts, and checks nothing.
+"""A fast stand-in of the service, in a separate process: it responds with a set latency, counts, and checks nothing.
 
-``GET /counters`` gives what it has seen, ``GET /distinct`` how many different people were texted, and
-``PUT /settings`` sets it and begins to count anew. Everything else that is posted is a request to send.
+``GET /counters`` returns the counters, ``GET /distinct`` how many different people were texted, and
+``PUT /settings`` applies settings and resets the counters. Every POST is a send request.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ ANSWER = (
 BURST_SECONDS = 1.0
 FIRST_EVENT = 9_007_199_254_740_993
 MARKS = (b'"Destination":"', b'"Destination": "')
-"""What stands before a number in JSON as orjson and as json write it."""
+"""The text before a number in JSON, as orjson and json write it."""
 
 
 @dataclass
 class Settings:
-    """How to answer.
+    """Settings of the responses.
 
-    :param latency: seconds from the last byte of a request to its answer.
-    :param requests_per_second: that are processed; 0 for no limit.
-    :param refuse: answer 429 to what is above that limit, but for a second's worth at once; else it waits its turn.
+    :param latency: seconds from the last byte of a request to its response.
+    :param requests_per_second: maximum rate of processing; 0 for no limit.
+    :param refuse: True responds with 429 above that rate and a burst of one second's worth; False delays requests.
     """
 
     latency: float = 0.0
@@ -44,15 +44,15 @@ class Settings:
 
 @dataclass
 class Counters:
-    """What was seen since the settings were set.
+    """Counts since the last change of the settings.
 
-    :param posts: requests that were processed.
-    :param messages: in those.
-    :param refused: requests that were answered by 429.
-    :param first: when the first request was complete, seconds of a monotonic clock.
-    :param last: when the last answer was written.
-    :param most_in_flight: requests that were being processed at once.
-    :param cpu: seconds of this process since then.
+    :param posts: processed requests.
+    :param messages: messages in the processed requests.
+    :param refused: requests with a 429 response.
+    :param first: when the first request was complete, in seconds of a monotonic clock.
+    :param last: when the last response was written.
+    :param most_in_flight: maximum number of requests in progress at once.
+    :param cpu: CPU seconds of this process.
     """
 
     posts: int = 0
@@ -65,7 +65,7 @@ class Counters:
 
     @property
     def rate(self) -> float:
-        """Messages a second from the first request to the last answer; 0 where there were none."""
+        """Messages per second from the first request to the last response; 0 without requests."""
         return self.messages / (self.last - self.first) if self.last > self.first else 0.0
 
 
@@ -77,7 +77,7 @@ class Service:
         self.reset(Settings())
 
     def reset(self, settings: Settings) -> None:
-        """Begin to count anew."""
+        """Apply settings, and reset the counters."""
         self.settings = settings
         self.counters = Counters(cpu=-time.process_time())
         self._numbers = bytearray()
@@ -85,7 +85,7 @@ class Service:
         self._free_at = 0.0
 
     def take(self, sender: Connection, body: bytearray) -> None:
-        """Process a request that is complete."""
+        """Process a complete request."""
         now = self.loop.time()
         settings, counters = self.settings, self.counters
         counters.first = counters.first or now
@@ -113,7 +113,7 @@ class Service:
         self.counters.last = self.loop.time()
 
     def control(self, request: bytes, body: bytes) -> bytes:
-        """Answer a request that is not of the service."""
+        """Return the response to a control request."""
         if request.startswith(b"PUT /settings"):
             self.reset(Settings(**json.loads(body)))
         if request.startswith(b"GET /distinct"):
@@ -122,9 +122,9 @@ class Service:
 
 
 def distinct(numbers: bytes | bytearray) -> int:
-    """Count how many different numbers there are.
+    """Return how many different numbers there are.
 
-    :param numbers: of 11 digits each, one after the other.
+    :param numbers: numbers of 11 digits each, concatenated.
     """
     import numpy as np
 
@@ -134,9 +134,9 @@ def distinct(numbers: bytes | bytearray) -> int:
 
 
 class Connection(asyncio.Protocol):
-    """One connection, kept alive; requests come one after the other.
+    """One kept-alive connection, whose requests arrive one after the other.
 
-    :param service: which all connections share.
+    :param service: the state that all connections share.
     """
 
     def __init__(self, service: Service) -> None:
@@ -145,11 +145,11 @@ class Connection(asyncio.Protocol):
         self._body_at = self._end = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Remember where to answer."""
+        """Keep the transport for responses."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Wait for the whole request, and process it."""
+        """Collect a whole request, then process it."""
         self._received += data
         if not self._end and not self._read_head():
             return
@@ -174,13 +174,13 @@ class Connection(asyncio.Protocol):
         return True
 
     def reply(self, body: bytes, status: bytes = b"200 OK", headers: bytes = b"") -> None:
-        """Answer the request."""
+        """Write a response."""
         if not self._transport.is_closing():
             self._transport.write(HEAD % (status, len(body), headers, body))
 
 
 async def serve() -> None:
-    """Serve on a free port of this machine, and print which."""
+    """Serve on a free port of this machine, and print the port."""
     service = Service()
     server = await service.loop.create_server(lambda: Connection(service), "127.0.0.1", 0, backlog=1024)
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
@@ -189,8 +189,8 @@ async def serve() -> None:
 
 
 def main() -> None:
-    """Serve until the process is ended."""
-    # epoll counts in whole milliseconds, and rounds up: answers would be late by up to one.
+    """Serve until the process is killed."""
+    # epoll rounds timeouts up to whole milliseconds, which would delay responses by up to one.
     loop = asyncio.SelectorEventLoop(selectors.SelectSelector())
     loop.run_until_complete(serve())
 

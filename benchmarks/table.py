@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def table_of(figures: Mapping[str, Sequence[Figure]], title: str, *, judged: bool) -> Table:
-    """Give a table with a line for each figure.
+    """Return a table with one line per figure.
 
-    :param figures: by case.
-    :param judged: whether to say if goals are met.
+    :param figures: figures by case.
+    :param judged: whether to print if goals are met.
     """
     table = Table("what", "goal", "figure", title=title)
     table.add_column("ratio", justify="right")
@@ -36,9 +36,9 @@ def table_of(figures: Mapping[str, Sequence[Figure]], title: str, *, judged: boo
 def report_of(
     figures: Mapping[str, Sequence[Figure]], facts: Mapping[str, Any], wrong: Mapping[str, str], *, judged: bool
 ) -> str:
-    """Give everything as JSON.
+    """Return all figures as JSON.
 
-    :param wrong: what went wrong, by case.
+    :param wrong: errors by case.
     """
     lines = [
         {

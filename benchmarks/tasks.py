@@ -1,4 +1,4 @@
-"""Runs tasks in this process's Airflow and measures them: ``python -m benchmarks.tasks HOME``."""
+"""Run tasks in this process's Airflow and measure them: ``python -m benchmarks.tasks HOME``."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ LOOK_SECONDS = 0.02
 
 
 class Estimate:
-    """Measures one task from before to after its ``execute``."""
+    """Measures the ``execute`` of one task."""
 
     def __init__(self) -> None:
         self.figures: dict[str, Any] = {}
         self._meter: Meter | None = None
 
     def before(self, _context: Any) -> None:
-        """Begin."""
+        """Start to measure."""
         forget_peak()
         self._meter = self._meter or Meter()
 
     def after(self, _context: Any, _result: Any) -> None:
-        """End; of a mapped task the last one counts."""
+        """Take the figures; the last task of a mapped one counts."""
         if self._meter is not None:
             used = self._meter.read()
             self.figures = {"cpu": used.cpu, "wall": used.wall, "peak": peak_bytes()}
 
     @property
     def hooks(self) -> dict[str, Any]:
-        """Give the arguments of a task that is to be measured."""
+        """Return the operator's arguments that measure a task."""
         return {"pre_execute": self.before, "post_execute": self.after}
 
 
 def run(number: int, service: Service, task: Task) -> dict[str, Any]:
-    """Run a task and give what became of it, as :class:`benchmarks.airflow.Ran`."""
+    """Run a task, and return the fields of :class:`benchmarks.airflow.Ran`."""
     import pendulum
     from airflow.sdk import DAG
 
@@ -78,7 +78,7 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
 
 
 def _register(dag: DAG) -> None:
-    """Let Airflow's database know a DAG that stands in no file."""
+    """Register a DAG without a file in Airflow's database."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
 
@@ -91,7 +91,7 @@ def _register(dag: DAG) -> None:
 
 
 def _xcoms(finished: DagRun) -> tuple[dict[str, Any], list[str]]:
-    """Give what a run's task returned, and all that it pushed, as Airflow's database has it."""
+    """Return the return value of a run's task, and all of its XComs as stored in Airflow's database."""
     from airflow.models.xcom import XComModel
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -105,7 +105,7 @@ def _xcoms(finished: DagRun) -> tuple[dict[str, Any], list[str]]:
 
 
 def main() -> None:
-    """Run the tasks of one job after another, until the process is ended."""
+    """Run the tasks of one job after another, until the process is killed."""
     home = Path(sys.argv[1])
     (home / "dags").mkdir(exist_ok=True)
     begun = 0

@@ -1,4 +1,4 @@
-"""What this process has used."""
+"""CPU, time and memory of this process."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pathlib import Path
 
 @dataclass
 class Used:
-    """What something took.
+    """CPU and elapsed time.
 
-    :param cpu: seconds of all threads.
-    :param wall: seconds.
+    :param cpu: CPU seconds of all threads.
+    :param wall: elapsed seconds.
     """
 
     cpu: float
@@ -24,33 +24,33 @@ class Used:
 
 
 class Meter:
-    """Measures from its making on."""
+    """Measures time since its creation."""
 
     def __init__(self) -> None:
         self._cpu, self._wall = cpu_seconds(), time.perf_counter()
 
     def read(self) -> Used:
-        """Give what was taken so far."""
+        """Return the time used so far."""
         return Used(cpu_seconds() - self._cpu, time.perf_counter() - self._wall)
 
 
 def cpu_seconds() -> float:
-    """Give the CPU time of this process, all its threads, user and system."""
+    """Return the CPU seconds of this process: all threads, user and system."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
 
 
 def forget_peak() -> None:
-    """Let :func:`peak_bytes` begin anew, where the system can; elsewhere it counts from the process's start."""
+    """Reset :func:`peak_bytes` on Linux; elsewhere it counts from the start of the process."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_bytes() -> int:
-    """Give the most memory that this process has held."""
+    """Return the peak memory of this process."""
     status = Path("/proc/self/status")
     if status.exists():
-        # Not ru_maxrss, in which Linux counts the parent's memory from before the exec.
+        # Not ru_maxrss, which on Linux includes the parent's memory from before the exec.
         found = re.search(r"^VmHWM:\s+(\d+) kB", status.read_text(), re.MULTILINE)
         if found:
             return int(found[1]) * 1024

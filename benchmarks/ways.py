@@ -1,4 +1,4 @@
-"""Ways to text a table from Airflow: ours, and how it is done without it."""
+"""Ways to text a table from Airflow, with this package and without it."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def ours(hooks: dict[str, Any], source: str, **options: Any) -> None:
-    """Make a :class:`BulkSmsOperator`."""
+    """Create a :class:`BulkSmsOperator`."""
     from airflow_provider_sms.operators.sms import BulkSmsOperator
 
     BulkSmsOperator(task_id="text", source=source, message=MESSAGE, **options, **hooks)
 
 
 def watched(hooks: dict[str, Any], source: str, control: str, **options: Any) -> Callable[[], dict[str, Any]]:
-    """Make a :class:`BulkSmsOperator` whose reading is watched.
+    """Create a :class:`BulkSmsOperator` whose reading is measured.
 
-    :param control: address of the service's counters.
+    :param control: URL of the service's counters.
     """
     from airflow_provider_sms.operators.sms import BulkSmsOperator
     from benchmarks.reading import WatchedFolder
@@ -33,7 +33,7 @@ def watched(hooks: dict[str, Any], source: str, control: str, **options: Any) ->
 
 
 def loop(hooks: dict[str, Any], source: str, url: str) -> None:
-    """Make a task that loops over a DataFrame, as guides show it."""
+    """Create a task that loops over a DataFrame, as guides show."""
     from airflow.sdk import task
 
     @task(**hooks)  # type: ignore[untyped-decorator]  # Airflow's
@@ -50,19 +50,19 @@ def loop(hooks: dict[str, Any], source: str, url: str) -> None:
                 }
                 for row in frame.iloc[start : start + CHUNK].itertuples()
             ]
-            answer = requests.post(
+            response = requests.post(
                 f"{url}/bulkmessages",
                 json={"Messages": messages},
                 headers={"Authorization": "Bearer token"},
                 timeout=30,
             )
-            answer.raise_for_status()
+            response.raise_for_status()
 
     text()
 
 
 def mapped(hooks: dict[str, Any], source: str) -> None:
-    """Make a ``HttpOperator`` that is mapped over requests of 100 messages."""
+    """Create a ``HttpOperator`` that is mapped over requests of 100 messages."""
     from airflow.providers.http.operators.http import HttpOperator
 
     HttpOperator.partial(

@@ -1,1 +1,1 @@
-"""The demonstration that ``make demo`` runs: a table of people is texted from a real Airflow, and nobody twice."""
+"""The demonstration of ``make demo``: a real Airflow texts a table of people, and nobody twice."""

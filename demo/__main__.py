@@ -1,4 +1,4 @@
-"""Runs the example campaign twice in a real Airflow against the sandbox, and checks that it kept its promises."""
+"""Run the example campaign twice in a real Airflow against the sandbox, and check that it kept its promises."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ ENOUGH_CREDIT = 5000
 SENSOR_SECONDS = 60.0
 WIDTH = 110
 INTERRUPTED = 130
-"""Exit status of a command that Ctrl-C ended."""
+"""Exit status after Ctrl-C, as shells report it: 128 plus the number of SIGINT."""
 
 
 INTERRUPTING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 UNREADABLE = (HTTPException, LookupError, OSError, ValueError, sqlite3.Error)
-"""What is raised where a service, a file or a database does not hold what it should."""
+"""Errors of a service, file or database whose content is not as expected."""
 
 
 def main() -> int:
-    """Run the demonstration; 0 when everything held."""
-    # In a file or a pipe rich takes 80 columns for granted.
+    """Run the demonstration, and return the exit status: 0 when every check passed."""
+    # In a file or a pipe, rich assumes 80 columns.
     console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
     started = time.monotonic()
 
@@ -67,50 +67,50 @@ def main() -> int:
         console.print("[bold red]The evidence is incomplete:[/bold red]", escape(f"{error!r}; see {_shown(FOLDER)}"))
         return 1
     except KeyboardInterrupt:
-        console.print("Interrupted: everything that was started has been stopped")
+        console.print("Interrupted: all started processes have been stopped")
         return INTERRUPTED
     if broken:
-        console.print("[bold red]This did not hold:[/bold red]", *map(escape, broken), sep="\n")
+        console.print("[bold red]These checks failed:[/bold red]", *map(escape, broken), sep="\n")
         console.print(f"Logs, databases and the witness are in {_shown(FOLDER)}")
         return 1
-    tell(f"Everything held. Logs, databases and the witness are in {_shown(FOLDER)}")
+    tell(f"Every check passed. Logs, databases and the witness are in {_shown(FOLDER)}")
     return 0
 
 
 def demonstrate(tell: Callable[[str], None], console: Console) -> list[str]:
-    """Run the campaign twice, and give the claims that did not hold.
+    """Run the campaign twice, and return the checks that failed.
 
-    :param tell: prints a step.
-    :raises DemoError: when it could not be run.
+    :param tell: function that prints a step.
+    :raises DemoError: when the campaign could not be run.
     """
     shutil.rmtree(FOLDER, ignore_errors=True)
     (FOLDER / "home").mkdir(parents=True)
     FOLDER.chmod(0o700)  # the ledger, the witness and Airflow's database hold numbers
     token = secrets.token_hex(16)
-    # Two runs of one day, so that they are one campaign, even at midnight.
+    # Both runs have the same day, and so the same campaign, even at midnight.
     day = datetime.now(timezone.utc).replace(hour=0, minute=0, second=0, microsecond=0)
     with running_service(FOLDER, token, LITTLE_CREDIT) as service:
-        tell(f"The sandbox answers at {service.address}, with a credit of {LITTLE_CREDIT}")
+        tell(f"The sandbox runs at {service.address}, with a balance of {LITTLE_CREDIT}")
         connection = {"conn_type": "sms", "host": f"{service.address}/v1", "password": token}
         workflow = Workflow(CHECKOUT, FOLDER, connection)
         workflow.migrate()
-        tell(f"Airflow has a database of its own in {_shown(workflow.home)}")
+        tell(f"Airflow has its own database in {_shown(workflow.home)}")
 
         log = FOLDER / "run-1.log"
         with workflow.starting(DAG_ID, day, log) as process:
             tell(f"Run 1: airflow dags test {DAG_ID}")
             wait_until(
-                lambda: service.look().requests > 0,
+                lambda: service.read().requests > 0,
                 process,
                 seconds=SENSOR_SECONDS,
-                what="the sensor looks at the balance",
+                what="the sensor reads the balance",
                 log=log,
             )
-            waiting = service.look()
+            waiting = service.read()
             service.top_up(ENOUGH_CREDIT)
-            tell(f"The sensor saw too little credit and waits: topped up to {ENOUGH_CREDIT:,}")
+            tell(f"The balance is too low, so the sensor waits: topped up to {ENOUGH_CREDIT:,}")
         run = workflow.read(DAG_ID, day, log)
-        first = Evidence.take(run, service.look(), workflow.ledger)
+        first = Evidence.take(run, service.read(), workflow.ledger)
         tell(f"Run 1 ended: {run.state}")
 
         day, log = day + timedelta(minutes=1), FOLDER / "run-2.log"
@@ -118,7 +118,7 @@ def demonstrate(tell: Callable[[str], None], console: Console) -> list[str]:
         with workflow.starting(DAG_ID, day, log):
             pass
         run = workflow.read(DAG_ID, day, log)
-        second = Evidence.take(run, service.look(), workflow.ledger)
+        second = Evidence.take(run, service.read(), workflow.ledger)
         tell(f"Run 2 ended: {run.state}")
     console.print()
     sections: list[Section] = [
@@ -137,7 +137,7 @@ def _shown(path: Path) -> Path:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    for interrupting in INTERRUPTING:  # what is being stopped now is not to be left half stopped
+    for interrupting in INTERRUPTING:  # a second signal must not interrupt the cleanup
         signal.signal(interrupting, signal.SIG_IGN)
     raise KeyboardInterrupt
 

@@ -1,4 +1,4 @@
-"""The account of what happened: each line a figure, and what was checked about it."""
+"""The account of the demonstration: each line has a figure, and the checks of that figure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 WIDE = 100
-"""Columns from which several claims fit on a line."""
+"""Columns of the terminal from which several checks fit on a line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Something that was promised.
+    """A check of a promise.
 
-    :param words: what.
-    :param holds: whether it is so.
+    :param words: the promise.
+    :param holds: whether the promise was kept.
     """
 
     words: str
@@ -32,10 +32,10 @@ class Claim:
 class Line:
     """A line of the account.
 
-    :param label: what the figure is.
-    :param figure: the figure, written out.
-    :param claims: what was checked about it.
-    :param note: more about a figure without claims; '' for nothing.
+    :param label: name of the figure.
+    :param figure: the formatted figure.
+    :param claims: the checks of the figure.
+    :param note: explanation of a figure without checks; empty for none.
     """
 
     label: str
@@ -46,11 +46,11 @@ class Line:
 
 @dataclass(slots=True)
 class Section:
-    """A part of the account.
+    """A section of the account.
 
-    :param title: its heading.
-    :param lines: its lines, in order.
-    :param footer: what is too long for a line; '' for nothing.
+    :param title: the heading.
+    :param lines: the lines, in order.
+    :param footer: text that is too long for a line; empty for none.
     """
 
     title: str
@@ -61,14 +61,14 @@ class Section:
         """Add a line.
 
         :param figure: an amount of money as a Decimal, a count as an int.
-        :param claims: pairs of words and whether they hold.
+        :param claims: pairs of a promise and whether it was kept.
         """
         written = f"{figure:,.2f}" if isinstance(figure, Decimal) else f"{figure:,}"
         self.lines.append(Line(label, written, tuple(Claim(*claim) for claim in claims), note))
 
 
 def broken_claims(sections: Iterable[Section]) -> list[str]:
-    """Give the claims that do not hold, each with its line and section."""
+    """Return the failed checks, each with its line and section."""
     return [
         f"{section.title}: {line.label} {line.figure}: {claim.words}"
         for section in sections

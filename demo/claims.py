@@ -1,4 +1,4 @@
-"""What is claimed of the two runs, and the evidence for it: Airflow's XComs against what others saw of them."""
+"""The checks of the two runs: Airflow's XComs against the sandbox's witness and the ledger."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ if TYPE_CHECKING:
 
 LARGEST_REQUEST = 100
 OUTCOMES = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
-"""The counts of a summary that add up to its rows."""
+"""The counts of a summary whose sum is its rows."""
 
 CREDIT, CUSTOMERS, STAFF = "wait_for_credit", "text_customers", "text_staff"
 """The tasks of the DAG."""
 
 LOOKS = 2
-"""How often a run that sends nothing reads the balance."""
+"""Balance requests of a run that sends nothing: one of the sensor, one of the plan."""
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A run, and what others saw of it.
+    """A run, and its traces outside Airflow.
 
-    :param run: what Airflow has of it.
-    :param seen: the sandbox at its end.
-    :param ledger: the ledger's requests at its end: kind, state, requests and messages.
+    :param run: the run's states and XComs in Airflow.
+    :param seen: the sandbox at the end of the run.
+    :param ledger: the ledger's requests at the end of the run: kind, state, requests and messages.
     """
 
     run: Run
@@ -42,19 +42,19 @@ class Evidence:
 
     @classmethod
     def take(cls, run: Run, seen: Seen, ledger: Path) -> Evidence:
-        """Take the evidence of a run that has just ended."""
+        """Return the evidence of a run that has just ended."""
         return cls(run, seen, ledger_entries(ledger))
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What the task that texts the customers returned."""
+        """The summary that the task which texts the customers returned."""
         summary: dict[str, Any] = self.run.xcoms[CUSTOMERS]["return_value"]
         return summary
 
 
 def about_rows(first: Evidence, table: Path) -> Section:
-    """Account for every row of the table."""
-    section, summary = Section(f"Run 1: what became of the rows of {table.name}"), first.summary
+    """Return the section about the rows of the table."""
+    section, summary = Section(f"Run 1: the rows of {table.name}"), first.summary
     counts = {name: summary[name] for name in OUTCOMES}
     reasons = reasons_in(first.run.output)
     section.add(
@@ -65,9 +65,9 @@ def about_rows(first: Evidence, table: Path) -> Section:
     )
     messages = witnessed(first.seen.witness, "bulk").messages
     section.add("accepted", counts["accepted"], ("as many as the sandbox witnessed", counts["accepted"] == messages))
-    section.add("duplicate", counts["duplicate"], note="the same person and text, the number written differently")
+    section.add("duplicate", counts["duplicate"], note="the same person and text, with the number written differently")
     section.add("already sent", counts["already_sent"], ("a new campaign", counts["already_sent"] == 0))
-    section.add("unknown", counts["unknown"], ("every answer arrived", counts["unknown"] == 0))
+    section.add("unknown", counts["unknown"], ("every response arrived", counts["unknown"] == 0))
     section.add("not sent", counts["not_sent"], ("nobody was forgotten", counts["not_sent"] == 0))
     section.add("invalid", counts["invalid"], ("the sum of these:", counts["invalid"] == sum(reasons.values())))
     for reason, count in reasons.items():
@@ -76,15 +76,15 @@ def about_rows(first: Evidence, table: Path) -> Section:
 
 
 def about_service(first: Evidence, waiting: Seen, topped_up: Decimal) -> Section:
-    """Account for what the service did, by its answers, its own witness and the ledger.
+    """Return the section about the service, by its responses, its witness and the ledger.
 
     :param waiting: the sandbox while the sensor waited.
-    :param topped_up: the credit that then came.
+    :param topped_up: the balance after the top-up.
     """
-    section, summary, xcoms = Section("Run 1: what the service did"), first.summary, first.run.xcoms
-    answers, group = xcoms[CUSTOMERS]["responses"], xcoms[STAFF]["return_value"]
+    section, summary, xcoms = Section("Run 1: the service"), first.summary, first.run.xcoms
+    responses, group = xcoms[CUSTOMERS]["responses"], xcoms[STAFF]["return_value"]
     customers, staff = (witnessed(first.seen.witness, kind) for kind in ("bulk", "group"))
-    cost, group_cost = sum((_money(answer["Cost"]) for answer in answers), Decimal(0)), _money(group["Cost"])
+    cost, group_cost = sum((_money(response["Cost"]) for response in responses), Decimal(0)), _money(group["Cost"])
     paid = topped_up - cost - group_cost
     needed = ceil(summary["accepted"] / LARGEST_REQUEST)
     posted = customers.requests
@@ -94,49 +94,49 @@ def about_service(first: Evidence, waiting: Seen, topped_up: Decimal) -> Section
     ]
     section.add("tasks", *_success(first.run))
     section.add(
-        "credit at first",
+        "initial balance",
         waiting.balance,
-        ("too little: the sensor waited, nobody was texted", waiting.witness == b""),
+        ("too low: the sensor waited, and nobody was texted", waiting.witness == b""),
     )
     seen_by_sensor = xcoms[CREDIT]["return_value"]["balance"]
-    section.add("credit then", topped_up, ("seen by the sensor", _money(seen_by_sensor) == topped_up))
+    section.add("balance after the top-up", topped_up, ("read by the sensor", _money(seen_by_sensor) == topped_up))
     section.add(
         "requests",
         summary["requests"],
-        ("as few as can be, all in the witness", summary["requests"] == needed == len(posted)),
+        ("the fewest possible, all witnessed", summary["requests"] == needed == len(posted)),
         ("of at most 100 messages", max(posted.values()) <= LARGEST_REQUEST),
     )
-    parts = sum(answer["Parts"] for answer in answers)
+    parts = sum(response["Parts"] for response in responses)
     section.add("SMS parts", summary["parts"], ("the sum of the responses", summary["parts"] == parts))
     section.add("cost", _money(summary["cost"]), ("the sum of the responses", _money(summary["cost"]) == cost))
     section.add(
-        "balance afterwards",
+        "final balance",
         first.seen.balance,
-        (f"less by that, and by {group_cost} for the group", first.seen.balance == paid),
+        (f"reduced by that cost and {group_cost} for the group", first.seen.balance == paid),
     )
     section.add("witnessed: customers", customers.messages, note=f"{customers.people:,} people")
     section.add("witnessed: staff", staff.messages, note=f"{staff.people:,} people")
     most = max(customers.most, staff.most)
-    section.add("same text and person", most, ("at most: nobody was texted twice", most == 1))
+    section.add("same text and person", most, ("maximum: nobody was texted twice", most == 1))
     section.add(
         "in the ledger",
         sum(messages for *_, messages in first.ledger),
-        ("all accepted, as many as were witnessed", first.ledger == in_ledger),
+        ("all accepted, as many as in the witness", first.ledger == in_ledger),
     )
-    answered = [answer["EventId"] for answer in answers]
+    event_ids = [response["EventId"] for response in responses]
     section.add(
         "event ids",
-        len(answered),
-        ("exact: the same in the witness", {*answered} == customers.event_ids),
-        ("and in the summary", [*map(str, answered)] == summary["event_ids"]),
+        len(event_ids),
+        ("exact: the same as in the witness", {*event_ids} == customers.event_ids),
+        ("and in the summary", [*map(str, event_ids)] == summary["event_ids"]),
     )
-    section.footer = "Event ids: " + ", ".join(map(str, answered))
+    section.footer = "Event ids: " + ", ".join(map(str, event_ids))
     return section
 
 
 def about_second_run(first: Evidence, second: Evidence) -> Section:
-    """Account for the same campaign, run once more."""
-    section, summary = Section(f"Run 2: the campaign {second.summary['campaign']} once more"), second.summary
+    """Return the section about the second run of the same campaign."""
+    section, summary = Section(f"Run 2: the campaign {second.summary['campaign']} again"), second.summary
     repeated = first.summary["accepted"] + first.summary["duplicate"]
     posted = second.seen.requests - first.seen.requests
     more = len(second.seen.witness.splitlines()) - len(first.seen.witness.splitlines())
@@ -144,30 +144,30 @@ def about_second_run(first: Evidence, second: Evidence) -> Section:
     section.add(
         "already sent",
         summary["already_sent"],
-        ("all that run 1 accepted, and their repeats", summary["already_sent"] == repeated),
+        ("all that run 1 accepted, and duplicates", summary["already_sent"] == repeated),
         ("in the same campaign", summary["campaign"] == first.summary["campaign"]),
     )
     section.add("accepted", summary["accepted"], ("nobody", summary["accepted"] == summary["requests"] == 0))
-    looks = ("the looks at the balance of the sensor and of the plan, no other", posted == LOOKS)
+    looks = ("the balance requests of the sensor and the plan, no others", posted == LOOKS)
     section.add("requests", posted, looks)
-    section.add("witnessed", more, ("the file is the same to the last byte", second.seen.witness == first.seen.witness))
+    section.add("witnessed", more, ("the file is the same, byte for byte", second.seen.witness == first.seen.witness))
     kept = sum(messages for *_, messages in second.ledger)
     section.add("in the ledger", kept, ("nothing new", second.ledger == first.ledger))
-    section.add("balance afterwards", second.seen.balance, ("unchanged", second.seen.balance == first.seen.balance))
+    section.add("final balance", second.seen.balance, ("unchanged", second.seen.balance == first.seen.balance))
     return section
 
 
 def about_privacy(folder: Path, token: str, *runs: Evidence) -> Section:
-    """Account for what must not be seen.
+    """Return the section about the token and the numbers, which must not appear in files and logs.
 
-    :param folder: holds all that the demonstration has written.
-    :param token: the service's.
+    :param folder: the folder with all files of the demonstration.
+    :param token: the service's token.
     """
     section = Section("Kept private")
     files = files_with(token, folder)
-    section.add("files with the token", len(files), ("no log, database or file here has it", not files))
+    section.add("files with the token", len(files), ("no log, database or other file contains it", not files))
     numbers = sum(numbers_in(evidence.run.output, evidence.seen.witness) for evidence in runs)
-    section.add("numbers in the log", numbers, ("no number of anybody who was texted", numbers == 0))
+    section.add("numbers in the log", numbers, ("no number of a recipient", numbers == 0))
     return section
 
 

@@ -1,4 +1,4 @@
-"""What the run left outside Airflow: the sandbox's witness, the ledger, the table itself, and the logs."""
+"""The traces of a run outside Airflow: the sandbox's witness, the ledger, the table and the logs."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _REASON = re.compile(r"(\d+) times (.*)")
 
 @dataclass(frozen=True, slots=True)
 class Witnessed:
-    """Messages that the sandbox accepted, as its witness holds them.
+    """The messages that the sandbox accepted, by its witness.
 
-    :param messages: how many.
-    :param people: how many different numbers.
-    :param most: how often the same text went to the same number, at most.
+    :param messages: number of messages.
+    :param people: number of different destinations.
+    :param most: how often the same text went to the same number, at the maximum.
     :param requests: messages of each request.
-    :param event_ids: of these requests.
+    :param event_ids: event ids of these requests.
     """
 
     messages: int
@@ -38,14 +38,14 @@ class Witnessed:
 
 
 def rows_of(table: Path) -> int:
-    """Count the rows of a Parquet file."""
+    """Return the number of rows of a Parquet file."""
     return int(pq.ParquetFile(table).metadata.num_rows)
 
 
 def witnessed(witness: bytes, kind: str) -> Witnessed:
-    """Read a witness.
+    """Return the content of a witness.
 
-    :param kind: ``bulk`` or ``group``: others are left out.
+    :param kind: ``bulk`` or ``group``; messages of the other kind are ignored.
     """
     entries = [entry for entry in map(json.loads, witness.splitlines()) if entry["kind"] == kind]
     texts = Counter((entry["destination"], entry["content"]) for entry in entries)
@@ -59,30 +59,30 @@ def witnessed(witness: bytes, kind: str) -> Witnessed:
 
 
 def ledger_entries(ledger: Path) -> list[tuple[str, str, int, int]]:
-    """Count the requests of a ledger: kind, state, requests, and messages that the service took."""
+    """Return the ledger's requests by kind and state: number of requests, and of accepted messages."""
     query = "SELECT kind, state, COUNT(*), SUM(messages) FROM sms_request GROUP BY kind, state ORDER BY kind, state"
     with closing(sqlite3.connect(ledger)) as connection:
         return connection.execute(query).fetchall()
 
 
 def reasons_in(output: str) -> dict[str, int]:
-    """Find in a task's log why rows were left out, and how many for each reason."""
+    """Return the reasons in a task's log why rows were invalid, with the number of rows for each."""
     found = _LEFT_OUT.search(output)
     if found is None:
         return {}
-    # A reason may hold "; " itself: a new one begins with its count.
+    # A reason may contain "; " itself: the next reason begins with its count.
     pairs = (_REASON.fullmatch(part) for part in re.split(r"; (?=\d+ times )", found[1]))
     return {pair[2]: int(pair[1]) for pair in pairs if pair is not None}
 
 
 def files_with(secret: str, folder: Path) -> list[str]:
-    """Name the files under a folder that hold a secret."""
+    """Return the files below a folder that contain a secret."""
     files = (path for path in folder.rglob("*") if path.is_file())
     return [str(path.relative_to(folder)) for path in files if secret.encode() in path.read_bytes()]
 
 
 def numbers_in(output: str, witness: bytes) -> int:
-    """Count the runs of digits in an output that are the number of somebody who was texted."""
+    """Return how many runs of digits in an output are the number of a recipient."""
     numbers = {json.loads(line)["destination"] for line in witness.splitlines()}
     written = {*numbers, *("0" + number[2:] for number in numbers)}
     return sum(digits in written for digits in re.findall(r"\d+", output))

@@ -1,4 +1,4 @@
-"""The processes of the demonstration: each in an environment of its own making, none left behind."""
+"""The processes of the demonstration: each with a minimal environment, and none left running."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "TMPDIR", "TZ", "USER")
-"""All that a process gets of the user's environment: settings of another Airflow, and proxies, stay outside."""
+"""The variables of the user's environment that a process inherits: no proxies, and no settings of another Airflow."""
 
 PATIENCE = 5.0
-"""Seconds that a process has to end by itself when it is asked to."""
+"""Seconds between SIGTERM and SIGKILL, for a process to end in order."""
 
 _LOOKS = 0.05
 
 
 class DemoError(Exception):
-    """The demonstration cannot go on.
+    """The demonstration cannot continue.
 
     :param words: what happened.
-    :param log: the file that says more.
+    :param log: the file with more details.
     """
 
     def __init__(self, words: str, log: Path) -> None:
@@ -35,10 +35,10 @@ class DemoError(Exception):
 
 
 def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
-    """Make the environment of a process.
+    """Return the environment of a process.
 
-    :param home: stands for the user's home directory, so that nothing is written there.
-    :param extra: more variables.
+    :param home: home directory of the process, so that it writes nothing into the user's own.
+    :param extra: additional variables.
     """
     inherited = {name: os.environ[name] for name in INHERITED if name in os.environ}
     return {**inherited, "HOME": str(home), **extra}
@@ -48,9 +48,9 @@ def environment(home: Path, extra: Mapping[str, str]) -> dict[str, str]:
 def running(
     command: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a process, and end it and all that it started on leaving.
+    """Run a process. Leaving the context ends it and all processes that it started.
 
-    :param log: gets its output.
+    :param log: file for the output.
     """
     with log.open("ab") as output:
         process = subprocess.Popen(  # noqa: S603 - the commands are those of this package
@@ -60,7 +60,7 @@ def running(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for the demonstration, which then ends the process in order
+            start_new_session=True,  # Ctrl-C reaches the demonstration only, which then ends the process in order
         )
     try:
         yield process
@@ -71,35 +71,35 @@ def running(
 def wait_until(
     condition: Callable[[], bool], process: subprocess.Popen[bytes], *, seconds: float, what: str, log: Path
 ) -> None:
-    """Wait until something holds, while a process runs.
+    """Wait for a condition while a process runs.
 
-    :param condition: asked again and again; what it raises passes through.
-    :param seconds: how long at most.
-    :param what: what is waited for, for the error.
-    :param log: of the process, for the error.
-    :raises DemoError: when the process ends first or the time is over.
+    :param condition: function that is called repeatedly; its errors propagate.
+    :param seconds: timeout.
+    :param what: description of the condition, for the error.
+    :param log: output of the process, for the error.
+    :raises DemoError: when the process ends first, or at the timeout.
     """
     until = time.monotonic() + seconds
     while not condition():
         if process.poll() is not None:
             raise DemoError(f"the process ended before {what}", log)
         if time.monotonic() > until:
-            raise DemoError(f"after {seconds:.0f} seconds still waiting until {what}", log)
+            raise DemoError(f"timed out after {seconds:.0f} seconds, waiting until {what}", log)
         time.sleep(_LOOKS)
 
 
 def finish(process: subprocess.Popen[bytes], *, seconds: float, what: str, log: Path) -> None:
-    """Wait until a process has done its work.
+    """Wait for the end of a process.
 
-    :param seconds: how long at most.
-    :param what: what it does, for the error.
-    :param log: its output, for the error.
-    :raises DemoError: when it takes longer or fails.
+    :param seconds: timeout.
+    :param what: description of the process, for the error.
+    :param log: output of the process, for the error.
+    :raises DemoError: when the process takes longer or fails.
     """
     try:
         status = process.wait(seconds)
     except subprocess.TimeoutExpired:
-        raise DemoError(f"{what}: not done after {seconds:.0f} seconds", log) from None
+        raise DemoError(f"{what}: timed out after {seconds:.0f} seconds", log) from None
     if status != 0:
         raise DemoError(f"{what}: exit status {status}", log)
 
@@ -109,6 +109,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         if process.poll() is not None:
             return
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, ending)  # its session's group: the process and what it started
+            os.killpg(process.pid, ending)  # the session's process group: the process and all that it started
         with suppress(subprocess.TimeoutExpired):
             process.wait(PATIENCE)

@@ -1,4 +1,4 @@
-"""Reads one DAG run and its XComs through Airflow's own models: a command for an environment with an Airflow home."""
+"""Print one DAG run and its XComs, read through Airflow's models: a command for an environment with an Airflow home."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow.utils.session import create_session
 
 
 def read_run(dag_id: str, logical_date: datetime) -> dict[str, Any]:
-    """Give the state of a run and of its tasks, and their XComs.
+    """Return the state of a run and of its tasks, and their XComs.
 
     :raises ValueError: when there is not exactly one such run.
     """

@@ -1,4 +1,4 @@
-"""The sandbox as a process of its own, looked at and topped up through its control paths."""
+"""The sandbox as a separate process, read and topped up through its control paths."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _READY = re.compile(r"^sandbox ready at (http://127\.0\.0\.1:(\d+))/v1$", re.MUL
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the sandbox had seen at one moment.
+    """The sandbox's state at one moment.
 
-    :param requests: requests to the service, of every kind.
-    :param balance: credit.
-    :param witness: the witness file, as it is on the disk.
+    :param requests: requests to the service, of all operations.
+    :param balance: credits.
+    :param witness: content of the witness file.
     """
 
     requests: int
@@ -40,9 +40,9 @@ class Seen:
 class Service:
     """A running sandbox.
 
-    :param address: its root URL.
-    :param port: where it listens.
-    :param witness: its file of accepted messages.
+    :param address: the root URL.
+    :param port: port that it listens on.
+    :param witness: the file of accepted messages.
     """
 
     def __init__(self, address: str, port: int, witness: Path) -> None:
@@ -50,17 +50,17 @@ class Service:
         self._port = port
         self._witness = witness
 
-    def look(self) -> Seen:
-        """See what it has seen so far."""
+    def read(self) -> Seen:
+        """Return the current state."""
         state = self._call("GET", "state")
         return Seen(state["requests"], Decimal(str(state["balance"])), self._witness.read_bytes())
 
     def top_up(self, balance: int) -> None:
-        """Change the credit."""
+        """Set the balance."""
         self._call("PUT", "balance", json.dumps({"balance": balance}))
 
     def _call(self, method: str, path: str, body: str | None = None) -> dict[str, Any]:
-        # http.client knows no proxies: one that the user has set cannot reach this machine's loopback address.
+        # http.client ignores proxies: the user's proxy could not reach this machine's loopback address.
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=CALL_SECONDS)
         try:
             connection.request(method, f"/_sandbox/{path}", body)
@@ -74,10 +74,10 @@ class Service:
 def running_service(folder: Path, token: str, balance: int) -> Iterator[Service]:
     """Run a sandbox on a free port.
 
-    :param folder: gets ``sandbox.log`` and ``witness.jsonl``.
-    :param token: the bearer token that it accepts.
-    :param balance: credit at the start.
-    :raises DemoError: when it does not start.
+    :param folder: folder for ``sandbox.log`` and ``witness.jsonl``.
+    :param token: bearer token to accept.
+    :param balance: initial balance.
+    :raises DemoError: when the sandbox does not start.
     """
     log, witness = folder / "sandbox.log", folder / "witness.jsonl"
     command = [sys.executable, "-m", "airflow_provider_sms.sandbox", "--port=0", f"--token={token}"]

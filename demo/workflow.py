@@ -1,4 +1,4 @@
-"""A real Airflow with a home of its own: runs DAGs, and gives what they left in its database."""
+"""A real Airflow with its own home, which runs DAGs and reads their results from its database."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ READ_SECONDS = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a DAG run left behind.
+    """The result of a DAG run.
 
-    :param state: of the run.
-    :param states: of each task.
-    :param xcoms: task → key → value.
-    :param output: everything that Airflow printed.
+    :param state: state of the run.
+    :param states: state of each task.
+    :param xcoms: XComs: task → key → value.
+    :param output: the whole output of Airflow.
     """
 
     state: str
@@ -40,8 +40,8 @@ class Run:
 class Workflow:
     """An Airflow home.
 
-    :param checkout: the project's folder, whose DAGs are run.
-    :param folder: gets the home and the logs.
+    :param checkout: the project's folder, which contains the DAGs.
+    :param folder: folder for the home and the logs.
     :param connection: the connection ``sms_default``.
     """
 
@@ -61,9 +61,9 @@ class Workflow:
         )
 
     def migrate(self) -> None:
-        """Make the database.
+        """Create the database.
 
-        :raises DemoError: when that fails.
+        :raises DemoError: when the migration fails.
         """
         log = self._folder / "migrate.log"
         with self._python(log, "-m", "airflow", "db", "migrate") as process:
@@ -71,19 +71,19 @@ class Workflow:
 
     @contextmanager
     def starting(self, dag_id: str, logical_date: datetime, log: Path) -> Iterator[subprocess.Popen[bytes]]:
-        """Run a DAG with ``airflow dags test``; on leaving, wait for its end.
+        """Run a DAG with ``airflow dags test``. Leaving the context waits for the end of the run.
 
-        :param log: gets the output.
-        :raises DemoError: when it fails or takes too long.
+        :param log: file for the output.
+        :raises DemoError: when the run fails or takes too long.
         """
         with self._python(log, "-m", "airflow", "dags", "test", dag_id, logical_date.isoformat()) as process:
             yield process
             finish(process, seconds=RUN_SECONDS, what=f"airflow dags test {dag_id}", log=log)
 
     def read(self, dag_id: str, logical_date: datetime, log: Path) -> Run:
-        """Read a run and its XComs from Airflow's database.
+        """Return a run and its XComs from Airflow's database.
 
-        :param log: the output of the run.
+        :param log: output of the run.
         :raises DemoError: when there is no such run.
         """
         result = log.with_suffix(".json")

@@ -10,13 +10,18 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.memory import in_memory
 
-pytest_plugins = ["support.ledger_fixtures", "support.task_fixtures"]
+pytest_plugins = ["support.durations", "support.ledger_fixtures", "support.shuffle", "support.task_fixtures"]
 TOKEN = "sandbox-token-0123"
 
 # How long an example takes says how busy the machine is: of the package's speed `make bench` tells.
 settings.register_profile("tests", deadline=None)
 settings.load_profile("tests")
+
+# All that tests write, and what they start, is in memory where there is room, unless the developer has said otherwise.
+if "TMPDIR" not in os.environ and (memory := in_memory()):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
 
 # Airflow reads its environment when it is first imported: nothing of the developer's own may reach it.
 HOME = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-"))
@@ -98,6 +103,26 @@ def postgres_url(postgres_server):
     from support.postgres import new_database
 
     return new_database(postgres_server)
+
+
+@pytest.fixture(scope="session")
+def ledger_template(postgres_server):
+    """The name of a database in which the ledger has been made: a copy of it takes half as long as making another."""
+    from support.postgres import new_database
+
+    from airflow_provider_sms.ledger.postgres import open_postgres
+
+    made = new_database(postgres_server)
+    open_postgres(made).close()
+    return made.database
+
+
+@pytest.fixture
+def postgres_ledger_url(postgres_server, ledger_template):
+    """A database of this test's own, with a ledger in which nothing is."""
+    from support.postgres import new_database
+
+    return new_database(postgres_server, ledger_template)
 
 
 @pytest.fixture

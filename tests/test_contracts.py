@@ -25,25 +25,31 @@ from airflow_provider_sms import exceptions
 from airflow_provider_sms.execution.human_input import FIELD, OPTIONS, RESUME_METHOD
 from airflow_provider_sms.execution.human_input import SEND as SEND_BUTTON
 from airflow_provider_sms.execution.human_input import STOP as STOP_BUTTON
-from airflow_provider_sms.execution.ledger_session import MARKER, Marker
-from airflow_provider_sms.execution.planning import XCOM as PLAN_XCOM
-from airflow_provider_sms.execution.preflight import Preflight
+from airflow_provider_sms.execution.ledger_session import Marker
+from airflow_provider_sms.execution.preflight import push_approval
 from airflow_provider_sms.execution.telemetry import PROGRESS, Telemetry
+from airflow_provider_sms.execution.xcom import MARKER
+from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.approvals import SEND, STOP
-from airflow_provider_sms.ledger.attempts import _REGISTER_LOCK, ADOPTION, register
-from airflow_provider_sms.ledger.backend import CREATION_LOCK, campaign_lock
-from airflow_provider_sms.ledger.balances import _LOCK as BALANCE_LOCK
-from airflow_provider_sms.ledger.decisions import _ADOPTION_LOCK, _DECISION_LOCK, FAIL, RESEND, SETTLED
-from airflow_provider_sms.ledger.frequency_cap import _ENTERING_LOCK
+from airflow_provider_sms.ledger.attempts import ADOPTION, register
+from airflow_provider_sms.ledger.decisions import FAIL, RESEND, SETTLED
 from airflow_provider_sms.ledger.high_water import HighWater
-from airflow_provider_sms.ledger.migration import EARLIER
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.locks import (
+    ADOPTION_LOCK,
+    BALANCE_LOCK,
+    CLAIMANT_LOCK,
+    CONTACT_GROUP_LOCK,
+    CREATION_LOCK,
+    DECISION_LOCK,
+    PROGRESS_LOCKS,
+    REGISTER_LOCK,
+    campaign_lock,
+)
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
 from airflow_provider_sms.ledger.postgres import _LOCK_GROUP
-from airflow_provider_sms.ledger.progress import _LOCKS as PROGRESS_LOCKS
-from airflow_provider_sms.ledger.progress import WAITS, note_progress
-from airflow_provider_sms.ledger.purge import _CLAIMANT_LOCK
+from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.schema import metadata
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.monitoring.status import _BUSY_SECONDS, _WAITS
@@ -63,11 +69,11 @@ PAGE = Path(__file__).parents[1] / "docs" / "api.md"
 
 LOCKS = [
     ("creation", CREATION_LOCK, 1398099283),
-    ("register", _REGISTER_LOCK, 1398099284),
-    ("decision", _DECISION_LOCK, 1398099285),
-    ("adoption", _ADOPTION_LOCK, 1398099286),
-    ("claimant", _CLAIMANT_LOCK, 1398099287),
-    ("contact group is made", _ENTERING_LOCK, 1398099288),
+    ("register", REGISTER_LOCK, 1398099284),
+    ("decision", DECISION_LOCK, 1398099285),
+    ("adoption", ADOPTION_LOCK, 1398099286),
+    ("claimant", CLAIMANT_LOCK, 1398099287),
+    ("contact group is made", CONTACT_GROUP_LOCK, 1398099288),
     ("balance", BALANCE_LOCK, 1398099289),
     ("progress, upper half", PROGRESS_LOCKS, 6004790718520885248),
     ("contact group", _LOCK_GROUP, "SELECT pg_advisory_xact_lock(1398099283, %s::int)"),
@@ -108,7 +114,7 @@ WORDS = {
     "requests": ((CLAIMED, ACCEPTED, UNKNOWN, NOT_SENT), "claimed accepted unknown not_sent"),
     "decisions": ((ACCEPTED, NOT_SENT, RESEND, FAIL, SETTLED), "accepted not_sent resend fail settled"),
     "approvals": ((SEND, STOP), "send stop"),
-    "attempts of old": ((EARLIER,), "earlier"),
+    "attempts of old": ((AttemptState.EARLIER,), "earlier"),
     "rows of a report": (
         (ACCEPTED, UNKNOWN, NOT_SENT, ALREADY_SENT, DUPLICATE, INVALID, SUPPRESSED, PARTIAL),
         "accepted unknown not_sent already_sent duplicate invalid suppressed partial",
@@ -131,7 +137,7 @@ def test_an_adoption_keeps_its_try_number():
 def test_the_pages_know_every_stored_state_of_progress():
     """What an attempt notes of itself is read again by the pages, word for word."""
     waits = {"waiting for approval", "waiting for an answer", "waiting for credit", "waiting for hours"}
-    assert set(WAITS) == _WAITS.keys() == waits
+    assert set(DEFERRED) == _WAITS.keys() == waits
     assert _BUSY_SECONDS.keys() == {"checking", "sending", "paused"}
 
 
@@ -207,7 +213,7 @@ INDEXES = {
 
 
 def test_the_ledger_keeps_its_tables():
-    """Tables, columns and indexes have these names; of types ``sending/test_older_ledger.py`` tells."""
+    """Tables, columns and indexes have these names; of types ``ledger/test_open_version_5.py`` tells."""
     tables = metadata.tables.values()
     assert {table.name: " ".join(table.columns.keys()) for table in tables} == TABLES
     assert {i.name: " ".join(i.columns.keys()) for table in tables for i in table.indexes} == INDEXES
@@ -268,8 +274,9 @@ def test_a_send_to_groups_leaves_these_xcoms(sms_default, ledger_path):
 def test_an_approval_is_pushed_in_this_form():
     """The XCom ``approval`` says of which plan, what, who and when."""
     pairs = []
-    task = types.SimpleNamespace(campaign_name=lambda _: "spring", push=lambda _, *pair: pairs.append(pair))
-    Preflight(task, None, None, None, None)._push("0123456789ab", "send", "ann", 1_750_000_000.0)
+    ti = types.SimpleNamespace(xcom_push=lambda key, value: pairs.append((key, value)))
+    context = {"task": types.SimpleNamespace(do_xcom_push=True), "ti": ti}
+    push_approval(context, "0123456789ab", "send", "ann", 1_750_000_000.0)
     value = {"plan": "0123456789ab", "decision": "send", "by": "ann", "at": "2025-06-15T15:06:40+00:00"}
     assert pairs == [("approval", value)]
 

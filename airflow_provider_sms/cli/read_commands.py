@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.approvals import Approval
     from airflow_provider_sms.ledger.pauses import Pause
-    from airflow_provider_sms.ledger.requests import CampaignStatus, RequestRow
+    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.statistics import CampaignStatus
 
 _SENTENCES = ("approval", "paused", "sent_by")
 """Fields that a table writes as sentences."""
@@ -29,7 +30,7 @@ def show_status(args: Namespace) -> None:
     """Show the state of a campaign."""
     from airflow_provider_sms.ledger.approvals import latest_approval
     from airflow_provider_sms.ledger.pauses import pause_of
-    from airflow_provider_sms.ledger.requests import status
+    from airflow_provider_sms.ledger.statistics import status
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = status(store, args.campaign)

@@ -78,7 +78,8 @@ def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow
 def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     """Close the unknown requests of a campaign that the arguments select, and return the closed ones."""
     from airflow_provider_sms.ledger.decisions import resolve_all
-    from airflow_provider_sms.ledger.requests import count_under_way, unknown_requests
+    from airflow_provider_sms.ledger.requests import unknown_requests
+    from airflow_provider_sms.ledger.statistics import count_under_way
 
     unknown = unknown_requests(store, args.campaign)
     rows = [row for row in unknown if _is_selected(row, args)]

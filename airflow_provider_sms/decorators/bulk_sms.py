@@ -1,24 +1,24 @@
-"""``@task.bulk_sms``: a function gives the recipients, and a task texts them."""
+"""``@task.bulk_sms``: a function returns the recipients, and a task texts them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, ParamSpec, TypeVar, overload
 
 from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determine_kwargs, task_decorator_factory
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import Rows, plain, shielded
+from airflow_provider_sms.execution.redaction import Rows, plain, redacted
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from datetime import timedelta
 
     from airflow.providers.common.compat.sdk import Context
     from airflow.sdk.bases.decorator import Task
-    from typing_extensions import Unpack
 
-    from airflow_provider_sms.decorators.arguments import BulkSmsArguments
+    from airflow_provider_sms.send_window.window import SendWindow
 
 _Parameters = ParamSpec("_Parameters")
 _Returned = TypeVar("_Returned")
@@ -27,12 +27,12 @@ _Returned = TypeVar("_Returned")
 class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
     """Call a function and text the people that it returns.
 
-    It is called once in each try, when the try is in its ledger, and again after an answer to ``on_unknown="ask"``.
+    The function is called once in each attempt, when the attempt is in its ledger, and again after each deferral.
 
     :param python_callable: the function.
     :param op_args: its positional arguments. (templated)
     :param op_kwargs: its arguments by name. (templated)
-    :param kwargs: of :class:`BulkSmsOperator`, but ``source``.
+    :param kwargs: the arguments of :class:`BulkSmsOperator` except ``source``.
     """
 
     custom_operator_name = "@task.bulk_sms"
@@ -65,7 +65,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
 
     @op_args.setter
     def op_args(self, values: Collection[Any]) -> None:
-        self._op_args = [shielded(value, rendered=self._is_made) for value in values]
+        self._op_args = [redacted(value, rendered=self._is_made) for value in values]
 
     @property
     def op_kwargs(self) -> Any:
@@ -74,21 +74,21 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
 
     @op_kwargs.setter
     def op_kwargs(self, values: Mapping[str, Any]) -> None:
-        self._op_kwargs = {name: shielded(value, rendered=self._is_made) for name, value in values.items()}
+        self._op_kwargs = {name: redacted(value, rendered=self._is_made) for name, value in values.items()}
 
     def execute(self, context: Context) -> Any:
-        """Text whom the function returns; assets among its arguments become inlets, as of every decorated task.
+        """Text the people that the function returns; assets among its arguments become inlets.
 
-        In place of the base's, which in Airflow 3.0 fails when all is sent: it asks for a method that is not there.
+        In place of the base's method, which in Airflow 3.0 fails when all is sent: it calls a method that is not there.
         """
         given = (*self.op_args, *self.op_kwargs.values())
         self.inlets.extend(value for value in given if isinstance(value, Asset))
         return BulkSmsOperator.execute(self, context)
 
     def get_source(self, context: Context) -> Any:
-        """Call the function for the recipients.
+        """Call the function, and return its recipients.
 
-        :raises InputError: it returned something else.
+        :raises InputError: it returned no recipients.
         """
         arguments = [plain(value) for value in self.op_args]
         named = {name: plain(value) for name, value in self.op_kwargs.items()}
@@ -112,18 +112,55 @@ def bulk_sms_task(python_callable: Callable[_Parameters, _Returned]) -> Task[_Pa
 
 @overload
 def bulk_sms_task(
-    python_callable: None = None, **kwargs: Unpack[BulkSmsArguments]
+    python_callable: None = None,
+    *,
+    message: str | None = ...,
+    content_column: str | None = ...,
+    destination_column: str = ...,
+    default_region: str | None = ...,
+    send_options: dict[str, Any] | None = ...,
+    sms_conn_id: str = ...,
+    campaign: str | None = ...,
+    key_columns: Sequence[str] | None = ...,
+    on_invalid: str = ...,
+    on_unknown: str = ...,
+    chunk_size: int = ...,
+    concurrency: int = ...,
+    max_requests_per_second: float | None = ...,
+    max_xcom_responses: int = ...,
+    report: str | None = ...,
+    dry_run: bool = ...,
+    suppress: Any = ...,
+    campaign_group: str | None = ...,
+    min_interval: timedelta | None = ...,
+    max_rows: int | None = ...,
+    max_invalid: float | None = ...,
+    max_parts_per_message: int | None = ...,
+    max_cost: float | None = ...,
+    cost_per_part: float | Mapping[str, float] = ...,
+    max_error_rate: float | None = ...,
+    check_balance: bool = ...,
+    wait_for_credit: bool = ...,
+    credit_interval: float = ...,
+    approve: bool = ...,
+    approve_above: int | Mapping[str, float] | None = ...,
+    send_window: SendWindow | None = ...,
+    ledger_conn_id: str | None = ...,
+    # The function returns the recipients, and the task one summary.
+    source: NoReturn = ...,
+    multiple_outputs: NoReturn = ...,
+    **of_every_task: Any,
 ) -> Callable[[Callable[_Parameters, _Returned]], Task[_Parameters, _Returned]]: ...
 
 
 def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
-    """Make a task of a function that returns recipients: the task texts them, and returns the summary.
+    """Return a task made of a function that returns recipients: the task texts them, and returns the summary.
 
-    The same as ``@task.bulk_sms``, with names and types of the arguments that editors and type checkers know.
+    The same as ``@task.bulk_sms``, with arguments that editors and type checkers know by name and type.
 
-    :param python_callable: the function, where the decorator is used without arguments. It returns what
-        :class:`BulkSmsOperator` takes as ``source``.
-    :param kwargs: the arguments of :class:`BulkSmsOperator`, but ``source``.
+    :param python_callable: the function, where the decorator is used without arguments. It returns recipients in any
+        form that :class:`BulkSmsOperator` takes as ``source``.
+    :param kwargs: the arguments of :class:`BulkSmsOperator` except ``source``, and those of every Airflow task.
     :raises TypeError: ``source`` or ``multiple_outputs`` is given.
     """
     if "source" in kwargs:
@@ -139,7 +176,7 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
 
 
 def _are_recipients(source: Any) -> bool:
-    """Whether something may be recipients by its kind; of what is in it, whoever reads it judges."""
+    """Return whether a value may be recipients by its type; the values in it are checked when they are read."""
     import pandas as pd
     import pyarrow as pa
 

@@ -1,298 +1,331 @@
-"""One try to text a table: its check, its plan, what it waits for, its sending, its summary and its report."""
+"""One attempt to text a table: its ledger, check, plan, conditions, sending, summary and report, in this order."""
 
 from __future__ import annotations
 
+import logging
 from contextlib import ExitStack, contextmanager
-from copy import deepcopy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.execution.deferral import gives_up_slot, read_parking
+from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import describe
-from airflow_provider_sms.execution.human_input import is_verdict, read_verdict
+from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
-from airflow_provider_sms.execution.planning import PlanStep
+from airflow_provider_sms.execution.planning import open_scan, plan_send, summary_of_plan
 from airflow_provider_sms.execution.preflight import Preflight
-from airflow_provider_sms.execution.report_file import ReportFile
+from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source, report_path, write_report
 from airflow_provider_sms.execution.telemetry import Telemetry
-from airflow_provider_sms.execution.xcom import responses_of
+from airflow_provider_sms.execution.xcom import (
+    PLAN,
+    REPORT_LINK,
+    RESPONSES,
+    SUMMARY,
+    pull_own,
+    push,
+    report_url,
+    responses_of,
+)
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import look_into_ledger
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
-from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.counts import SeenRows, SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions
 from airflow_provider_sms.sending.stop_conditions import Caution, Credit, StopConditions, prepaid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from airflow.providers.common.compat.sdk import Context
-
-    from airflow_provider_sms.execution.human_input import Verdict
+    from airflow_provider_sms.execution.human_input import PlanDecision
     from airflow_provider_sms.execution.ledger_session import LedgerSession
-    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.execution.options import BulkOptions, SendingTask
+    from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.campaign import CampaignLedger
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
-    from airflow_provider_sms.operators.bulk import BulkSmsOperator
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
+log = logging.getLogger(__name__)
+
 
 class BulkAttempt:
-    """One try of a :class:`BulkSmsOperator`, or the part of it that comes after a wait.
+    """One attempt of a :class:`BulkSmsOperator`, or the leg of it that follows a deferral.
 
-    :param task: whose arguments are rendered.
-    :param event: what it waited for; None where it has not waited.
+    :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
+    :param read_source: returns the recipients, as the operator takes them. Called once.
+    :param dry_run: whether to make the plan and send nothing.
     """
 
-    def __init__(self, task: BulkSmsOperator, context: Context, event: Any) -> None:
+    def __init__(
+        self,
+        task: SendingTask,
+        read_options: Callable[[], BulkOptions],
+        read_source: Callable[[], Any],
+        *,
+        dry_run: bool,
+    ) -> None:
         self._task = task
-        self._context = context
-        self._event = event
-        self._before = None if event is None else self._summary_so_far()
-        self._tally = SendCounts()
-        self._watch = Telemetry(
-            context, task.sms_conn_id, task.campaign_name(context), counted=self._before, resumed=event is not None
+        self._context = task.context
+        self._read_options = read_options
+        self._read_source = read_source
+        self._dry_run_only = dry_run
+        self._campaign = task.name_campaign(None)
+        before = pull_own(task.context, SUMMARY) if task.resumed else None
+        self._before: dict[str, Any] | None = before if isinstance(before, dict) else None
+        """The summary that the leg before a deferral pushed; None where there was none, or it pushes no XComs."""
+        self._counts = SendCounts()
+        self._scanned: ScannedSource | None = None
+        self._is_checked = False
+        self._unsent: Plan | None = None
+        """The plan, as long as nothing of it can have been claimed."""
+        self._report_path: Any = None
+        self._report = ReportFile()
+        self._telemetry = Telemetry(
+            task.context, task.sms_conn_id, self._campaign, counted=self._before, resumed=task.resumed
         )
-        self._bulk_plan = PlanStep(task, context, self._watch)
-        self._report = ReportFile(task, context, self._bulk_plan)
 
     def run(self) -> dict[str, Any]:
-        """Check every row, send, and give the summary; it is pushed when this raises, too."""
-        task = self._task
-        with ExitStack() as stack, self._watch.until_ended(self._summary):
-            stack.callback(self._bulk_plan.close)
+        """Check every row, send, and return the summary; it is pushed when this raises, too."""
+        with ExitStack() as stack, self._telemetry.until_ended(self._summary):
             try:
-                if task.dry_run_only:
-                    self._dry_run()
+                if self._dry_run_only:
+                    self._dry_run(stack)
                 else:
                     self._enter_and_send(stack)
                 self._report.require_written()
             except Exception:
-                task.push(self._context, "return_value", self._summary())
+                self._push_summary()
                 raise
         summary = self._summary()
         describe_on_assets(self._context, facts(summary))
         return summary
 
-    def _read_arguments(self) -> None:
-        task = self._task
-        task.check_arguments()
-        self._tally.max_event_ids = task.max_xcom_responses
-        self._report.read_argument()
+    def _options(self) -> BulkOptions:
+        options = self._read_options()
+        self._counts.max_event_ids = options.max_xcom_responses
+        if options.report is not None:
+            self._report_path = report_path(options.report)
+        return options
 
-    def _dry_run(self) -> None:
-        self._read_arguments()
+    def _dry_run(self, stack: ExitStack) -> None:
+        options = self._options()
         with look_into_ledger(self._task.ledger_conn_id) as store:
             if store is not None:
-                self._task.look_up_campaign(self._context, store)
-            self._check(store, None, lambda _: self._task.on_unknown == "resend")
-            plan = self._bulk_plan.make(store, self._balance_for_plan())
-        self._tally.suppressed = plan.suppressed
-        self._report.write(self._tally.seen, None, "a dry run sends nothing", nothing_sent=True)
-        self._task.log.info("Nothing is sent in a dry run: %d messages are ready", plan.to_send)
-
-    def _balance_for_plan(self) -> Balance | None:
-        try:
-            return SmsHook(self._task.sms_conn_id).get_balance()
-        except SmsError as error:
-            self._task.log.info("The plan is without the balance, which cannot be read: %s", error)
-            return None
+                self._campaign = self._task.name_campaign(store)
+            scanned = self._check(options, stack, store, None, lambda _: options.on_unknown == "resend")
+            try:
+                balance = SmsHook(self._task.sms_conn_id).get_balance()
+            except SmsError as error:
+                log.info("The plan is without the balance, which cannot be read: %s", error)
+                balance = None
+            plan = self._plan(options, scanned, store, balance)
+        self._counts.suppressed = plan.suppressed
+        self._write_report(self._counts.seen, None, "a dry run sends nothing", nothing_sent=True)
+        log.info("Nothing is sent in a dry run: %d messages are ready", plan.to_send)
 
     def _enter_and_send(self, stack: ExitStack) -> None:
-        """Enter the ledger, and send what may be sent.
+        """Enter the ledger, and send as far as the plan and its conditions allow.
 
-        :param stack: closes the ledger, once the end of the try is noted there.
+        :param stack: closes the ledger, once the end of the attempt is noted there.
         """
         task = self._task
         try:
-            # Before anything else can fail: the next try looks for the trace of this one.
-            entry = stack.enter_context(entered(self._context, task.ledger_conn_id, resumed=self._event is not None))
+            # Before anything else can fail: the next attempt looks for the trace of this one.
+            session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
         except SmsError:
-            # For the counts; and what is wrong with the table is to be mended first.
-            self._read_arguments()
-            self._report.path = None  # without a ledger there is nothing true to report
-            self._check(None, None, lambda _: False)
+            # For the counts; and an error of the arguments or the table is to be known first.
+            options = self._options()
+            self._report_path = None  # without a ledger there is nothing true to report
+            self._check(options, stack, None, None, lambda _: False)
             raise
-        self._watch.enter(entry, task.look_up_campaign(self._context, entry.store))
-        self._read_arguments()
-        settings = task.get_settings()
-        verdict = self._take_event(entry)
-        ledger = self._ledger(entry)
-        if self._event is not None:
-            replay(ledger, self._tally)
-        options = self._options(entry)
-        self._check(entry.store, ledger, options.resends)
-        clearance = Preflight(task, self._context, entry, settings, self._watch)
+        self._campaign = task.name_campaign(session.store)
+        self._telemetry.enter(session, self._campaign)
+        options = self._options()
+        settings = SmsHook(task.sms_conn_id).get_settings()
+        decision = self._take_event(session)
+        ledger = session.campaign(self._campaign, "bulk", options.frequency_cap)
+        if task.resumed:
+            replay(ledger, self._counts)
+        sending = SendingOptions(
+            chunk_size=options.chunk_size,
+            concurrency=options.concurrency,
+            max_requests_per_second=options.max_requests_per_second,
+            resend_unknown=options.on_unknown == "resend",
+            resend_requests=to_resend(session.store, self._campaign, session.who),
+        )
+        scanned = self._check(options, stack, session.store, ledger, sending.resends)
+        preflight = Preflight(task, options, self._campaign, session, settings, self._telemetry)
+        every_row = SeenRows()
+        every_row.until = scanned.scan.rows
         try:
-            plan = self._bulk_plan.make(entry.store, clearance.balance())
-            self._clear(clearance, plan, verdict)
+            account = preflight.read_account()
+            plan = self._plan(options, scanned, session.store, account.balance)
+            self._unsent = plan
+            with self._summary_before_wait():
+                preflight.require(plan, account, scanned.scan.samples, decision)
         except Exception as error:
             words = describe(error) if isinstance(error, SmsError) else "it was not approved"
-            self._report.write(self._tally.seen, ledger, words, nothing_sent=True)
+            self._write_report(every_row, ledger, words, nothing_sent=True)
             raise
-        self._send(entry, settings, options, plan, clearance)
-
-    def _options(self, entry: LedgerSession) -> SendingOptions:
-        task = self._task
-        return SendingOptions(
-            chunk_size=task.chunk_size,
-            concurrency=task.concurrency,
-            max_requests_per_second=task.max_requests_per_second,
-            resend_unknown=task.on_unknown == "resend",
-            resend_requests=to_resend(entry.store, task.campaign_name(self._context), entry.who),
+        delivery = Delivery(
+            task,
+            session,
+            settings,
+            ledger,
+            sending,
+            total=scanned.scan.valid,
+            counts=self._counts,
+            telemetry=self._telemetry,
+            asks=options.on_unknown == "ask",
+            wait=preflight.wait,
         )
+        if plan.is_settled:
+            delivery.begin()
+            self._record(options, ledger, every_row, None)
+        else:
+            self._unsent = None
+            with self._summary_before_wait():
+                self._send(options, scanned, plan, delivery)
 
-    def _clear(self, clearance: Preflight, plan: Plan, verdict: Verdict | None) -> None:
-        """See that the plan may be sent, or give up the slot until it may; until then its counts are the plan's."""
-        sent_so_far, self._tally = self._tally, self._counts_of(plan)
-        with self._parking():
-            clearance.require(plan, self._bulk_plan.samples, verdict)
-        if not plan.is_settled:
-            self._tally = sent_so_far
+    def _take_event(self, session: LedgerSession) -> PlanDecision | None:
+        """Carry out a person's decision about unknown requests, or return the one about the plan.
 
-    def _counts_of(self, plan: Plan) -> SendCounts:
-        """Count what was sent so far, and all else as the plan has it."""
-        others = max(0, plan.already_sent - self._tally.replayed)
-        already = others if self._before is None else self._before["already_sent"]
-        tally = replace(
-            deepcopy(self._tally),
-            unknown=plan.unknown,
-            duplicate=plan.duplicate,
-            suppressed=plan.suppressed,
-            capped=plan.capped,
-            already_sent=already,
-            met=plan.already_sent - already,
+        :raises AirflowFailException: the decision is that the task fails; or the balance cannot be read.
+        """
+        event = self._task.event
+        if event is None or read_event(event) != "decision":
+            return None
+        if is_plan_decision(event):
+            return read_plan_decision(event)
+        record_request_decision(session, event)
+        return None
+
+    def _check(
+        self,
+        options: BulkOptions,
+        stack: ExitStack,
+        store: LedgerBackend | None,
+        ledger: CampaignLedger | None,
+        resends: Callable[[int], bool],
+    ) -> ScannedSource:
+        """Check every row, and refuse a table that must not be sent.
+
+        :param ledger: for the report; None where nothing was sent before.
+        :param resends: returns whether the messages of an unknown request are sent again.
+        """
+
+        def read_source() -> Any:
+            source = self._read_source()
+            if self._report_path is not None:
+                refuse_report_in_source(self._report_path, source)
+            return source
+
+        scanned = self._scanned = open_scan(
+            options, read_source, campaign=self._campaign, store=store, resends=resends, stack=stack
         )
-        tally.seen.until = plan.rows
-        return tally
+        scanned.check(options, self._task.stop, self._telemetry)
+        self._is_checked = True
+        try:
+            scanned.require_sendable(options)
+        except InputError:
+            words = "other rows cannot be texted, so nothing was sent"
+            self._write_report(self._counts.seen, ledger, words, nothing_sent=True)
+            raise
+        return scanned
+
+    def _plan(
+        self, options: BulkOptions, scanned: ScannedSource, store: LedgerBackend | None, balance: Balance | None
+    ) -> Plan:
+        """Make the plan, log it, and push it as an XCom.
+
+        :raises LimitError: the plan is beyond a limit.
+        """
+        plan = plan_send(scanned, options, campaign=self._campaign, store=store, balance=balance)
+        log.info("%s", plan.table())
+        push(self._context, PLAN, plan.as_json())
+        self._telemetry.planned(plan)
+        options.limits.check(plan)
+        return plan
+
+    def _send(self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery) -> None:
+        def blocks() -> Iterator[Block]:
+            # At a given rate the ledger is never the bottleneck, and the table's order may have been meant.
+            return outgoing_blocks(
+                scanned.source,
+                scanned.preparation,
+                scanned.scan,
+                self._task.stop,
+                keep_order=options.max_requests_per_second is not None,
+                suppressed=scanned.suppressed,
+            )
+
+        def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
+            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
+            return client.send_bulk(pairs, send_options=options.send_options)
+
+        credit = None
+        if options.wait_for_credit and (balance := prepaid(plan.balance)) is not None:
+            credit = Credit(scanned.prices, plan.cost, balance)
+        # Where the service did not answer just now, one request goes first.
+        caution = Caution(on=plan.balance is None)
+        stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
+        delivery.begin()
+        end = delivery.send(blocks, post, keys=scanned.scan.keys, stop_conditions=stop_conditions)
+        self._record(options, delivery.ledger, self._counts.seen, end.error)
+        delivery.conclude(end)
+
+    def _record(self, options: BulkOptions, ledger: CampaignLedger, seen: SeenRows, error: Exception | None) -> None:
+        """Push and log the summary and the responses, and write the report, before anything is raised.
+
+        :param error: what ended the sending early; None where nothing failed.
+        """
+        self._push_summary()
+        log.info("%s", one_line(self._summary()))
+        try:
+            responses = responses_of(ledger, options.max_xcom_responses)
+            push(self._context, RESPONSES, responses)
+            if isinstance(responses, dict):
+                log.info("The %d responses are too many for an XCom: the ledger has them", responses["requests"])
+        finally:
+            # Also where the ledger can no longer be read: then the report says so of each row.
+            not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None
+            self._write_report(seen, ledger, not_sent if error is None else describe(error))
+            self._push_summary()
+
+    def _write_report(
+        self, seen: SeenRows, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False
+    ) -> None:
+        if self._report_path is None or self._scanned is None or not self._is_checked:
+            return
+        self._report = write_report(self._report_path, self._scanned, seen, ledger, ended, nothing_sent=nothing_sent)
+        if self._report.written is not None and (link := report_url(self._report.written)):
+            push(self._context, REPORT_LINK, link)
 
     @contextmanager
-    def _parking(self) -> Iterator[None]:
-        """Leave the counts for whoever looks, where the try gives up its slot in the block."""
+    def _summary_before_wait(self) -> Iterator[None]:
+        """Push the summary where the block gives up the slot, for others to see while the task waits."""
         try:
             yield
         except BaseException as signal:
             if gives_up_slot(signal):
-                self._task.push(self._context, "return_value", self._summary())
+                self._push_summary()
             raise
 
-    def _take_event(self, entry: LedgerSession) -> Verdict | None:
-        """Do what a person has answered; what else it waited for has come by itself.
-
-        :raises AirflowFailException: they said that the task fails; or the balance cannot be read.
-        """
-        if self._event is None or read_parking(self._event) != "answer":
-            return None
-        if is_verdict(self._event):
-            return read_verdict(self._event)
-        self._task.take_answer(entry, self._event)
-        return None
-
-    def _check(
-        self, store: LedgerBackend | None, ledger: CampaignLedger | None, resends: Callable[[int], bool]
-    ) -> None:
-        """Look at every row, and refuse a table that must not be sent.
-
-        :param ledger: for the report; None where nothing was sent before.
-        :param resends: says of an unknown request whether its messages are sent again.
-        """
-        try:
-            self._bulk_plan.check(store, self._report.path, resends)
-        except InputError:
-            if self._bulk_plan.is_checked:
-                words = "other rows cannot be texted, so nothing was sent"
-                self._report.write(self._tally.seen, ledger, words, nothing_sent=True)
-            raise
-
-    def _send(
-        self, entry: LedgerSession, settings: ClientSettings, options: SendingOptions, plan: Plan, clearance: Preflight
-    ) -> None:
-        task = self._task
-
-        def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
-            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
-            return client.send_bulk(pairs, send_options=task.send_options)
-
-        credit = None
-        if task.wait_for_credit and (balance := prepaid(plan.balance)) is not None:
-            credit = Credit(self._bulk_plan.prices, plan.cost, balance)
-        # Where the service did not answer just now, one request goes first.
-        caution = Caution(on=plan.balance is None)
-        delivery = Delivery(
-            task,
-            self._context,
-            entry,
-            settings,
-            None if plan.is_settled else self._blocks,
-            post,
-            total=self._bulk_plan.valid,
-            options=options,
-            kind="bulk",
-            tally=self._tally,
-            watch=self._watch,
-            finish=self._finish,
-            keys=self._bulk_plan.keys,
-            cap=task.frequency_cap,
-            stop_conditions=StopConditions(task.send_window, credit, task.max_error_rate, caution),
-            park=clearance.wait,
-        )
-        with self._parking():
-            delivery.run()
-
-    def _ledger(self, entry: LedgerSession) -> CampaignLedger:
-        return entry.campaign(self._task.campaign_name(self._context), "bulk", self._task.frequency_cap)
-
-    def _blocks(self) -> Iterator[Block]:
-        source, preparation = self._bulk_plan.opened()
-        task = self._task
-        # At a given rate the ledger is never what takes the time, and the table's order may have been meant.
-        keep_order = task.max_requests_per_second is not None
-        return outgoing_blocks(
-            source,
-            preparation,
-            self._bulk_plan.table,
-            task.stop_signal,
-            keep_order=keep_order,
-            suppressed=self._bulk_plan.suppressed,
-        )
-
-    def _finish(self, ledger: CampaignLedger, error: Exception | None) -> None:
-        task = self._task
-        task.push(self._context, "return_value", self._summary())
-        task.log.info("%s", one_line(self._summary()))
-        try:
-            responses = responses_of(ledger, task.max_xcom_responses)
-            task.push(self._context, "responses", responses)
-            if isinstance(responses, dict):
-                task.log.info("The %d answers are too many for an XCom: the ledger has them", responses["requests"])
-        finally:
-            # Also where the ledger can no longer be read: then the report says so of each row.
-            self._report.write(self._tally.seen, ledger, self._why_not_sent(error))
-            task.push(self._context, "return_value", self._summary())
-
-    def _why_not_sent(self, error: Exception | None) -> str | None:
-        """Return the reason of rows that were not sent; None where there are none."""
-        if error is not None:
-            return describe(error)
-        return "the service took none of the messages of its request" if self._tally.none_taken else None
+    def _push_summary(self) -> None:
+        push(self._context, SUMMARY, self._summary())
 
     def _summary(self) -> dict[str, Any]:
-        table = self._bulk_plan.table
-        if self._before is not None and not self._bulk_plan.is_checked:
-            return self._before  # it ended before it came to look at anything
-        summary = summarise(self._task.campaign_name(self._context), table.rows, table.invalid, self._tally)
-        return {**summary, "report": self._report.written or (self._before or summary)["report"]}
-
-    def _summary_so_far(self) -> dict[str, Any] | None:
-        """Give the summary that this try pushed before it waited; None where it pushes no XComs."""
-        ti = self._context["ti"]
-        found = ti.xcom_pull(task_ids=self._task.task_id, key="return_value", map_indexes=ti.map_index)
-        return found if isinstance(found, dict) else None
+        before = self._before
+        if before is not None and not self._is_checked:
+            return before  # this leg ended before it had checked the table
+        if self._unsent is None:
+            rows, invalid = (0, 0) if self._scanned is None else (self._scanned.scan.rows, self._scanned.scan.invalid)
+            summary = summarise(self._campaign, rows, invalid, self._counts)
+        else:
+            summary = summary_of_plan(self._unsent, self._counts, None if before is None else before["already_sent"])
+        return {**summary, "report": self._report.written or (before or summary)["report"]}

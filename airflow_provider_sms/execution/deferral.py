@@ -1,4 +1,9 @@
-"""Waiting without a worker slot, for a moment or for credit, and what a task that goes on was waiting for."""
+"""A deferral: how a task waits without a worker slot, what Airflow stores meanwhile, and what it brings back.
+
+A deferral stores the trigger's class and arguments and the method to call next, unencrypted in Airflow's database: a
+moment, or a connection's id, a balance and an interval; never a token or a number. What the leg after the wait has to
+know lies in the ledger, and in the XComs that :mod:`~airflow_provider_sms.execution.xcom` lists.
+"""
 
 from __future__ import annotations
 
@@ -13,51 +18,46 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
 
-    from airflow.providers.common.compat.sdk import BaseOperator
+RESUME_METHOD = "execute_complete"
+"""The operator's method that Airflow calls after a deferral; its name lies in Airflow's database while a task waits."""
 
-    from airflow_provider_sms.operators.base import SmsOperatorBase
 
+def wait_until(moment: datetime) -> NoReturn:
+    """Release the worker slot until a moment; Airflow goes on with the task within seconds of it.
 
-def wait_until(task: BaseOperator, moment: datetime, method_name: str = "execute_complete") -> NoReturn:
-    """Give up the slot until a moment; Airflow goes on with the task then, within seconds.
-
-    :param moment: with a time zone. One that has passed ends the wait at once.
-    :param method_name: called with the context and the event.
+    :param moment: with a time zone. A moment that has passed ends the wait at once.
     """
     try:
         from airflow.providers.standard.triggers.temporal import DateTimeTrigger
-    except ImportError:  # Airflow 2 has it itself, and need not have that provider
+    except ImportError:  # Airflow 2 has the trigger itself, and need not have that provider
         from airflow.triggers.temporal import DateTimeTrigger  # type: ignore[import-not-found,no-redef]
 
-    task.defer(trigger=DateTimeTrigger(moment), method_name=method_name)
+    raise TaskDeferred(trigger=DateTimeTrigger(moment), method_name=RESUME_METHOD)
 
 
-def wait_for_balance(
-    task: SmsOperatorBase, min_balance: Decimal, poke_interval: float, method_name: str = "execute_complete"
-) -> NoReturn:
-    """Give up the slot until there is credit, however long it takes; Airflow goes on with the task then.
+def wait_for_balance(sms_conn_id: str, min_balance: Decimal, poke_interval: float) -> NoReturn:
+    """Release the worker slot until there is credit, however long that takes.
 
-    Transient errors (no connection, no usable response, 429) are ridden out, any number of them. The first look is
-    taken at once.
+    Transient errors (no connection, no usable response, 429) are ridden out, any number of them. The balance is read
+    at once, then after each interval.
 
-    :param task: whose connection is looked at.
-    :param min_balance: the least that suffices; a post-paid account always does.
-    :param poke_interval: seconds between two looks.
-    :param method_name: called with the context and the event.
+    :param sms_conn_id: the connection whose balance is read.
+    :param min_balance: the lowest balance that suffices; a post-paid account always does.
+    :param poke_interval: seconds between two readings.
     """
     trigger = BalanceTrigger(
-        sms_conn_id=task.sms_conn_id, min_balance=str(min_balance), poke_interval=poke_interval, max_failures=None
+        sms_conn_id=sms_conn_id, min_balance=str(min_balance), poke_interval=poke_interval, max_failures=None
     )
-    task.defer(trigger=trigger, method_name=method_name)
+    raise TaskDeferred(trigger=trigger, method_name=RESUME_METHOD)
 
 
-def read_parking(event: object) -> Literal["answer", "balance", "moment"]:
-    """Say what a task that goes on was waiting for.
+def read_event(event: object) -> Literal["decision", "balance", "moment"]:
+    """Return what a task that goes on was waiting for.
 
     :param event: what Airflow brings back.
-    :returns: ``answer`` for a person's, which is not checked here: see
-        :func:`~airflow_provider_sms.execution.human_input.read_answer`; ``balance`` where there is credit now;
-        ``moment`` where it has come.
+    :returns: ``decision`` for a person's, which is not checked here: see
+        :mod:`~airflow_provider_sms.execution.human_input`; ``balance`` where there is credit now; ``moment`` where it
+        has come.
     :raises AirflowFailException: the balance cannot be read, and a retry could not help.
     :raises AirflowException: the balance cannot be read.
     """
@@ -66,14 +66,14 @@ def read_parking(event: object) -> Literal["answer", "balance", "moment"]:
         return "moment"
     balance: Mapping[str, Any] = event
     if "chosen_options" in balance or "status" not in balance:
-        return "answer"
+        return "decision"
     if balance["status"] != "success":
         raise (AirflowFailException if balance.get("permanent") else AirflowException)(balance["message"])
     return "balance"
 
 
 def gives_up_slot(signal: BaseException) -> bool:
-    """Whether what was raised tells Airflow that the task waits, and is neither an error nor its end."""
+    """Return whether an exception tells Airflow that the task waits, and is neither an error nor its end."""
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput
     except ImportError:  # before 3.3 a trigger waits for a person, too

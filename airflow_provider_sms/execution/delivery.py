@@ -1,20 +1,21 @@
-"""One sending, from the first claim to what its end means to Airflow."""
+"""One sending, from the first claim to the meaning of its end for Airflow."""
 
 from __future__ import annotations
 
+import logging
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.failures import failure
-from airflow_provider_sms.execution.human_input import wait_for_answer
+from airflow_provider_sms.execution.failures import failure, log_unforeseen
+from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.liveness import Liveness
-from airflow_provider_sms.execution.tracing import span
+from airflow_provider_sms.execution.telemetry import span
+from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push, sandbox_url
 from airflow_provider_sms.ledger.decisions import ask
-from airflow_provider_sms.operators.links import SmsSandboxLink, sandbox_url
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
@@ -24,15 +25,12 @@ from airflow_provider_sms.sending.threads import run_uninterrupted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from airflow.providers.common.compat.sdk import Context
-
     from airflow_provider_sms.execution.ledger_session import LedgerSession
+    from airflow_provider_sms.execution.options import SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.campaign import CampaignLedger
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
-    from airflow_provider_sms.operators.base import SmsOperatorBase
     from airflow_provider_sms.planning.changed_texts import TableKeys
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.sender import SendingOptions
@@ -40,98 +38,94 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
 
+log = logging.getLogger(__name__)
+
+
+class DeliveryEnd(NamedTuple):
+    """How a sending ended.
+
+    :param error: what ended it early; None where nothing failed.
+    :param interruption: an exception of Airflow's in this thread, to be raised again; None where there is none.
+    :param stop_reason: the condition that the rest waits for; None where it waits for none.
+    """
+
+    error: Exception | None
+    interruption: BaseException | None
+    stop_reason: StopReason | None
+
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is to be sent, and who is told of it.
+    """A sending of one attempt.
 
-    :param settings: of the client.
-    :param blocks: reads the messages; None: every one is settled already.
-    :param post: posts one request.
     :param total: messages in all.
-    :param kind: ``bulk`` or ``group``.
-    :param tally: counts what becomes of them.
-    :param watch: tells others how it goes.
-    :param finish: called with the ledger, and what ended the sending early, when it has ended, however it did, before
-        anything is raised.
-    :param keys: of all messages, where they are known already.
-    :param cap: how often a person may be texted; None: as often as the blocks say.
-    :param stop_conditions: what may end the sending early though nothing is wrong; None: nothing.
-    :param park: gives up the slot until the condition that a send stopped for has passed; None: none stops it.
+    :param counts: counts the messages by outcome.
+    :param asks: whether a person decides about unknown requests.
+    :param wait: gives up the slot until the condition holds that stopped the sending; None where none stops it.
     """
 
-    task: SmsOperatorBase
-    context: Context
-    entry: LedgerSession
+    task: SendingTask
+    session: LedgerSession
     settings: ClientSettings
-    blocks: Callable[[], Iterable[Block]] | None
-    post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse]
-    total: int
+    ledger: CampaignLedger
     options: SendingOptions
-    kind: str
-    tally: SendCounts
-    watch: Telemetry
-    finish: Callable[[CampaignLedger, Exception | None], None]
-    keys: TableKeys | None = None
-    cap: FrequencyCap | None = None
-    stop_conditions: StopConditions | None = None
-    park: Callable[[StopReason], NoReturn] | None = None
+    total: int
+    counts: SendCounts
+    telemetry: Telemetry
+    asks: bool
+    wait: Callable[[StopReason], NoReturn] | None = None
 
-    def run(self) -> None:
-        """Send, and raise unless every message was accepted now or before.
-
-        :raises AirflowFailException: where a retry could not help.
-        :raises AirflowException: where it could.
-        """
-        task, entry = self.task, self.entry
-        ledger = entry.campaign(task.campaign_name(self.context), self.kind, self.cap)
-        ledger.lapse()
-        stop_conditions = StopConditions() if self.stop_conditions is None else self.stop_conditions
-        if ledger.has_unknown():
-            stop_conditions.caution = Caution(on=True)
-        task.log.info("Campaign %s, remembered in %s", ledger.campaign_name, entry.store.description)
-        self.watch.note_sending(self.tally, self.total)
+    def begin(self) -> None:
+        """Record lapsed claims of the campaign as unknown, and note that sending begins."""
+        self.ledger.lapse()
+        log.info("Campaign %s, remembered in %s", self.ledger.campaign_name, self.session.store.description)
+        self.telemetry.note_sending(self.counts, self.total)
         if link := sandbox_url(self.settings.base_url):
-            task.push(self.context, SmsSandboxLink.xcom_key, link)
-        if self.blocks is None:
-            self.finish(ledger, None)
-            return
-        sender, interruption = self._send(ledger, self.blocks, stop_conditions)
-        task.log_unforeseen(sender.error)
-        self.finish(ledger, sender.error)
-        if interruption is not None:
-            raise interruption
-        self._conclude(ledger.campaign_name, sender)
+            push(self.task.context, SANDBOX_LINK, link)
 
-    def _send(
-        self, ledger: CampaignLedger, blocks: Callable[[], Iterable[Block]], stop_conditions: StopConditions
-    ) -> tuple[Sender, BaseException | None]:
-        """Send, and give how it went, and what interrupted this thread meanwhile."""
-        stop, tally = self.task.stop_signal, self.tally
-        progress = Progress(self.total, time.monotonic, done=tally.settled)
-        alive = Liveness(self.context, stop)
+    def send(
+        self,
+        blocks: Callable[[], Iterable[Block]],
+        post: Callable[[SmsClient, Sequence[Outgoing]], SendResponse],
+        *,
+        keys: TableKeys | None = None,
+        stop_conditions: StopConditions | None = None,
+    ) -> DeliveryEnd:
+        """Send, and return once every claim has a recorded outcome.
+
+        :param blocks: reads the messages.
+        :param post: posts one request.
+        :param keys: of all messages, where they are known already.
+        :param stop_conditions: the conditions that stop the sending though nothing is wrong; None means no condition.
+        """
+        stop, counts = self.task.stop, self.counts
+        stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
+        if self.ledger.has_unknown():
+            stop_conditions.caution = Caution(on=True)
+        progress = Progress(self.total, time.monotonic, done=counts.settled)
+        liveness = Liveness(self.task.context, stop)
 
         def guard() -> None:
-            refuse_changed_texts(blocks, ledger.earlier(), stop, self.keys)
+            refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys)
 
         def heartbeat() -> None:
-            alive.beat()
-            self.watch.beat(tally)
-            self.entry.mark.beat()
+            liveness.beat()
+            self.telemetry.beat(counts)
+            self.session.mark.beat()
             paused = sender.stop_conditions.paused is not None
-            if line := progress.line(tally.settled, paused=paused):
-                self.task.log.info("%s", line)
-                self.watch.note_sending(tally, self.total, paused=paused)
+            if line := progress.line(counts.settled, paused=paused):
+                log.info("%s", line)
+                self.telemetry.note_sending(counts, self.total, paused=paused)
 
         with self.settings.client(pool_size=self.options.concurrency) as client, span("sms.send") as figures:
             sender = Sender(
-                ledger,
-                self.watch.timed(lambda messages: self.post(client, messages)),
+                self.ledger,
+                self.telemetry.timed(lambda messages: post(client, messages)),
                 post_seconds=client.longest_call,
                 ask=client.get_balance,
                 options=self.options,
                 stop=stop,
-                tally=tally,
+                tally=counts,
                 stop_conditions=stop_conditions,
             )
             try:
@@ -146,40 +140,47 @@ class Delivery:
                 raise
             finally:
                 figures.update(
-                    messages=self.total, requests=tally.requests, accepted=tally.accepted, unknown=tally.unknown
+                    messages=self.total, requests=counts.requests, accepted=counts.accepted, unknown=counts.unknown
                 )
                 figures.update({"error": type(sender.error).__name__} if sender.error else {})
-        return sender, interruption
+        log_unforeseen(sender.error)
+        return DeliveryEnd(sender.error, interruption, sender.stop_conditions.stop_reason)
 
-    def _conclude(self, campaign: str, sender: Sender) -> None:
-        """Tell Airflow what the end means: that the task waits, fails, or is done."""
-        tally, total = self.tally, self.total
-        unsent = tally.settled < total or tally.not_sent > tally.partial + tally.none_taken
-        stopped = self.task.stop_signal.is_set() and unsent
-        if sender.error is None and not stopped:
-            if sender.stop_conditions.stop_reason is not None and self.park is not None:
-                self.park(sender.stop_conditions.stop_reason)
-            if self.task.on_unknown == "ask" and tally.unknown_requests:
+    def conclude(self, end: DeliveryEnd) -> None:
+        """Return where every message was accepted now or before; else wait or fail, once the end is on record.
+
+        :raises AirflowFailException: the task fails, and a retry could not help.
+        :raises AirflowException: the task fails, and a retry could help.
+        """
+        if end.interruption is not None:
+            raise end.interruption
+        counts, total, campaign = self.counts, self.total, self.ledger.campaign_name
+        unsent = counts.settled < total or counts.not_sent > counts.partial + counts.none_taken
+        stopped = self.task.stop.is_set() and unsent
+        if end.error is None and not stopped:
+            if end.stop_reason is not None and self.wait is not None:
+                self.wait(end.stop_reason)
+            if self.asks and counts.unknown_requests:
                 self._ask(campaign)
-        failed = failure(campaign, tally, sender.error, stopped=stopped, resend_unknown=self.options.resend_unknown)
+        failed = failure(campaign, counts, end.error, stopped=stopped, resend_unknown=self.options.resend_unknown)
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
-        if tally.settled < total:
-            raise AirflowFailException(f"The counts do not add up: {tally.settled} of {total}. Please report it")
-        if tally.settled > total:
-            self.task.log.warning("%d messages that were sent are no longer in the source", tally.settled - total)
+        if counts.settled < total:
+            raise AirflowFailException(f"The counts do not add up: {counts.settled} of {total}. Please report it")
+        if counts.settled > total:
+            log.warning("%d messages that were sent are no longer in the source", counts.settled - total)
 
     def _ask(self, campaign: str) -> NoReturn:
-        tally, entry = self.tally, self.entry
+        counts, session = self.counts, self.session
         try:
-            asked = ask(entry.store, campaign, entry.who, entry.claimant_id, tally.unknown_requests)
+            asked = ask(session.store, campaign, session.who, session.claimant_id, counts.unknown_requests)
         except InputError as error:
-            failed = failure(campaign, tally, None, stopped=False, resend_unknown=False)
+            failed = failure(campaign, counts, None, stopped=False, resend_unknown=False)
             raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from error
         if not asked:
-            raise AirflowException("What was unknown has an outcome since: the next try finds it")
-        self.task.log.warning(
-            "%d messages may have been sent: waiting for a person, in Airflow's required actions", tally.unknown
+            raise AirflowException("Every unknown request has an outcome since: the next attempt finds it")
+        log.warning(
+            "%d messages may have been sent: waiting for a person, in Airflow's required actions", counts.unknown
         )
-        self.watch.note("waiting for an answer", {"unknown": tally.unknown})
-        wait_for_answer(self.task, self.context, campaign, tally.unknown, asked)
+        self.telemetry.note("waiting for an answer", {"unknown": counts.unknown})
+        ask_about_requests(self.task.context, campaign, counts.unknown, asked)

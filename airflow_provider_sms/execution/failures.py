@@ -1,7 +1,9 @@
-"""What a send that did not go well means to Airflow: what is said, and whether a retry could help."""
+"""The failure of a task: its words, and whether a retry by Airflow could help."""
 
 from __future__ import annotations
 
+import logging
+import traceback
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,15 +22,18 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.sending.counts import SendCounts
 
+log = logging.getLogger(__name__)
+
 MAX_NAMED_REQUESTS = 20
+"""Requests that an error names: more make a line that nobody reads; the ledger lists all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a task fails.
+    """The reason why a task fails.
 
-    :param words: for the log; no number, text or token.
-    :param permanent: whether Airflow's retries would be wasted on it.
+    :param words: for the log; without a number, a text or a token.
+    :param permanent: whether a retry would be wasted on it.
     """
 
     words: str
@@ -36,7 +41,7 @@ class Failure:
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Whether the same call fails again unless somebody changes something; credit may arrive by itself."""
+    """Return whether a retry fails as well unless a person changes something; credit may arrive without one."""
     if isinstance(error, ServiceError):
         return not error.transient and not is_out_of_credit(error)
     if isinstance(error, InputError):
@@ -45,24 +50,30 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Give the words of an error of ours; of another one only its kind, since its words may quote anything."""
+    """Return the words of an error of this package; of another one only its type, since its words may quote a row."""
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
+
+
+def log_unforeseen(error: Exception | None) -> None:
+    """Log the place of an error that is not of this package, without its words: they may quote a row."""
+    if error is not None and not isinstance(error, SmsError):
+        log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
 
 
 def failure(
     campaign: str, tally: SendCounts, error: Exception | None, *, stopped: bool, resend_unknown: bool
 ) -> Failure | None:
-    """Say whether and why a task fails.
+    """Return why a task fails; None where every message was accepted now or before.
 
-    :param error: what ended the sending early; None where nothing did.
-    :param stopped: whether it was told to stop.
-    :param resend_unknown: whether the next try sends again what is unknown.
+    :param error: what ended the sending early; None where nothing failed.
+    :param stopped: whether the task was told to stop.
+    :param resend_unknown: whether the next attempt sends unknown messages again.
     """
     words: list[str] = []
     if error is not None:
         words.append(f"Sending ended early: {describe(error)}")
     elif stopped:
-        words.append("Sending was stopped; what was in flight is recorded, and the next try sends the rest")
+        words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
     if tally.unknown:
         words.append(_unknown(campaign, tally, resend_unknown=resend_unknown))
     if tally.none_taken:
@@ -77,7 +88,7 @@ def failure(
 
 
 def some_of(requests: Collection[int]) -> str:
-    """Name requests by their numbers, while they are few enough for a line."""
+    """Return the ids of requests for an error, with the number of requests left out."""
     more = len(requests) - MAX_NAMED_REQUESTS
     named = ", ".join(map(str, sorted(requests)[:MAX_NAMED_REQUESTS]))
     return f"{named} and {more} more" if more > 0 else named
@@ -102,9 +113,9 @@ def _unknown(campaign: str, tally: SendCounts, *, resend_unknown: bool) -> str:
     where = f" in the ledger's requests {named}" if named else " that another process has not recorded yet"
     count = "1 message" if tally.unknown == 1 else f"{tally.unknown} messages"
     then = (
-        "The next try sends them again, at the risk of texting people twice"
+        "The next attempt sends them again, at the risk of texting people twice"
         if resend_unknown
-        else "They are not sent again by themselves: see 'Unknown' in the documentation's delivery guarantees, or set "
+        else "They are not sent again: see 'Unknown' in the documentation's delivery guarantees, or set "
         "on_unknown='resend' at the risk of texting people twice"
     )
-    return f"Campaign {campaign}: {count}{where} may have been sent: the service's answer was lost. {then}"
+    return f"Campaign {campaign}: {count}{where} may have been sent: the service's response was lost. {then}"

@@ -1,4 +1,4 @@
-"""What the ledger is told of how a try goes, and of the balances that it sees; a try never depends on it."""
+"""Notes in the ledger for its readers: the progress of an attempt, and balances. No send depends on them."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REST_SECONDS = 60.0
-"""Seconds in which no other note is tried after one that failed; how a try ended is tried in any case."""
+"""Seconds without a note after one that failed, so that a slow ledger is not waited for; the end is always tried."""
 BALANCE_SECONDS = 60.0
-"""Seconds between two balances, told by answers, that are recorded."""
+"""Seconds between two recorded balances of those that responses tell: more would fill the ledger."""
 COUNTS = ("accepted", "unknown", "duplicate", "already_sent", "requests")
 
 
 class LedgerProgress:
-    """Tells the ledger how a try goes. It never raises: the first failure is logged, and after each it rests a while.
+    """Notes the progress of an attempt. It never raises: it logs the first failure, and rests a while after each.
 
-    :param claimant_id: the try's, in the ledger.
+    :param claimant_id: of the attempt, in the ledger.
     :param campaign: its name.
-    :param conn_id: the connection that is sent with.
-    :param clock: seconds, from any start.
+    :param conn_id: the connection to send with.
+    :param clock: returns seconds, from any start.
     """
 
     def __init__(
@@ -59,25 +59,25 @@ class LedgerProgress:
         self._clock = clock
         self._warned = False
         self._resting_until: float | None = None
-        self._tally: SendCounts | None = None
+        self._counts: SendCounts | None = None
         self._total = 0
         self._began = 0.0
         self._done_before = 0
         self._post_paid: bool | None = None
-        self._told: Decimal | None = None
-        self._told_at: float | None = None
+        self._recorded: Decimal | None = None
+        self._recorded_at: float | None = None
 
     def note(self, state: str, figures: Mapping[str, Any] | None = None, **columns: Any) -> None:
-        """Note what the try does, or waits for.
+        """Note a state of the attempt.
 
-        :param figures: what else there is to say.
-        :param columns: as of :func:`~airflow_provider_sms.ledger.progress.note_progress`; once it sends, how
-            many are done is told in any case.
+        :param figures: more numbers of that state.
+        :param columns: as of :func:`~airflow_provider_sms.ledger.progress.note_progress`; once the attempt sends, its
+            totals are added.
         """
-        if self._tally is not None:
-            columns = {"total": self._total, "done": _done(self._tally), **columns}
-            # Also while it sends or waits: who looks then sees the networks, and a try that is killed says no more.
-            figures = {**of_summary(told_by_service(self._tally)), **(figures or {})}
+        if self._counts is not None:
+            columns = {"total": self._total, "done": _done(self._counts), **columns}
+            # Also while it sends or waits: readers see the networks then, and an attempt that is killed notes no more.
+            figures = {**of_summary(told_by_service(self._counts)), **(figures or {})}
         self._write(
             lambda: note_progress(
                 self._store,
@@ -91,41 +91,41 @@ class LedgerProgress:
         )
 
     def planned(self, plan: Plan) -> None:
-        """Note what is about to be sent."""
+        """Note the plan."""
         as_json = plan.as_json()
         self.note("checking", plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
 
-    def sending(self, tally: SendCounts, total: int, *, paused: bool) -> None:
-        """Note how far sending is.
+    def sending(self, counts: SendCounts, total: int, *, paused: bool) -> None:
+        """Note the progress of a sending.
 
         :param total: messages in all.
         """
-        if self._tally is None:
+        if self._counts is None:
             self._began = self._clock()
-            self._done_before = _done(tally)
-            # Of an earlier part of the try: the account may have been topped up since.
-            self._told = tally.remaining_balance
-        self._tally, self._total = tally, total
-        figures = {name: getattr(tally, name) for name in COUNTS}
-        not_sent = tally.not_sent - tally.partial
+            self._done_before = _done(counts)
+            # Of an earlier leg: the account may have been topped up since.
+            self._recorded = counts.remaining_balance
+        self._counts, self._total = counts, total
+        figures = {name: getattr(counts, name) for name in COUNTS}
+        not_sent = counts.not_sent - counts.partial
         if paused:
             self.note("paused", figures, not_sent=not_sent)
         else:
-            self.note("sending", figures, not_sent=not_sent, rate=self._rate(tally))
+            self.note("sending", figures, not_sent=not_sent, rate=self._rate(counts))
 
     def ended(self, state: str, summary: Mapping[str, Any]) -> None:
-        """Note what it came to, also where the ledger took no notes before.
+        """Note the end of the attempt, also where the ledger took no notes before.
 
-        :param summary: of the try.
+        :param summary: of the attempt.
         """
         self._resting_until = None
         if not summary["rows"]:
-            # It came to look at nothing, and what was known before is not to be taken for nothing.
+            # No row was checked, and the totals of earlier notes are not replaced by zeros.
             self.note(state, of_summary(summary))
             return
         total = summary["rows"] - summary["invalid"]
-        # What the service left out of a request that it took is held by it: no try sends it.
-        not_sent = summary["not_sent"] - (0 if self._tally is None else self._tally.partial)
+        # Messages that the service left out of an accepted request are held by it: no attempt sends them.
+        not_sent = summary["not_sent"] - (0 if self._counts is None else self._counts.partial)
         self.note(
             state,
             of_summary(summary),
@@ -133,7 +133,7 @@ class LedgerProgress:
             done=total - not_sent,
             not_sent=not_sent,
             invalid=summary["invalid"],
-            rate=None if self._tally is None else self._rate(self._tally),
+            rate=None if self._counts is None else self._rate(self._counts),
         )
 
     def saw(self, balance: Balance) -> None:
@@ -142,21 +142,21 @@ class LedgerProgress:
         self._record(balance.amount)
 
     def beat(self, *, last: bool = False) -> None:
-        """Record the balance that the last answer told, unless one was recorded a moment ago.
+        """Record the balance of the last response, unless one was recorded a moment ago.
 
         :param last: whether no other call follows.
         """
-        told = None if self._tally is None else self._tally.remaining_balance
-        # Not "!=": what was there before a top-up may be there again.
-        if told is None or told is self._told:
+        amount = None if self._counts is None else self._counts.remaining_balance
+        # Not "!=": after a top-up the balance may fall to the same amount again.
+        if amount is None or amount is self._recorded:
             return
         now = self._clock()
-        if last or self._told_at is None or now - self._told_at >= BALANCE_SECONDS:
-            self._told, self._told_at = told, now
-            self._record(told)
+        if last or self._recorded_at is None or now - self._recorded_at >= BALANCE_SECONDS:
+            self._recorded, self._recorded_at = amount, now
+            self._record(amount)
 
-    def _rate(self, tally: SendCounts) -> float | None:
-        done, seconds = _done(tally) - self._done_before, self._clock() - self._began
+    def _rate(self, counts: SendCounts) -> float | None:
+        done, seconds = _done(counts) - self._done_before, self._clock() - self._began
         return done / seconds if done > 0 and seconds > 0 else None
 
     def _record(self, amount: Decimal) -> None:
@@ -177,19 +177,19 @@ class LedgerProgress:
             self._resting_until = self._clock() + REST_SECONDS
 
 
-def _done(tally: SendCounts) -> int:
-    """Count the rows that need nothing more: at a wait those that are left count as not sent, and are settled, too."""
-    return tally.settled - (tally.not_sent - tally.partial)
+def _done(counts: SendCounts) -> int:
+    """Return the number of rows that need nothing more: while a task waits, the rest count as not sent and settled."""
+    return counts.settled - (counts.not_sent - counts.partial)
 
 
 class BalanceNotes:
-    """Records the balances of one account in the default ledger, where there is one. It never raises, and makes none.
+    """Records the balances of one account in the default ledger, where there is one.
 
-    The ledger is opened for each balance, and not at all for one that is as it was. The first failure is logged, and
-    nothing more is recorded.
+    It never raises, and makes no ledger. The ledger is opened for each balance, and not at all for an unchanged one.
+    After the first failure, which is logged, nothing more is recorded.
 
-    :param conn_id: the connection whose account it is.
-    :param clock: seconds, from any start.
+    :param conn_id: the connection of the account.
+    :param clock: returns seconds, from any start.
     """
 
     def __init__(self, conn_id: str, clock: Callable[[], float] = time.monotonic) -> None:
@@ -199,16 +199,16 @@ class BalanceNotes:
         self._last: tuple[Decimal | None, float] | None = None
 
     def record(self, amount: Decimal | None) -> None:
-        """Record a balance that was just seen.
+        """Record a balance that was just read.
 
-        :param amount: credits; None: the account is post-paid.
+        :param amount: credits; None means that the account is post-paid.
         """
         if self._broken or self._is_known(amount):
             return
         try:
             self._record(amount)
         except InputError as error:
-            # There is none, or none that this could be.
+            # There is no ledger, or the configured one cannot be used.
             log.debug("The balance is not recorded: %s", error)
         except Exception as error:  # noqa: BLE001  # whatever a ledger raises, the sensor goes on
             self._broken = True

@@ -1,4 +1,4 @@
-"""A try enters its ledger: it finds the one of earlier tries, and leaves a trace before it claims anything."""
+"""The session of an attempt with its ledger: it checks for earlier attempts, and leaves a trace before any claim."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.execution.deferral import gives_up_slot
 from airflow_provider_sms.execution.failures import describe
+from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import has_trace, register
 from airflow_provider_sms.ledger.campaign import CampaignLedger
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LedgerSession:
-    """A try that is in its ledger.
+    """An attempt that is in its ledger.
 
-    :param claimant_id: the try's, in the ledger.
-    :param resumed: whether it has been there before, and has waited since.
-    :param mark: notes outside the ledger how far it is.
+    :param who: the attempt, as claims name it.
+    :param claimant_id: of this leg, in the ledger.
+    :param resumed: whether this leg follows a deferral.
+    :param mark: notes the ledger's high-water mark outside of it.
     """
 
     store: LedgerBackend
@@ -46,10 +48,10 @@ class LedgerSession:
     mark: HighWaterMark
 
     def campaign(self, name: str, kind: str, cap: FrequencyCap | None = None) -> CampaignLedger:
-        """Give the claims of a campaign.
+        """Return the claims of a campaign, as this attempt sees them.
 
         :param kind: ``bulk`` or ``group``.
-        :param cap: how often a person may be texted; None: any number of times.
+        :param cap: how often a person may be texted; None means no cap.
         """
         return CampaignLedger(
             self.store, name, self.who, kind=kind, claimant_id=self.claimant_id, resumed=self.resumed, cap=cap
@@ -58,13 +60,13 @@ class LedgerSession:
 
 @contextmanager
 def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> Iterator[LedgerSession]:
-    """Open the ledger for a try.
+    """Open the ledger for an attempt.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None: see :func:`open_ledger`.
-    :param resumed: whether the try goes on after an answer.
-    :raises InputError: it cannot be the ledger, has no trace of the earlier tries, or has lost a part of it.
+    :param resumed: whether this leg follows a deferral.
+    :raises InputError: it cannot be the ledger, has no trace of the earlier attempts, or has lost a part of theirs.
     :raises LedgerError: it cannot be opened.
-    :raises StoppedError: another try has replaced this one.
+    :raises StoppedError: another attempt has replaced this one.
     """
     who = claimant_of(context)
     with closing(open_ledger(ledger_conn_id)) as store:
@@ -77,14 +79,14 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
             yield LedgerSession(store, who, claimant_id, resumed, mark)
         except BaseException as signal:
             if gives_up_slot(signal):
-                mark.park()
+                mark.leave_for_next_leg()
             raise
         finally:
             mark.beat(last=True)
 
 
 def claimant_of(context: Context) -> Claimant:
-    """Return who claims: this attempt, in this process."""
+    """Return the claimant: this attempt, in this process."""
     ti = context["ti"]
     return Claimant(
         dag_id=ti.dag_id,
@@ -99,20 +101,18 @@ def claimant_of(context: Context) -> Claimant:
 
 log = logging.getLogger(__name__)
 
-MARKER = "sms_ledger"
-"""Key in Airflow's task state store, and of the XCom that a leg before a wait leaves, of the ledger that was used."""
 NOT_KNOWN = "one that is not known"
 MARK_SECONDS = 2.0
-"""Between two notes of how far the ledger is. Each takes Airflow some milliseconds."""
+"""Seconds between two notes of the high-water mark. Each takes Airflow some milliseconds."""
 DISCARDS_ON_CLEAR = (3, 4)
 """From this version on Airflow discards a task's state store when the task is cleared."""
 
 
 class Marker(NamedTuple):
-    """What is noted outside the ledger: which one it is, and how far it was.
+    """A note outside the ledger: which ledger was used, and its high-water mark.
 
-    :param ledger: in words.
-    :param mark: None where an older version of this package noted no more than the ledger.
+    :param ledger: its description.
+    :param mark: None where an older version of this package noted the ledger alone.
     :param noted_at: by the ledger's clock, in seconds since the epoch.
     """
 
@@ -121,7 +121,7 @@ class Marker(NamedTuple):
     noted_at: float = 0.0
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as it is stored: everybody who may look at the task can read it."""
+        """Return the marker as it is stored: everybody who may look at the task can read it."""
         mark = self.mark or HighWater()
         return {
             "ledger": self.ledger,
@@ -132,7 +132,7 @@ class Marker(NamedTuple):
 
     @classmethod
     def read(cls, stored: Any) -> Marker | None:
-        """Return what is stored as a marker; None where nothing is."""
+        """Return a stored value as a marker; None where nothing is stored."""
         if not isinstance(stored, dict):
             return None if stored is None else cls(str(stored))
         mark = HighWater(stored.get("highest_request", 0), stored.get("requests", 0))
@@ -142,28 +142,28 @@ class Marker(NamedTuple):
 def refuse_without_trace(
     context: Context, store: LedgerBackend, who: Claimant, held: HighWater, *, resumed: bool = False
 ) -> None:
-    """Refuse a ledger that does not know the earlier attempts of this task, or has lost a part of what they wrote.
+    """Refuse a ledger that does not know the earlier attempts of this task, or has lost a part of their claims.
 
     Where Airflow has a task state store (3.3 and newer), each attempt leaves a note of its ledger there; elsewhere the
-    try number says that there was an earlier one. The leg after a wait knows that there was one before it.
+    try number says that there was an earlier one. A leg after a deferral knows that there was one before it.
 
-    :param held: how far the ledger is.
-    :param resumed: whether the attempt goes on after a wait.
+    :param held: the ledger's high-water mark.
+    :param resumed: whether this leg follows a deferral.
     :raises InputError: says what may have happened, and how to go on.
     """
-    markers = _markers(context, who, resumed=resumed)
+    markers = _markers(context, resumed=resumed)
     used = _earlier_ledger(context, who, markers, resumed=resumed)
     if used is None:
         return
     mapped = "" if who.map_index < 0 else f" --map-index {who.map_index}"
     adopt = f"airflow-sms ledger adopt {who.dag_id} {who.task_id} {who.run_id}{mapped}"
-    this = f"This is try {who.try_number}{' after a wait' if resumed else ''}"
+    this = f"This is attempt {who.try_number}{' after a wait' if resumed else ''}"
     if not has_trace(store, who, of_attempt=resumed):
         raise InputError(
             f"{this}, and {store.description} has no trace of an earlier one, which used {used}. "
             "Nothing was sent, since people could be texted twice. Was the ledger lost or moved, was the campaign "
             "purged, does this machine not share it, or is another one configured now? Bring it back and clear the "
-            f"task. Where no earlier try texted anybody, or a second text is acceptable: {adopt}"
+            f"task. Where no earlier attempt texted anybody, or a second text is acceptable: {adopt}"
         )
     for marker in markers:
         was = marker.mark
@@ -178,11 +178,11 @@ def refuse_without_trace(
 
 
 class HighWaterMark:
-    """Notes outside the ledger how far it is, while an attempt sends. It belongs in the main thread.
+    """Notes the ledger's high-water mark outside of it, while an attempt sends. It belongs in the main thread.
 
-    :param claimant_id: of the attempt, or of the leg of it that goes on.
-    :param mark: how far the ledger was before.
-    :param clock: seconds, from any start.
+    :param claimant_id: of this leg, in the ledger.
+    :param mark: of the ledger before this leg.
+    :param clock: returns seconds, from any start.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class HighWaterMark:
         self._due = clock()
 
     def leave(self) -> None:
-        """Note which ledger this attempt uses, and how far it is, before anything is claimed.
+        """Note the ledger of this attempt and its high-water mark, before anything is claimed.
 
         :raises StoppedError: Airflow does not take the note, as from an attempt that was superseded.
         """
@@ -211,12 +211,12 @@ class HighWaterMark:
             self._set()
         except Exception as error:
             raise StoppedError(
-                "Airflow did not take the note of the ledger that this try uses, as it refuses one from a try that "
-                f"another one has replaced ({type(error).__name__}); nothing was sent by this try"
+                "Airflow did not take the note of the ledger that this attempt uses, as it refuses one from an attempt "
+                f"that another one has replaced ({type(error).__name__}). This attempt sent nothing"
             ) from error
 
     def beat(self, *, last: bool = False) -> None:
-        """Note how far the ledger is, where it is further and it is time to. It never raises.
+        """Note the high-water mark where it has risen, unless that was done a moment ago. Never raises.
 
         :param last: whether no other call follows.
         """
@@ -228,18 +228,18 @@ class HighWaterMark:
                 self._set()
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
             self._state = None
-            log.warning("How far the ledger is could not be noted in Airflow: %s", describe(error))
+            log.warning("The high-water mark of the ledger could not be noted in Airflow: %s", describe(error))
 
-    def park(self) -> None:
-        """Leave the mark for the leg after a wait as an XCom, too, where the task pushes any. It never raises."""
+    def leave_for_next_leg(self) -> None:
+        """Leave the mark for the leg after a deferral as an XCom, too, where the task pushes any. Never raises."""
         task: Any = self._context["task"]
         if not task.do_xcom_push:
-            return
+            return  # and nothing is raised here, so that the last beat notes it in the state store
         try:
             self._raise()
-            self._context["ti"].xcom_push(key=MARKER, value=self._marker().as_json())
+            push(self._context, MARKER, self._marker().as_json())
         except Exception as error:  # noqa: BLE001  # the task waits in any case
-            log.warning("How far the ledger is could not be noted in an XCom: %s", describe(error))
+            log.warning("The high-water mark of the ledger could not be noted in an XCom: %s", describe(error))
 
     def _raise(self) -> bool:
         before, self._mark = self._mark, raised(self._store, self._mark, self._claimant_id)
@@ -256,14 +256,12 @@ class HighWaterMark:
         self._state.set(MARKER, self._marker().as_json(), retention=NEVER_EXPIRE)
 
 
-def _markers(context: Context, who: Claimant, *, resumed: bool) -> list[Marker]:
-    """Return what earlier attempts noted, and the leg before a wait."""
+def _markers(context: Context, *, resumed: bool) -> list[Marker]:
+    """Return the notes of earlier attempts, and of the leg before a deferral."""
     state: Any = context.get("task_state_store")
     stored = [None if state is None else state.get(MARKER)]
     if resumed:
-        ti: Any = context["ti"]
-        # Airflow clears the XComs of a task before each try, and not between two legs of one.
-        stored.append(ti.xcom_pull(task_ids=who.task_id, key=MARKER, map_indexes=ti.map_index))
+        stored.append(pull_own(context, MARKER))
     return [marker for marker in map(Marker.read, stored) if marker is not None]
 
 
@@ -277,7 +275,7 @@ def _earlier_ledger(context: Context, who: Claimant, markers: list[Marker], *, r
 
 
 def _markers_outlive_clears() -> bool:
-    """Return whether what is in a task's state store is there for as long as its run, so that no marker means none."""
+    """Return whether a task's state store keeps a note for as long as the run lasts, so that no marker means none."""
     from airflow import __version__
 
     version = tuple(int(number) for number in __version__.split(".")[:2])

@@ -1,4 +1,4 @@
-"""Noticing that Airflow no longer has a try as running, seconds before Airflow ends its process."""
+"""The check that Airflow still has an attempt as running, which notices seconds before Airflow ends the process."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 2.0
-"""Between two looks. Airflow itself notices at its next heartbeat, which is seconds later."""
+"""Seconds between two questions to Airflow, which itself notices seconds later, at its next heartbeat."""
 OURS = ("running", "scheduled")
-"""The latter is what a task is for all of its run in ``dag.test()`` of Airflow 2."""
+"""States of a task that goes on; it is ``scheduled`` for all of its run in ``dag.test()`` of Airflow 2."""
 RESTARTING = "restarting"
-"""What Airflow 2 calls a job whose task was cleared while it ran."""
+"""Airflow 2's state of a job whose task was cleared while it ran."""
 
 
 class Liveness:
-    """Sets a stop signal once the task is failed, cleared, or otherwise no longer this try's to run. It never raises.
+    """Sets a stop flag once the task is failed, cleared, or otherwise no longer for this attempt to run. Never raises.
 
-    It belongs in the main thread, which alone may talk to Airflow. A look that fails is no reason to stop: Airflow's
-    own heartbeat is still there. Where Airflow is at a later try already, Airflow 2 says so; from Airflow 3 on a task
-    cannot see it, and sends only what the later try has not claimed, until Airflow ends it.
+    It belongs in the main thread, which alone may talk to Airflow. A question that fails is no reason to stop, since
+    Airflow's own heartbeat is still there. Where Airflow is at a later attempt already, Airflow 2 says so; from Airflow
+    3 on a task cannot see that, and sends only messages that the later attempt has not claimed, until Airflow ends it.
 
     :param context: of the task.
-    :param stop: set when it is over.
-    :param clock: seconds, from any start.
+    :param stop: set when the task is over.
+    :param clock: returns seconds, from any start.
     """
 
     def __init__(self, context: Context, stop: StopFlag, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -46,7 +46,7 @@ class Liveness:
         self._due: float | None = clock()
 
     def beat(self) -> None:
-        """Look, if it is time to."""
+        """Ask Airflow for the task's state, unless that was done a moment ago."""
         if self._stop.is_set() or self._due is None or self._clock() < self._due:
             return
         self._due = self._clock() + LOOK_SECONDS
@@ -55,15 +55,15 @@ class Liveness:
         except Exception as error:  # noqa: BLE001  # nobody may be left out because Airflow did not answer
             self._due = None
             log.warning(
-                "Airflow does not say whether this task is still to run, so it is not asked again: %s",
+                "Airflow cannot be asked whether this task is still running, so it is not asked again: %s",
                 type(error).__name__,
             )
             return
         if now not in OURS:
             self._stop.set()
             log.warning(
-                "Airflow has this task as %s, no longer as running: nothing more is claimed, and this try ends once "
-                "what is in flight is recorded",
+                "Airflow has this task as %s, no longer as running: nothing more is claimed, and this attempt ends "
+                "once the requests in flight are recorded",
                 now,
             )
 
@@ -75,29 +75,12 @@ class Liveness:
         return str(states[self._run_id][name] or "none")
 
     def _state_in_database(self) -> str:
-        from airflow import settings
-        from airflow.jobs.job import Job
-        from airflow.models.taskinstance import TaskInstance
-        from sqlalchemy import select
+        from airflow_provider_sms.hooks.task_state import read_task_state
 
-        # Not by a session: Airflow 2 has one for the whole thread, which the task's own code is in the middle of.
-        engine: Any = settings.engine
-        task: Any = TaskInstance
-        query = (
-            select(task.state, task.try_number, Job.state)
-            .select_from(task)
-            # In dag.test() a task has no job.
-            .outerjoin(Job, Job.id == task.job_id)
-            .where(
-                task.dag_id == self._dag_id,
-                task.task_id == self._task_id,
-                task.run_id == self._run_id,
-                task.map_index == self._map_index,
-            )
+        found = read_task_state(
+            dag_id=self._dag_id, task_id=self._task_id, run_id=self._run_id, map_index=self._map_index
         )
-        with engine.connect() as connection:
-            state, try_number, job_state = connection.execute(query).one()
-        if try_number != self._try_number:
-            return f"in try {try_number}"
+        if found.try_number != self._try_number:
+            return f"in attempt {found.try_number}"
         # A clear through Airflow 2's API tells the job alone, which looks at its next heartbeat.
-        return RESTARTING if job_state == RESTARTING else str(state or "none")
+        return RESTARTING if found.job_state == RESTARTING else found.state or "none"

@@ -1,182 +1,193 @@
-"""The look at every row of a table, and the plan that comes of it."""
+"""The check of every row of a table before the first request, and the plan that is made of it."""
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import logging
+from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
-from airflow_provider_sms.execution.report_file import refuse_report_in_source
-from airflow_provider_sms.execution.tracing import span
-from airflow_provider_sms.ledger.preview import CampaignPreview, pace
+from airflow_provider_sms.execution.telemetry import span
+from airflow_provider_sms.ledger.preview import CampaignPreview
+from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.plan import make_plan
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import CheckedTable, Scan, check_table, require_sendable
+from airflow_provider_sms.planning.scan import Scan
 from airflow_provider_sms.planning.suppression import read_suppressed
 from airflow_provider_sms.recipients.sources import open_source
+from airflow_provider_sms.reporting.summary import summarise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+    from contextlib import ExitStack
 
-    from airflow.providers.common.compat.sdk import Context
-
+    from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.operators.bulk import BulkSmsOperator
-    from airflow_provider_sms.planning.changed_texts import TableKeys
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
     from airflow_provider_sms.recipients.sources import Source
+    from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.service.responses import Balance
+    from airflow_provider_sms.stop_flag import StopFlag
 
-XCOM = "plan"
+log = logging.getLogger(__name__)
 
 
-class PlanStep:
-    """Checks the table of a :class:`BulkSmsOperator`, and plans its sending.
+@dataclass(frozen=True)
+class ScannedSource:
+    """A source whose rows are checked before the first request, and which is read again to be sent and reported.
 
-    :param task: whose arguments are rendered.
-    :param watch: tells others how it goes.
+    :param preparation: how its rows become messages.
+    :param scan: its rows and messages, as far as it was read.
+    :param suppressed: the numbers that are not texted; None where no list was given.
     """
 
-    def __init__(self, task: BulkSmsOperator, context: Context, watch: Telemetry) -> None:
-        self.table = CheckedTable()
-        self.is_checked = False
-        """Whether every row has been looked at."""
-        self.suppressed: SuppressedNumbers | None = None
-        self.prices = Prices()
-        self._task = task
-        self._context = context
-        self._watch = watch
-        self._survey: Scan | None = None
-        self._source: Source | None = None
-        self._preparation: Preparation | None = None
-        self._open = ExitStack()
+    source: Source
+    preparation: Preparation
+    scan: Scan
+    prices: Prices
+    suppressed: SuppressedNumbers | None
 
-    @property
-    def valid(self) -> int:
-        """Rows that can be texted."""
-        return self.table.rows - self.table.invalid
+    def check(self, options: BulkOptions, stop: StopFlag, telemetry: Telemetry) -> None:
+        """Read and check every row; the scan keeps what was found until an error.
 
-    @property
-    def keys(self) -> TableKeys | None:
-        """The messages of the table; None before the check."""
-        return None if self._survey is None else self._survey.keys
-
-    @property
-    def samples(self) -> Sequence[tuple[str, str]]:
-        """The destinations and texts of the first messages that are to be sent."""
-        return () if self._survey is None else self._survey.samples
-
-    def opened(self) -> tuple[Source, Preparation]:
-        """Give the table, and how its rows become messages."""
-        if self._source is None or self._preparation is None:
-            raise RuntimeError("the table is read before it is opened")
-        return self._source, self._preparation
-
-    def close(self) -> None:
-        """Give back what was needed to look at the rows."""
-        self._open.close()
-
-    def check(self, store: LedgerBackend | None, report: Any, resends: Callable[[int], bool]) -> None:
-        """Look at every row, and refuse a table that must not be sent.
-
-        :param store: the ledger; None where it cannot be asked, or need not be.
-        :param report: the path of the report to be written; None: there is none.
-        :param resends: says of an unknown request whether its messages are sent again.
-        :raises InputError: says what is wrong.
+        :raises InputError: the source cannot be read, or has too many rows.
+        :raises StoppedError: the task was told to stop.
         """
-        task = self._task
-        preparation = self._preparation = Preparation(
-            message=task.message,
-            content_column=task.content_column,
-            destination_column=task.destination_column,
-            default_region=task.default_region,
-            key_columns=task.key_columns,
-        )
-        self.prices = Prices(task.cost_per_part)
-        source = task.get_source(self._context)
-        if report is not None:
-            refuse_report_in_source(report, source)
-        opened = self._source = open_source(located(source))
-        if task.suppress is not None:
-            self.suppressed = self._open.enter_context(self._read_suppressed())
-        look = None if store is None else self._look(store, resends)
-        survey = self._survey = Scan(self.prices, self.suppressed, look, keyed_by_text=task.key_columns is None)
-        self._open.callback(survey.close)
-        task.log.info("Checking every row of %s", opened.describe())
-        self._watch.note("checking", {})
+        log.info("Checking every row of %s", self.source.describe())
+        telemetry.note("checking", {})
         with span("sms.check") as figures:
-            check_table(opened, preparation, self.table, task.stop_signal, survey=survey, limits=task.limits)
-            figures.update(rows=self.table.rows, invalid=self.table.invalid)
-        self.is_checked = True
-        task.limits.check_invalid(self.table)
-        require_sendable(self.table, skip_invalid=task.on_invalid == "skip")
-        if self.table.invalid:
-            task.log.warning("Left out: %s", self.table.explain())
+            self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
+            figures.update(rows=self.scan.rows, invalid=self.scan.invalid)
 
-    def make(self, store: LedgerBackend | None, balance: Balance | None) -> Plan:
-        """Make the plan, log it, and push it as an XCom.
+    def require_sendable(self, options: BulkOptions) -> None:
+        """Refuse a table with rows that cannot be texted, as far as the options do not allow them.
 
-        :param balance: now; None where nobody asked.
-        :raises LimitError: it is beyond a limit.
+        :raises InvalidRowsError: says how many, why and which.
         """
-        task = self._task
-        if self._survey is None:
-            raise RuntimeError("the plan is made before the check")
-        plan = make_plan(
-            task.campaign_name(self._context),
-            self.table,
-            self._survey,
-            chunk_size=task.chunk_size,
-            balance=balance,
-            seconds_per_request=self._seconds_per_request(store),
+        options.limits.check_invalid(self.scan)
+        self.scan.require_sendable(skip_invalid=options.on_invalid == "skip")
+        if self.scan.invalid:
+            log.warning("Left out: %s", self.scan.explain_invalid())
+
+
+def open_scan(
+    options: BulkOptions,
+    read_source: Callable[[], Any],
+    *,
+    campaign: str,
+    store: LedgerBackend | None,
+    resends: Callable[[int], bool],
+    stack: ExitStack,
+) -> ScannedSource:
+    """Open a source, and return it with a scan that has read none of its rows yet.
+
+    :param read_source: returns the recipients, as the operator takes them.
+    :param store: the ledger; None where it cannot be read, or need not be.
+    :param resends: returns whether the messages of an unknown request are sent again.
+    :param stack: closes the files of the check once the attempt has ended.
+    :raises InputError: an argument is wrong, or the source cannot be opened.
+    """
+    preparation = Preparation(
+        message=options.message,
+        content_column=options.content_column,
+        destination_column=options.destination_column,
+        default_region=options.default_region,
+        key_columns=options.key_columns,
+    )
+    prices = Prices(options.cost_per_part)
+    source = open_source(located(read_source()))
+    suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
+    preview = None if store is None else _preview(options, campaign, store, resends)
+    scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
+    stack.enter_context(closing(scan))
+    return ScannedSource(source, preparation, scan, prices, suppressed)
+
+
+def plan_send(
+    scanned: ScannedSource,
+    options: BulkOptions,
+    *,
+    campaign: str,
+    store: LedgerBackend | None,
+    balance: Balance | None,
+) -> Plan:
+    """Return the plan of a checked source.
+
+    :param store: tells the pace of earlier sends; None where it cannot be read.
+    :param balance: now; None where nobody asked.
+    """
+    return make_plan(
+        campaign,
+        scanned.scan,
+        chunk_size=options.chunk_size,
+        balance=balance,
+        seconds_per_request=_seconds_per_request(options, store),
+    )
+
+
+def summary_of_plan(plan: Plan, counts: SendCounts, already_sent: int | None) -> dict[str, Any]:
+    """Return the summary of a leg that has a plan and has claimed nothing of it: the rows are as the plan found them.
+
+    :param counts: of the messages that earlier legs of the attempt sent.
+    :param already_sent: as the leg before a deferral counted them; None where there was none, or it pushed no summary.
+    """
+    summary = summarise(plan.campaign, plan.rows, sum(plan.invalid.values()), counts)
+    others = max(0, plan.already_sent - counts.replayed) if already_sent is None else already_sent
+    found = {
+        "unknown": plan.unknown,
+        "duplicate": plan.duplicate + max(0, plan.already_sent - others - counts.replayed),
+        "suppressed": plan.suppressed + plan.capped,
+        "already_sent": others,
+    }
+    unclaimed = plan.rows - summary["invalid"] - counts.accepted - counts.not_sent - sum(found.values())
+    # Where it is below zero, the source has lost rows whose messages an earlier leg sent.
+    sent = {"accepted": counts.accepted + min(0, unclaimed), "not_sent": counts.not_sent + max(0, unclaimed)}
+    return {**summary, **sent, **found}
+
+
+def _preview(
+    options: BulkOptions, campaign: str, store: LedgerBackend, resends: Callable[[int], bool]
+) -> CampaignPreview | None:
+    """Return a preview of the campaign, where the ledger has something of it.
+
+    Rows are checked and counted all the same where it cannot be read; the sender meets the error again.
+    """
+    try:
+        preview = CampaignPreview(store, campaign, options.frequency_cap, resends)
+    except LedgerError:
+        return None
+    return preview if preview.any or preview.caps else None
+
+
+def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
+    """Read the numbers that are not texted.
+
+    :raises InvalidRowsError: a number cannot be read: it may be that of a recipient, who would be texted.
+    """
+    source = open_source(located(options.suppress, "suppress"))
+    suppressed = read_suppressed(source, options.destination_column, options.default_region)
+    if suppressed.unreadable and options.on_invalid == "fail":
+        suppressed.close()
+        raise InvalidRowsError(
+            f"{suppressed.explain()}. Nothing was sent, since people on the list could be texted. Correct these "
+            "rows, or set on_invalid='skip' to pass over them"
         )
-        task.log.info("%s", plan.table())
-        task.push(self._context, XCOM, plan.as_json())
-        self._watch.planned(plan)
-        task.limits.check(plan)
-        return plan
+    if suppressed.unreadable:
+        log.warning("Passed over: %s", suppressed.explain())
+    log.info("%d numbers of %s are not texted", suppressed.numbers, source.describe())
+    return suppressed
 
-    def _look(self, store: LedgerBackend, resends: Callable[[int], bool]) -> CampaignPreview | None:
-        """Give a look at the campaign, where there is something to see.
 
-        Rows are checked and counted all the same where there is none; whoever sends meets the error again.
-        """
-        task = self._task
-        try:
-            look = CampaignPreview(store, task.campaign_name(self._context), task.frequency_cap, resends)
-        except LedgerError:
-            return None
-        return look if look.any or look.caps else None
-
-    def _read_suppressed(self) -> SuppressedNumbers:
-        """Read the numbers that are not to be texted.
-
-        :raises InvalidRowsError: some of them are no numbers: somebody may be meant whom this would text.
-        """
-        task = self._task
-        opened = open_source(located(task.suppress, "suppress"))
-        listed = read_suppressed(opened, task.destination_column, task.default_region)
-        if listed.unreadable and task.on_invalid == "fail":
-            listed.close()
-            raise InvalidRowsError(
-                f"{listed.explain()}. Nothing was sent, since whoever is meant could be texted. Mend them, "
-                "or set on_invalid='skip' to pass over them"
-            )
-        if listed.unreadable:
-            task.log.warning("Passed over: %s", listed.explain())
-        task.log.info("%d numbers of %s are not texted", listed.numbers, opened.describe())
-        return listed
-
-    def _seconds_per_request(self, store: LedgerBackend | None) -> float | None:
-        task = self._task
-        if task.max_requests_per_second is not None:
-            return 1 / task.max_requests_per_second
-        try:
-            each = None if store is None else pace(store)
-        except LedgerError:
-            return None
-        return None if each is None else each / task.concurrency
+def _seconds_per_request(options: BulkOptions, store: LedgerBackend | None) -> float | None:
+    if options.max_requests_per_second is not None:
+        return 1 / options.max_requests_per_second
+    try:
+        each = None if store is None else seconds_per_request(store)
+    except LedgerError:
+        return None
+    return None if each is None else each / options.concurrency

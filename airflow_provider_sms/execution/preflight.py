@@ -1,17 +1,20 @@
-"""What has to be there before a plan is sent: a person's word, the hours, the credit; and the wait for it."""
+"""The conditions that hold before a plan is sent: a person's approval, the hours, the credit; and the wait for each."""
 
 from __future__ import annotations
 
+import logging
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowFailException
 
 from airflow_provider_sms.exceptions import AuthenticationError, CreditError, ServiceError
 from airflow_provider_sms.execution.deferral import wait_for_balance, wait_until
-from airflow_provider_sms.execution.human_input import FIELD, wait_for_verdict
+from airflow_provider_sms.execution.human_input import ask_about_plan
+from airflow_provider_sms.execution.xcom import APPROVAL, PLAN, push
 from airflow_provider_sms.ledger.approvals import (
     SEND,
     STOP,
@@ -27,167 +30,165 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.execution.human_input import Verdict
+    from airflow_provider_sms.execution.human_input import PlanDecision
     from airflow_provider_sms.execution.ledger_session import LedgerSession
+    from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.hooks.connection import ClientSettings
-    from airflow_provider_sms.operators.bulk import BulkSmsOperator
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.sending.stop_conditions import StopReason
     from airflow_provider_sms.service.responses import Balance
 
-XCOM = "approval"
+log = logging.getLogger(__name__)
 
 
-class Preflight:
-    """Asks for all that a plan needs before it is sent, and gives up the slot until it is there.
+class Account(NamedTuple):
+    """The account as the service showed it before a send.
 
-    :param task: whose arguments are rendered.
-    :param settings: of the client.
-    :param watch: tells others what is waited for.
+    :param balance: None where it could not be read.
+    :param refusal: the error with which the service refused the account itself; None where it did not.
     """
 
-    def __init__(
-        self, task: BulkSmsOperator, context: Context, entry: LedgerSession, settings: ClientSettings, watch: Telemetry
-    ) -> None:
-        self._task = task
-        self._context = context
-        self._entry = entry
-        self._settings = settings
-        self._watch = watch
-        self._campaign = task.campaign_name(context)
-        self._refused: ServiceError | None = None
+    balance: Balance | None
+    refusal: ServiceError | None = None
 
-    def balance(self) -> Balance | None:
-        """Return the balance; None where it cannot be read, and nothing depends on it.
 
-        A token that the service refuses here is kept for :meth:`require`: no message could be sent with it.
+@dataclass(frozen=True)
+class Preflight:
+    """Checks the conditions of a send, and gives up the slot until they hold."""
 
-        :raises ServiceError: it cannot be read, and something does.
+    task: SendingTask
+    options: BulkOptions
+    campaign: str
+    session: LedgerSession
+    settings: ClientSettings
+    telemetry: Telemetry
+
+    def read_account(self) -> Account:
+        """Read the balance.
+
+        A token that the service refuses here is not raised yet: a plan without messages needs none.
+
+        :raises ServiceError: the balance cannot be read, and an option depends on it.
         """
         try:
-            balance = self._read_balance()
+            return Account(self._read_balance())
         except ServiceError as error:
-            if self._task.check_balance or self._task.wait_for_credit:
+            if self.options.check_balance or self.options.wait_for_credit:
                 raise
-            if _refuses_all(error):
-                self._refused = error
-                return None
-            self._task.log.info("The plan is without the balance, which cannot be read: %s", error)
-            return None
-        return balance
+            if _refuses_account(error):
+                return Account(None, error)
+            log.info("The plan is without the balance, which cannot be read: %s", error)
+            return Account(None)
 
-    def require(self, plan: Plan, samples: Sequence[tuple[str, str]], verdict: Verdict | None) -> None:
-        """See that the plan may be sent now, or wait: for a person, then for the hours, then for credit.
+    def require(
+        self, plan: Plan, account: Account, samples: Sequence[tuple[str, str]], decision: PlanDecision | None
+    ) -> None:
+        """Return where the plan may be sent now, or wait: for a person, then for the hours, then for credit.
 
-        :param samples: some destinations and texts, for the person.
-        :param verdict: what the person said for whom this try waited; None: it has not waited for one.
+        :param samples: destinations and texts of some messages, for the person.
+        :param decision: of the person for whom this attempt waited; None where it has not waited for one.
         :raises ServiceError: the service refused the token when the balance was read.
         :raises AirflowFailException: the person said no.
-        :raises CreditError: there is not enough credit, and nobody wants to wait for it.
+        :raises CreditError: there is not enough credit, and the task does not wait for it.
         """
-        if verdict is not None and not verdict.send:
-            self._record(plan, STOP, verdict.by)
-            raise AirflowFailException(f"{verdict.by} decided that campaign {self._campaign} is not sent")
+        if decision is not None and not decision.send:
+            self._record(plan, STOP, decision.by)
+            raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
         if not plan.to_send:
             return
-        if self._refused is not None:
-            raise self._refused
+        if account.refusal is not None:
+            raise account.refusal
         if self._needs_approval(plan):
-            self._require_approval(plan, samples, verdict)
-        opening = closed_for_all(self._task.send_window, datetime.now(timezone.utc))
+            self._require_approval(plan, samples, decision)
+        opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))
         if opening is not None:
             self._wait_until(opening)
-        if self._task.check_balance or self._task.wait_for_credit:
+        if self.options.check_balance or self.options.wait_for_credit:
             self._require_credit(plan)
 
-    def wait(self, halt: StopReason) -> NoReturn:
-        """Give up the slot until what a send waits for is there.
+    def wait(self, reason: StopReason) -> NoReturn:
+        """Release the worker slot until the condition holds that stopped a send.
 
-        :raises CreditError: credit is not what is missing.
+        :raises CreditError: the service says that the credit is out, of an account that is post-paid.
         """
-        if halt.until is not None:
-            self._wait_until(halt.until)
-        needed = halt.credit or Decimal(0)
-        if halt.too_little is not None:
+        if reason.until is not None:
+            self._wait_until(reason.until)
+        needed = reason.credit or Decimal(0)
+        if reason.too_little is not None:
             balance = self._read_balance()
             if balance.post_paid:
                 raise CreditError("The service says that the credit is out, and that the account is post-paid")
-            if balance.amount <= halt.too_little:
-                # Whatever the estimate says: the service has just said that this does not do.
+            if balance.amount <= reason.too_little:
+                # Whatever the estimate says: the service has just said that this balance is too low.
                 needed = max(needed, balance.amount + 1)
         self._wait_for_credit(needed)
 
     def _read_balance(self) -> Balance:
-        with self._settings.client() as client:
+        with self.settings.client() as client:
             balance = client.get_balance()
-        self._watch.saw(balance)
+        self.telemetry.saw(balance)
         return balance
 
     def _needs_approval(self, plan: Plan) -> bool:
-        above = self._task.approval_threshold
-        return self._task.approve or (above is not None and above.is_below(plan))
+        above = self.options.approval_threshold
+        return self.options.approve or (above is not None and above.is_exceeded_by(plan))
 
-    def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], verdict: Verdict | None) -> None:
-        entry, log = self._entry, self._task.log
-        questions = asked(entry.store, entry.who)
+    def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
+        session = self.session
+        questions = asked(session.store, session.who)
         first = questions[0].plan_id if questions else None
-        if verdict is not None:
-            meant = verdict.plan_id or first
-            # The last question about it was answered, of however many messages that was.
+        if decision is not None:
+            meant = decision.plan_id or first
+            # The decision is about the last question of that plan, of however many messages that was.
             shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
             if meant == plan.id and plan.to_send <= shown:
-                self._record(plan, SEND, verdict.by)
+                self._record(plan, SEND, decision.by)
                 return
             changed = (
                 f"it would text {plan.to_send} people now and not {shown}: fewer are suppressed"
                 if meant == plan.id
                 else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
-            log.warning("%s approved plan %s, but %s. Nothing was sent", verdict.by, meant, changed)
-        latest = latest_approval(entry.store, self._campaign)
+            log.warning("%s approved plan %s, but %s. Nothing was sent", decision.by, meant, changed)
+        latest = latest_approval(session.store, self.campaign)
         if latest is not None and latest.allows(plan.id, plan.to_send):
             log.info("%s has approved plan %s", latest.decided_by, plan.id)
-            self._push(latest.plan_id, SEND, latest.decided_by, latest.decided_at)
+            push_approval(self.task.context, latest.plan_id, SEND, latest.decided_by, latest.decided_at)
             return
         if first not in (None, plan.id):
             log.warning(
                 "A person is asked again. Airflow shows the question with the first plan, %s: look at the plan above "
                 "or in the XCom %r, and put its id, %s, into the field of the form",
                 first,
-                FIELD,
+                PLAN,
                 plan.id,
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
-        note_question(entry.store, self._campaign, plan.id, claimant_id=entry.claimant_id, messages=plan.to_send)
-        self._watch.note("waiting for approval", {"to_send": plan.to_send})
-        wait_for_verdict(self._task, self._context, plan, samples)
+        note_question(session.store, self.campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
+        self.telemetry.note("waiting for approval", {"to_send": plan.to_send})
+        ask_about_plan(self.task.context, plan, samples)
 
     def _record(self, plan: Plan, decision: str, by: str) -> None:
-        entry = self._entry
+        session = self.session
         at = record_approval(
-            entry.store,
-            self._campaign,
+            session.store,
+            self.campaign,
             plan.id,
             decision,
             by,
-            claimant_id=entry.claimant_id,
+            claimant_id=session.claimant_id,
             messages=plan.to_send,
             cost=plan.cost,
         )
-        self._task.log.info("%s decided about plan %s: %s", by, plan.id, decision)
-        self._push(plan.id, decision, by, at)
-
-    def _push(self, plan_id: str, decision: str, by: str, at: float) -> None:
-        when = datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="seconds")
-        approval = {"plan": plan_id, "decision": decision, "by": by, "at": when}
-        self._task.push(self._context, XCOM, approval)
+        log.info("%s decided about plan %s: %s", by, plan.id, decision)
+        push_approval(self.task.context, plan.id, decision, by, at)
 
     def _require_credit(self, plan: Plan) -> None:
         balance = plan.balance
         if balance is None or covers(prepaid(balance), plan.cost):
             return
-        if not self._task.wait_for_credit:
+        if not self.options.wait_for_credit:
             raise CreditError(
                 f"The balance is {balance.amount:f}, and the {plan.to_send} messages cost about {plan.cost:f} credits, "
                 "so nothing was sent. Top up, or set wait_for_credit=True to wait for credit without a slot"
@@ -195,17 +196,27 @@ class Preflight:
         self._wait_for_credit(plan.cost)
 
     def _wait_until(self, opening: datetime) -> NoReturn:
-        self._task.log.info("Outside of the sending hours: waiting until %s", opening.isoformat())
-        self._watch.note("waiting for hours", {"until": opening.isoformat()})
-        wait_until(self._task, opening)
+        log.info("Outside of the sending hours: waiting until %s", opening.isoformat())
+        self.telemetry.note("waiting for hours", {"until": opening.isoformat()})
+        wait_until(opening)
 
     def _wait_for_credit(self, needed: Decimal) -> NoReturn:
-        self._task.log.info("Waiting for credit: the balance has to be at least %s", needed)
-        self._watch.note("waiting for credit", {"balance_needed": float(needed)})
-        wait_for_balance(self._task, needed, self._task.credit_interval)
+        log.info("Waiting for credit: the balance has to be at least %s", needed)
+        self.telemetry.note("waiting for credit", {"balance_needed": float(needed)})
+        wait_for_balance(self.task.sms_conn_id, needed, self.options.credit_interval)
 
 
-def _refuses_all(error: ServiceError) -> bool:
-    """Return whether the service refused the account itself: its token, or a 403 that says no word of credit."""
+def push_approval(context: Context, plan_id: str, decision: str, by: str, at: float) -> None:
+    """Push a person's decision about a plan as an XCom.
+
+    :param decision: ``send`` or ``stop``.
+    :param at: seconds since the epoch.
+    """
+    when = datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="seconds")
+    push(context, APPROVAL, {"plan": plan_id, "decision": decision, "by": by, "at": when})
+
+
+def _refuses_account(error: ServiceError) -> bool:
+    """Return whether the service refused the account itself: its token, or by a 403 that does not name credit."""
     forbidden = error.status == HTTPStatus.FORBIDDEN and not is_out_of_credit(error)
     return isinstance(error, AuthenticationError) or forbidden

@@ -1,4 +1,4 @@
-"""Recipients in memory, kept out of sight of what Airflow stores and shows."""
+"""Redaction: recipients in memory are wrapped, so that Airflow neither stores nor shows them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from airflow_provider_sms.execution.assets import asset_location, require_locati
 
 
 class Rows:
-    """Wraps rows so that their text form shows only how many there are.
+    """Rows whose text form shows only how many there are.
 
     Airflow stores ``str(value)`` of template fields, in the serialised DAG and in the rendered fields, which everybody
-    who may see the task may read. It does not render within an object that it does not know, so a ``{{`` in
-    somebody's name stays what it is.
+    who may see the task may read. It does not render within an object of a type that it does not know, so a ``{{`` in
+    a recipient's name stays as it is.
 
     :param data: a DataFrame, a table, or a list of mappings.
     """
@@ -31,14 +31,14 @@ class Rows:
         return f"{type(self.data).__name__}{count}"
 
     def serialize(self) -> str:
-        """Give the text form, for Airflow's serialiser."""
+        """Return the text form, for Airflow's serialiser."""
         return repr(self)
 
 
-def shielded_source(value: Any) -> Any:
-    """Give the value as a template field may hold it: paths and references as they are, rows wrapped.
+def redacted_source(value: Any) -> Any:
+    """Return a source as a template field may hold it: paths and references unchanged, rows wrapped.
 
-    An asset becomes the place of its files; one that names none stays, for :func:`located` to refuse.
+    An asset becomes the place of its files; an asset that names no place stays, for :func:`located` to refuse.
     """
     if isinstance(value, Asset):
         return asset_location(value) or value
@@ -48,23 +48,23 @@ def shielded_source(value: Any) -> Any:
         return value
     if isinstance(value, Sequence) and not isinstance(value, (list, tuple)):
         # What a mapped task upstream returned comes as a lazy sequence.
-        return shielded_source(list(value))
+        return redacted_source(list(value))
     if isinstance(value, (list, tuple)) and all(_names_rows(item) for item in value) and value:
-        return [shielded_source(item) for item in value] if any(isinstance(item, Asset) for item in value) else value
+        return [redacted_source(item) for item in value] if any(isinstance(item, Asset) for item in value) else value
     return Rows(value)
 
 
 def located(source: Any, argument: str = "source") -> Any:
-    """Give what :func:`open_source` takes: URIs as paths that know their Airflow connection.
+    """Return a source as :func:`open_source` takes it: URIs as paths that know their Airflow connection.
 
-    :param argument: which one it is of, for an error.
-    :raises InputError: it is text of rows, an asset that names no place, or a URI without a file system.
+    :param argument: the operator's argument, for an error.
+    :raises InputError: the source is text of rows, an asset that names no place, or a URI without a file system.
     """
     if isinstance(source, Rows):
         if isinstance(source.data, str):
             raise InputError(
-                "source was rendered into the text of rows, which cannot be read back: give the upstream task's output "
-                "itself (source=task.output), or set render_template_as_native_obj=True on the DAG"
+                "source was rendered into the text of rows, which cannot be read back. Pass the upstream task's "
+                "output itself (source=task.output), or set render_template_as_native_obj=True on the DAG"
             )
         return source.data
     if isinstance(source, Asset):
@@ -86,29 +86,29 @@ def located(source: Any, argument: str = "source") -> Any:
 
 
 def _names_rows(value: Any) -> bool:
-    """Whether a value says where rows are: a path, or a reference to another task's result."""
+    """Return whether a value names the place of rows: a path, or a reference to another task's result."""
     return isinstance(value, (str, os.PathLike)) or hasattr(value, "fs") or is_reference(value)
 
 
 def _is_written_out(text: str) -> bool:
-    """Whether a text is rows that a template wrote out, as ``{{ ti.xcom_pull(…) }}`` does, and no path or template."""
+    """Return whether a text is rows that a template wrote out, as ``{{ ti.xcom_pull(…) }}`` does."""
     return text.startswith(("[", "{")) and not text.startswith(("{{", "{%", "{#"))
 
 
 def is_reference(value: Any) -> bool:
-    """Whether a value stands for another task's result; a mapped argument is one of that kind."""
+    """Return whether a value stands for another task's result, as a mapped argument does."""
     return hasattr(value, "resolve") and hasattr(value, "iter_references")
 
 
 _TEMPLATE = ("{{", "{%", "{#")
 
 
-def shielded(value: Any, *, rendered: bool) -> Any:
-    """Give an argument as a template field may hold it: wrapped, unless Airflow has something to render in it yet.
+def redacted(value: Any, *, rendered: bool) -> Any:
+    """Return a function's argument as a template field may hold it: wrapped, unless Airflow has yet to render it.
 
-    Assets stay, since Airflow looks for them among the arguments.
+    Assets stay unwrapped, since Airflow looks for them among the arguments.
 
-    :param rendered: whether Airflow has rendered it.
+    :param rendered: whether Airflow has rendered the argument.
     """
     if isinstance(value, (Rows, Asset)) or (not rendered and _is_to_be_rendered(value)):
         return value
@@ -116,12 +116,12 @@ def shielded(value: Any, *, rendered: bool) -> Any:
 
 
 def plain(value: Any) -> Any:
-    """Give an argument as the function gets it."""
+    """Return an argument as the function gets it."""
     return value.data if isinstance(value, Rows) else value
 
 
 def _is_to_be_rendered(value: Any) -> bool:
-    """Whether a template or a reference to another task's result is in a value."""
+    """Return whether a value holds a template, or a reference to another task's result."""
     if isinstance(value, (list, tuple, set)):
         return any(map(_is_to_be_rendered, value))
     if isinstance(value, dict):

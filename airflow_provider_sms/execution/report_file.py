@@ -1,103 +1,94 @@
-"""The row-level report of a try, where one is wanted."""
+"""The row report of an attempt, where one is asked for: where it may be written, and its writing."""
 
 from __future__ import annotations
 
+import logging
 import os
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.failures import describe
+from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
-from airflow_provider_sms.operators.links import SmsReportLink, report_url
 from airflow_provider_sms.reporting.row_report import whole_file, write_row_report
 
 if TYPE_CHECKING:
-    from airflow.providers.common.compat.sdk import Context
-
-    from airflow_provider_sms.execution.planning import PlanStep
+    from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.campaign import CampaignLedger
-    from airflow_provider_sms.operators.bulk import BulkSmsOperator
     from airflow_provider_sms.sending.counts import SeenRows
 
+log = logging.getLogger(__name__)
 
-class ReportFile:
-    """Writes what became of each row of a :class:`BulkSmsOperator`.
 
-    :param task: whose arguments are rendered.
-    :param plan: has the rows.
+class ReportFile(NamedTuple):
+    """What came of writing a report.
+
+    :param path: of the report; None where none was written or tried.
+    :param error: why it could not be written; None where it was.
     """
 
-    def __init__(self, task: BulkSmsOperator, context: Context, plan: PlanStep) -> None:
-        self.path: Any = None
-        """Where it is written; None: nowhere."""
-        self.written: str | None = None
-        """Where it was."""
-        self._task = task
-        self._context = context
-        self._plan = plan
-        self._error: Exception | None = None
+    path: str | None = None
+    error: Exception | None = None
 
-    def read_argument(self) -> None:
-        """Read where it is to be.
-
-        :raises InputError: it cannot be there.
-        """
-        if self._task.report is not None:
-            self.path = report_path(self._task.report)
-
-    def write(
-        self, seen: SeenRows, ledger: CampaignLedger | None, ended: str | None, *, nothing_sent: bool = False
-    ) -> None:
-        """Write it; what goes wrong is remembered, since all else is done.
-
-        :param seen: the rows that were looked up.
-        :param ledger: None where it cannot tell.
-        :param ended: why sending ended early; None where it did not.
-        """
-        if self.path is None:
-            return
-        task = self._task
-        source, preparation = self._plan.opened()
-        try:
-            with whole_file(self.path) as file:
-                write_row_report(
-                    file,
-                    source,
-                    preparation,
-                    seen=seen,
-                    suppressed=self._plan.suppressed,
-                    ledger=ledger,
-                    ended=ended,
-                    nothing_sent=nothing_sent,
-                )
-        except Exception as error:  # noqa: BLE001  # storage can fail in any way
-            self._error = error
-            task.log_unforeseen(error)
-            task.log.error("The report could not be written to %s: %s", task.report, describe(error))  # noqa: TRY400
-        else:
-            self.written = str(self.path)
-            task.log.info("Wrote what became of each row to %s", self.written)
-            if link := report_url(self.written):
-                task.push(self._context, SmsReportLink.xcom_key, link)
+    @property
+    def written(self) -> str | None:
+        """Where the report is; None where there is none."""
+        return self.path if self.error is None else None
 
     def require_written(self) -> None:
-        """Fail where it could not be written.
+        """Raise the error of a report that could not be written.
 
-        :raises AirflowException: says so.
+        :raises AirflowException: a retry may write the report.
         """
-        if self._error is not None:
+        if self.error is not None:
             raise AirflowException(
-                f"The report could not be written to {self._task.report}: {describe(self._error)}. All else is done: "
-                "the next try texts nobody twice, and writes it"
+                f"The report could not be written to {self.path}: {describe(self.error)}. All else is done: the next "
+                "attempt texts nobody twice, and writes the report"
             )
 
 
+def write_report(
+    path: Any,
+    scanned: ScannedSource,
+    seen: SeenRows,
+    ledger: CampaignLedger | None,
+    ended: str | None,
+    *,
+    nothing_sent: bool = False,
+) -> ReportFile:
+    """Write the report. A failure is logged and returned, since all else is done by then.
+
+    :param path: as :func:`report_path` returns it.
+    :param seen: the rows that were looked up.
+    :param ledger: None where it cannot be read.
+    :param ended: why sending ended early; None where it did not.
+    :param nothing_sent: whether the attempt ended before its first claim.
+    """
+    try:
+        with whole_file(path) as file:
+            write_row_report(
+                file,
+                scanned.source,
+                scanned.preparation,
+                seen=seen,
+                suppressed=scanned.suppressed,
+                ledger=ledger,
+                ended=ended,
+                nothing_sent=nothing_sent,
+            )
+    except Exception as error:  # noqa: BLE001  # storage can fail in any way
+        log_unforeseen(error)
+        log.error("The report could not be written to %s: %s", path, describe(error))  # noqa: TRY400
+        return ReportFile(str(path), error)
+    log.info("Wrote the status of each row to %s", path)
+    return ReportFile(str(path))
+
+
 def report_path(report: str) -> Any:
-    """Give where a report is to be written: a local path, whose folder is made, or one of an object store.
+    """Return where a report is written: a local path, whose folder is made, or one of an object store.
 
     :raises InputError: there is no file system for the URI, or the folder cannot be made or written to.
     """
@@ -117,7 +108,7 @@ def refuse_report_in_source(report: Any, source: Any) -> None:
     """Refuse to write the report over the recipients, or among them.
 
     :param source: as the operator was given it.
-    :raises InputError: says so.
+    :raises InputError: the report's path is one of the source, or lies within it.
     """
     for each in source if isinstance(source, (list, tuple)) else [source]:
         if not isinstance(each, (str, os.PathLike)) or (isinstance(report, Path) == ("://" in str(each))):
@@ -125,7 +116,7 @@ def refuse_report_in_source(report: Any, source: Any) -> None:
         place, read = _resolved(report), _resolved(each)
         if place == read or place.startswith(read.rstrip("/") + "/") or fnmatch(place, read):
             raise InputError(
-                f"report: {report} would be written over the source, or among its files: give another path"
+                f"report: {report} would be written over the source, or among its files. Choose another path"
             )
 
 

@@ -1,4 +1,4 @@
-"""What others see of a try while it runs and after: metrics, and notes of its progress."""
+"""What others see of an attempt while it runs and after: metrics, notes of its progress, and spans."""
 
 from __future__ import annotations
 
@@ -28,27 +28,26 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 PROGRESS = "sms_progress"
-"""Key in Airflow's task state store of how far a task is."""
+"""The key of an attempt's progress in Airflow's task state store."""
 LIVE = ("accepted", "unknown", "duplicate", "already_sent")
-"""Counts that only grow while a try sends; the others are known when it ends."""
-
-
+"""Counts that only grow while an attempt sends; the others are known when it ends."""
 UNSETTLED = ("not_sent",)
-"""Counts that are told only when a try ends for good: while it waits, these messages are still to be sent."""
+"""Counts that are reported only when an attempt ends for good: while it waits, these messages are still to be sent."""
 
 
 class Telemetry:
-    """Tells Airflow's metrics, its task state store where there is one, and the ledger how a try goes. It never raises.
+    """Reports an attempt to Airflow's metrics, to its task state store where there is one, and to the ledger.
 
-    All but what :meth:`timed` wraps belongs in the main thread, which alone may talk to Airflow.
+    It never raises. All of it except a post that :meth:`timed` wraps belongs in the main thread, which alone may talk
+    to Airflow.
 
     :param context: of the task.
     :param conn_id: the connection, for the tags.
-    :param campaign: its name, for the note.
-    :param counted: the summary of an earlier part of this try, which the metrics have; None where this is the first.
-    :param resumed: whether the try goes on after a wait: it meets again what it has sent, so its counts are known
-        only when it ends.
-    :param clock: seconds, from any start.
+    :param campaign: its name, for the notes.
+    :param counted: the summary of an earlier leg, which the metrics have; None for the first leg.
+    :param resumed: whether this leg follows a deferral: it meets again the messages that the attempt has sent, so its
+        counts are known only when it ends.
+    :param clock: returns seconds, from any start.
     """
 
     def __init__(
@@ -72,19 +71,19 @@ class Telemetry:
         self._durations: deque[float] = deque()
         self._balance: float | None = None
         self._conn_id = conn_id
-        self._notes: LedgerProgress | None = None
+        self._progress: LedgerProgress | None = None
 
-    def enter(self, entry: LedgerSession, campaign: str) -> None:
-        """Tell the ledger, too, from now on and until its store is closed.
+    def enter(self, session: LedgerSession, campaign: str) -> None:
+        """Report to the ledger, too, from now on and until it is closed.
 
-        :param campaign: its name, as the ledger has it; empty where it is none, and the task will say so.
+        :param campaign: its name, as the ledger has it; empty where the name is refused later.
         """
         self._about["campaign"] = campaign
         if campaign:
-            self._notes = LedgerProgress(entry.store, entry.claimant_id, campaign, self._conn_id, self._clock)
+            self._progress = LedgerProgress(session.store, session.claimant_id, campaign, self._conn_id, self._clock)
 
     def timed(self, post: Callable[[Sequence[Outgoing]], SendResponse]) -> Callable[[Sequence[Outgoing]], SendResponse]:
-        """Give a post that takes its time, however it ends; it may be called in any thread."""
+        """Return a post that is timed, however it ends; it may be called in any thread."""
 
         def timed_post(messages: Sequence[Outgoing]) -> SendResponse:
             began = self._clock()
@@ -95,32 +94,32 @@ class Telemetry:
 
         return timed_post
 
-    def beat(self, tally: SendCounts) -> None:
-        """Give the metrics what has been added since the last time."""
-        self._tell_durations()
-        balance = tally.remaining_balance
-        self._tell_balance(None if balance is None else float(balance))
+    def beat(self, counts: SendCounts) -> None:
+        """Report to the metrics what was added since the last call."""
+        self._time_requests()
+        balance = counts.remaining_balance
+        self._gauge_balance(None if balance is None else float(balance))
         if not self._resumed:
-            self._tell_counts({name: getattr(tally, name) for name in LIVE})
-        if self._notes is not None:
-            self._notes.beat()
+            self._count({name: getattr(counts, name) for name in LIVE})
+        if self._progress is not None:
+            self._progress.beat()
 
     def saw(self, balance: Balance) -> None:
-        """Tell of a balance that was read: the account's, whoever looks."""
+        """Report a balance that was read."""
         gauge_balance(self._conn_id, balance)
-        if self._notes is not None:
-            self._notes.saw(balance)
+        if self._progress is not None:
+            self._progress.saw(balance)
 
     def planned(self, plan: Plan) -> None:
-        """Note in the ledger what is about to be sent."""
-        if self._notes is not None:
-            self._notes.planned(plan)
+        """Note the plan in the ledger."""
+        if self._progress is not None:
+            self._progress.planned(plan)
 
     @contextmanager
     def until_ended(self, summary: Callable[[], Mapping[str, Any]]) -> Iterator[None]:
-        """Tell how the try that the block is has ended, once it has.
+        """Report the end of the attempt that is made in the block.
 
-        :param summary: gives what the task returns.
+        :param summary: returns the task's result, complete or not.
         """
         error: BaseException | None = None
         try:
@@ -129,53 +128,53 @@ class Telemetry:
             error = raised
             raise
         finally:
-            parked = error is not None and gives_up_slot(error)
-            self.ended(summary(), parked=parked, failed=error is not None)
+            deferred = error is not None and gives_up_slot(error)
+            self.ended(summary(), deferred=deferred, failed=error is not None)
 
-    def ended(self, summary: Mapping[str, Any], *, parked: bool = False, failed: bool = False) -> None:
-        """Give the metrics the rest, and note how the try ended.
+    def ended(self, summary: Mapping[str, Any], *, deferred: bool = False, failed: bool = False) -> None:
+        """Report the remaining counts to the metrics, and note the end of the attempt.
 
         :param summary: as the task returns it.
-        :param parked: whether it goes on later; what it waits for is noted already.
-        :param failed: whether it raised; for the ledger, since Airflow knows.
+        :param deferred: whether the attempt goes on later; the condition that it waits for is noted already.
+        :param failed: whether the attempt raised; for the ledger, since Airflow knows.
         """
-        self._tell_durations()
-        self._tell_balance(summary["remaining_balance"])
-        self._tell_counts({name: count for name, count in summary.items() if not (parked and name in UNSETTLED)})
-        if self._notes is not None:
-            self._notes.beat(last=True)
-        if not parked:
-            self._tell_airflow("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
-            if self._notes is not None:
-                self._notes.ended("failed" if failed else "ended", summary)
+        self._time_requests()
+        self._gauge_balance(summary["remaining_balance"])
+        self._count({name: count for name, count in summary.items() if not (deferred and name in UNSETTLED)})
+        if self._progress is not None:
+            self._progress.beat(last=True)
+        if not deferred:
+            self._note_in_airflow("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
+            if self._progress is not None:
+                self._progress.ended("failed" if failed else "ended", summary)
 
-    def note_sending(self, tally: SendCounts, total: int, *, paused: bool = False) -> None:
-        """Note how far sending is.
+    def note_sending(self, counts: SendCounts, total: int, *, paused: bool = False) -> None:
+        """Note the progress of a sending.
 
         :param total: messages in all.
         :param paused: whether a person has paused the campaign.
         """
-        counts = {name: getattr(tally, name) for name in LIVE}
-        self._tell_airflow(
+        live = {name: getattr(counts, name) for name in LIVE}
+        self._note_in_airflow(
             "paused" if paused else "sending",
-            {"messages": total, "done": tally.settled, **counts, "requests": tally.requests},
+            {"messages": total, "done": counts.settled, **live, "requests": counts.requests},
         )
-        if self._notes is not None:
-            self._notes.sending(tally, total, paused=paused)
+        if self._progress is not None:
+            self._progress.sending(counts, total, paused=paused)
 
     def note(self, state: str, figures: Mapping[str, float | str]) -> None:
-        """Note that a try checks, or what it waits for, for Airflow and in the ledger.
+        """Note for Airflow and in the ledger that an attempt checks rows, or which condition it waits for.
 
         :param state: ``checking``, ``waiting for approval``, ``waiting for hours``, ``waiting for credit`` or
-            ``waiting for an answer``; of its own accord it notes ``sending``, ``paused``, ``ended`` and, in the ledger
+            ``waiting for an answer``. The other methods note ``sending``, ``paused``, ``ended`` and, in the ledger
             only, ``failed``.
         """
-        self._tell_airflow(state, figures)
-        if self._notes is not None:
-            self._notes.note(state, figures)
+        self._note_in_airflow(state, figures)
+        if self._progress is not None:
+            self._progress.note(state, figures)
 
-    def _tell_airflow(self, state: str, figures: Mapping[str, float | str]) -> None:
-        """Leave a note where Airflow shows it while the task runs: from Airflow 3.3 on, in the task state store."""
+    def _note_in_airflow(self, state: str, figures: Mapping[str, float | str]) -> None:
+        """Note the progress where Airflow shows it while the task runs: the task state store, from Airflow 3.3 on."""
         if self._state is None:
             return
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -185,19 +184,42 @@ class Telemetry:
             self._state = None
             log.warning("Airflow does not take notes of the progress, so none follow: %s", type(error).__name__)
 
-    def _tell_durations(self) -> None:
+    def _time_requests(self) -> None:
         while self._durations:
             self._metrics.time("request_duration", self._durations.popleft())
 
-    def _tell_balance(self, balance: float | None) -> None:
+    def _gauge_balance(self, balance: float | None) -> None:
         from airflow_provider_sms.service.responses import POST_PAID_BALANCE
 
         if balance is not None and balance not in (self._balance, POST_PAID_BALANCE):
             self._balance = balance
             self._account.gauge("balance", balance)
 
-    def _tell_counts(self, counts: Mapping[str, Any]) -> None:
+    def _count(self, counts: Mapping[str, Any]) -> None:
         for name, already in self._counted.items():
             if name in counts and (more := counts[name] - already) > 0:
                 self._metrics.count(name, more)
                 self._counted[name] = counts[name]
+
+
+@contextmanager
+def span(name: str) -> Iterator[dict[str, int | str]]:
+    """Measure a block as a span; this has no effect where no tracing is configured.
+
+    Airflow sets up OpenTelemetry for tasks, and has a span of the task, from 3.2 on. The span names an error by its
+    type alone: the error's words may quote a row.
+
+    :return: a dict for the span's attributes: counts, and types of errors. It is read when the block ends.
+    """
+    from opentelemetry import trace
+
+    figures: dict[str, int | str] = {}
+    tracer = trace.get_tracer("airflow_provider_sms")
+    with tracer.start_as_current_span(name, record_exception=False, set_status_on_exception=False) as current:
+        try:
+            yield figures
+        except Exception as error:
+            current.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__name__))
+            raise
+        finally:
+            current.set_attributes({f"sms.{key}": value for key, value in figures.items()})

@@ -1,16 +1,59 @@
-"""The service's raw answers, as XComs hold them."""
+"""What the XComs of a sending task hold: their keys, and how their values are made."""
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
+
+from airflow.providers.common.compat.sdk import conf
 
 if TYPE_CHECKING:
+    from airflow.providers.common.compat.sdk import Context
+
     from airflow_provider_sms.ledger.campaign import CampaignLedger
+
+SUMMARY = "return_value"
+"""What the task returns: the summary of a table's send, or the raw response of a send to groups.
+
+The summary is pushed before a deferral and when the task fails, too.
+"""
+RESPONSES = "responses"
+"""The service's raw responses in request order, or how many there are."""
+PLAN = "plan"
+"""The plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it, before anything is sent."""
+APPROVAL = "approval"
+"""Which plan a person approved or refused, who it was, and when."""
+MARKER = "sms_ledger"
+"""The ledger that was used and its high-water mark, for the leg after a deferral; also in Airflow's task state store.
+
+See :class:`~airflow_provider_sms.execution.ledger_session.Marker`.
+"""
+REPORT_LINK = "_link_sms_report"
+"""The address of the row report, for the button beside the task."""
+SANDBOX_LINK = "_link_sms_sandbox"
+"""The address of the sandbox's page, for the button beside the task."""
+
+
+def push(context: Context, key: str, value: Any) -> None:
+    """Push an XCom, unless the task pushes none."""
+    task: Any = context["task"]
+    if task.do_xcom_push:
+        context["ti"].xcom_push(key=key, value=value)
+
+
+def pull_own(context: Context, key: str) -> Any:
+    """Return an XCom that an earlier leg of this attempt pushed; None where there is none.
+
+    Airflow clears the XComs of a task before each attempt, and not between two legs of one.
+    """
+    ti: Any = context["ti"]
+    return ti.xcom_pull(task_ids=ti.task_id, key=key, map_indexes=ti.map_index)
 
 
 def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, Any]:
-    """Give the raw answers to this task's requests, of all its tries; above the limit only how many there are."""
+    """Return the raw responses to this task's requests, of all its attempts; above the limit only their number."""
     count = ledger.responses.count()
     if count > limit:
         return {"truncated": True, "requests": count}
@@ -18,6 +61,36 @@ def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, An
 
 
 def for_xcom(body: str) -> Any:
-    """Give an answer as an XCom can hold it: half an emoji, which no database takes, becomes a question mark."""
+    """Return a response as an XCom can hold it: half an emoji, which no database takes, becomes a question mark."""
     whole = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
     return json.loads(whole)
+
+
+def report_url(report: str) -> str | None:
+    """Return the address at which a report can be opened; None without an address in ``[sms] report_url``.
+
+    :param report: the path or URI that the report was written to.
+    """
+    template: str = conf.get("sms", "report_url", fallback="").strip()
+    if not template.startswith(("http://", "https://")):
+        return None
+    _, is_uri, place = report.partition("://")
+    if is_uri:
+        # What stands before the @ names an Airflow connection.
+        host, slash, path = place.partition("/")
+        place = host.rpartition("@")[2] + slash + path
+    return template.replace("{path}", quote(place if is_uri else report))
+
+
+def sandbox_url(base_url: str) -> str | None:
+    """Return the address of the sandbox's page; None where the service is on another machine, and so no sandbox.
+
+    :param base_url: of the service.
+    """
+    parts = urlsplit(base_url)
+    host = parts.hostname or ""
+    try:
+        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/" if loopback else None

@@ -1,4 +1,4 @@
-"""What people decide about a plan before anything of it is sent, and the record of who did."""
+"""What people decide about a plan before any of it is sent, and the record of who decided."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import insert, select
 
 from airflow_provider_sms.ledger.attempts import of_task
-from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
+from airflow_provider_sms.ledger.backend import enter_campaign
+from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.schema import approval, campaign, claimant
 
 if TYPE_CHECKING:
@@ -20,14 +21,14 @@ STOP = "stop"
 
 
 class Approval(NamedTuple):
-    """What a person decided about a plan.
+    """A person's decision about a plan.
 
     :param plan_id: of the plan that was shown.
     :param decision: ``send`` or ``stop``.
     :param decided_by: the person.
     :param decided_at: seconds since the epoch.
-    :param messages: how many the plan was of; None where that was not noted.
-    :param cost: what it was to cost, in credits; None where that was not noted.
+    :param messages: how many the plan had; None where that was not recorded.
+    :param cost: the estimate in credits; None where that was not recorded.
     """
 
     plan_id: str
@@ -38,15 +39,15 @@ class Approval(NamedTuple):
     cost: Decimal | None = None
 
     def allows(self, plan_id: str, messages: int) -> bool:
-        """Whether it holds for a plan: the same one, of no more messages."""
+        """Return whether it holds for a plan: the same one, with no more messages."""
         return self.decision == SEND and self.plan_id == plan_id and messages <= (self.messages or 0)
 
 
 def note_question(store: LedgerBackend, campaign_name: str, plan_id: str, *, claimant_id: int, messages: int) -> None:
-    """Note that a person is asked about a plan.
+    """Record that a person is asked about a plan.
 
-    :param claimant_id: of the try that asks.
-    :param messages: how many the plan is of.
+    :param claimant_id: of the attempt that asks.
+    :param messages: how many the plan has.
     :raises LedgerError: when it was not committed.
     """
     _add(store, campaign_name, store.clock(), plan_id=plan_id, claimant_id=claimant_id, messages=messages)
@@ -63,14 +64,14 @@ def record_approval(
     messages: int | None = None,
     cost: Decimal | None = None,
 ) -> float:
-    """Record what a person decided about a plan of a campaign, which need not have sent anything yet.
+    """Record a person's decision about a plan of a campaign, which need not have sent anything yet.
 
     :param plan_id: of the plan that was shown, at most 64 characters.
     :param decision: ``send`` or ``stop``.
     :param by: the person.
-    :param claimant_id: of the try that asked; None where nobody asked.
-    :param messages: how many the plan was of.
-    :param cost: what it was to cost, in credits.
+    :param claimant_id: of the attempt that asked; None where none did.
+    :param messages: how many the plan had.
+    :param cost: the estimate in credits.
     :returns: when, in seconds since the epoch.
     :raises LedgerError: when it was not committed.
     """
@@ -91,7 +92,7 @@ def record_approval(
 
 
 def latest_approval(store: LedgerBackend, campaign_name: str) -> Approval | None:
-    """Give what was last decided about a plan of a campaign; None where nothing was.
+    """Return the last decision about a plan of a campaign; None where there is none.
 
     :raises LedgerError: when the ledger cannot be read.
     """
@@ -120,7 +121,7 @@ def latest_approval(store: LedgerBackend, campaign_name: str) -> Approval | None
 class Asked(NamedTuple):
     """A plan that a person was asked about.
 
-    :param messages: how many it was of.
+    :param messages: how many it had.
     """
 
     plan_id: str
@@ -128,7 +129,7 @@ class Asked(NamedTuple):
 
 
 def asked(store: LedgerBackend, who: Claimant) -> list[Asked]:
-    """Give the plans that this task instance asked about, in order; Airflow shows the first of them for ever.
+    """Return the plans that this task instance asked about, in order; Airflow shows the first of them for ever.
 
     :raises LedgerError: when the ledger cannot be read.
     """
@@ -144,5 +145,5 @@ def asked(store: LedgerBackend, who: Claimant) -> list[Asked]:
 
 def _add(store: LedgerBackend, campaign_name: str, now: float, **values: object) -> None:
     with store.write(campaign_lock(campaign_name)) as connection:
-        its = enter_campaign(connection, campaign_name, now)
-        connection.execute(insert(approval).values(campaign_id=its, **values))
+        campaign_id = enter_campaign(connection, campaign_name, now)
+        connection.execute(insert(approval).values(campaign_id=campaign_id, **values))

@@ -1,17 +1,18 @@
-"""What earlier tries of the same task left in the ledger, and whether a new try may go on from there."""
+"""The attempts of a task: each is registered before it claims anything, and what earlier ones hold is found again."""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from sqlalchemy import and_, case, func, insert, select
+from sqlalchemy import and_, func, insert, select
 
-from airflow_provider_sms.ledger.backend import new_id
-from airflow_provider_sms.ledger.model import NOT_SENT
+from airflow_provider_sms.ledger.backend import in_pieces, new_id
+from airflow_provider_sms.ledger.locks import REGISTER_LOCK
 from airflow_provider_sms.ledger.schema import claimant, message, progress, request
+from airflow_provider_sms.messages.integer_set import key_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Sequence
@@ -24,15 +25,12 @@ if TYPE_CHECKING:
 
 
 ADOPTION = 0
-"""The try number under which the ledger keeps that a person answers for it."""
+"""The try number under which the ledger records that a person adopted it for a task instance."""
 
-_REGISTER_LOCK = 0x5355_4D54
-_GROUP = -1
+GROUP_DESTINATION = -1
+"""Stands for a group among destinations, which are numbers."""
 _ROWS_AT_ONCE = 10_000
-
-_CLAIMANTS_AT_ONCE = 500
-
-Part = TypeVar("Part")
+"""Messages in memory at a time."""
 
 
 class _Attempt(NamedTuple):
@@ -48,11 +46,11 @@ class _Attempt(NamedTuple):
 
 
 class HeldBlock(NamedTuple):
-    """Some messages that earlier attempts hold, as columns.
+    """Messages that earlier attempts hold, as columns.
 
     :param halves: half of each key.
     :param destinations: as numbers.
-    :param is_here: whether they are of the campaign that is about to be sent.
+    :param is_here: whether they belong to the campaign that is about to be sent.
     """
 
     halves: npt.NDArray[np.uint64]
@@ -61,7 +59,7 @@ class HeldBlock(NamedTuple):
 
 
 def of_task(who: Claimant) -> ColumnElement[bool]:
-    """Give the condition for claimants that are tries of the same task instance."""
+    """Return the condition for claimants that are attempts of the same task instance."""
     return and_(
         claimant.c.dag_id == who.dag_id,
         claimant.c.task_id == who.task_id,
@@ -76,9 +74,9 @@ def of_run(who: Claimant) -> ColumnElement[bool]:
 
 
 def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) -> bool:
-    """Return whether any attempt of this task instance has been in this ledger, or somebody has vouched for it.
+    """Return whether any attempt of this task instance has used this ledger, or a person has adopted it for the task.
 
-    :param of_attempt: whether it must have been this very attempt, in its leg before a wait.
+    :param of_attempt: whether it must have been this very attempt, in a leg before a deferral.
     :raises LedgerError: when the ledger cannot be read.
     """
     query = select(claimant.c.id).where(of_task(who))
@@ -89,26 +87,37 @@ def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) 
 
 
 def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | None = None) -> int:
-    """Leave the trace of a try in the ledger, before it claims anything.
+    """Record an attempt in the ledger, before it claims anything.
 
-    :param clock: seconds since the epoch; None for the store's.
+    :param clock: seconds since the epoch; None means the ledger's own.
     :returns: the id of its claimant.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(_REGISTER_LOCK) as connection:
+    with store.write(REGISTER_LOCK) as connection:
         return new_id(
             connection.execute(insert(claimant).values({**who.columns(), "started_at": (clock or store.clock)()}))
         )
 
 
+def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
+    """Return the claimants that are earlier legs of the same attempt.
+
+    :param claimant_id: of the leg that asks.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    earlier = and_(of_task(who), claimant.c.try_number == who.try_number, claimant.c.id < claimant_id)
+    with store.read() as connection:
+        return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
+
+
 class EarlierClaims:
     """The messages that earlier attempts of this task, in this DAG run, hold in any campaign.
 
-    Those of other mapped copies of the task count only where the tables must have changed, since copies may text one
-    person different things on purpose. What an earlier attempt that still lives claims from now on is none of them.
+    Messages of other mapped copies of the task count only where the tables must have changed, since copies may text one
+    recipient different things on purpose. An earlier attempt may still live: what it claims from now on does not count.
 
     :param campaign_id: in the ledger.
-    :param claimant_id: of this attempt, or of this leg of it, which is none of the earlier ones.
+    :param claimant_id: of this attempt, or of this leg of it.
     """
 
     def __init__(self, store: LedgerBackend, campaign_id: int, who: Claimant, claimant_id: int) -> None:
@@ -144,7 +153,7 @@ class EarlierClaims:
             )
 
     def held(self, keys: Sequence[bytes]) -> set[bytes]:
-        """Say which of the keys anybody holds in the campaign.
+        """Return the keys that any request of the campaign holds.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -152,13 +161,13 @@ class EarlierClaims:
             return {key for key, *_ in self._store.holders(connection, self._campaign_id, keys)}
 
     def own_blocks(self) -> Generator[HeldBlock, None, None]:
-        """Return what earlier attempts of this task instance hold, a block at a time."""
+        """Return the messages that earlier attempts of this task instance hold, a block at a time."""
         return self._blocks(self._own)
 
     def blocks_of_copies(self, *, any_gone: bool) -> Generator[HeldBlock, None, None]:
-        """Return what other mapped copies of the task hold, a block at a time.
+        """Return the messages that other mapped copies of the task hold, a block at a time.
 
-        Where the table of this one has not changed, that is only what copies claimed whose own table has changed since.
+        Where the table of this copy has not changed, only copies count whose own table has changed since.
 
         :param any_gone: whether any message that this task instance claimed is no longer in its table.
         """
@@ -178,29 +187,27 @@ class EarlierClaims:
                     keys, numbers, campaigns = zip(*block, strict=True)
                     yield HeldBlock(
                         key_halves([bytes(key) for key in keys]),
-                        np.array([_GROUP if number is None else number for number in numbers], np.int64),
+                        np.array([GROUP_DESTINATION if number is None else number for number in numbers], np.int64),
                         np.array(campaigns, np.int64) == self._campaign_id,
                     )
 
     def _held_by(self, claimants: Sequence[int]) -> Iterator[ColumnElement[bool]]:
-        """Return conditions for the messages that some claimants hold."""
-        for start in range(0, len(claimants), _CLAIMANTS_AT_ONCE):
+        """Return conditions for the messages that claimants hold."""
+        for piece in in_pieces(claimants):
             # By their requests: the campaign may hold many times as many messages of other tasks.
-            theirs = select(request.c.id).where(
-                request.c.claimant_id.in_(claimants[start : start + _CLAIMANTS_AT_ONCE]), request.c.id <= self._last
-            )
+            theirs = select(request.c.id).where(request.c.claimant_id.in_(piece), request.c.id <= self._last)
             yield message.c.request_id.in_(theirs)
 
 
 def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collection[int]) -> bool | None:
-    """Return whether a task instance is about to send another table than before; None where nothing tells.
+    """Return whether a task instance is about to send another table than before; None where that is not known.
 
-    It is compared with the tables of which it claimed something, and else with its first one: an attempt that was
+    Its table is compared with those of which it claimed something, otherwise with its first one: an attempt that was
     refused has planned a table, too.
 
     :param own: its attempts, in their order.
     :param claimant_id: of the present one.
-    :param have_claimed: the claimants of those that have claimed anything.
+    :param have_claimed: the claimants that have claimed anything.
     """
     plan = next((each.plan_id for each in own if each.claimant_id == claimant_id), None)
     planned = [each for each in own if each.claimant_id != claimant_id and each.plan_id is not None]
@@ -223,70 +230,3 @@ def _of_changed_tables(attempts: Sequence[_Attempt]) -> list[int]:
 
 def _plan_id(noted: str | None) -> str | None:
     return None if noted is None else json.loads(noted).get("id")
-
-
-_REQUESTS_AT_ONCE = 100
-"""Answers in memory at a time: each may be of several kilobytes."""
-
-
-class ParkedRequest(NamedTuple):
-    """A request that an earlier part of a try made.
-
-    :param state: ``accepted``; or another one, where it may have been sent.
-    :param submitted: messages that were posted, and that no other request has by now.
-    :param messages: of these, how many the service took; None where it did not say.
-    :param response: the answer as received, JSON; None where there is none, as where a person called it accepted.
-    """
-
-    request_id: int
-    state: str
-    submitted: int
-    messages: int | None
-    response: str | None
-
-
-def earlier_parts(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:
-    """Give the claimants that are earlier parts of the same try.
-
-    :param claimant_id: of the part that asks.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    its = select(claimant.c.id).where(
-        of_task(who), claimant.c.try_number == who.try_number, claimant.c.id < claimant_id
-    )
-    with store.read() as connection:
-        return frozenset(connection.execute(its).scalars())
-
-
-def requests_of(store: LedgerBackend, campaign_id: int, parts: Collection[int]) -> Iterator[ParkedRequest]:
-    """Give the requests of some claimants in a campaign that were sent or may have been, in the order of their making.
-
-    :param parts: the claimants' ids.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    if not parts:
-        return
-    held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
-    # Where no answer came, others may have taken messages over since.
-    its = case((request.c.response.is_not(None), request.c.submitted), else_=held)
-    query = (
-        select(request.c.id, request.c.state, its, request.c.messages, request.c.response)
-        .where(
-            request.c.campaign_id == campaign_id,
-            request.c.claimant_id.in_(parts),
-            request.c.state != NOT_SENT,
-        )
-        .order_by(request.c.id)
-    )
-    with (
-        store.read() as connection,
-        closing(connection.execution_options(yield_per=_REQUESTS_AT_ONCE).execute(query)) as rows,
-    ):
-        for row in rows:
-            yield ParkedRequest(*row)
-
-
-def key_halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
-    """Return the first eight bytes of each message key, as integers."""
-    halves: npt.NDArray[np.uint64] = np.frombuffer(b"".join(keys), np.uint64)[::2].copy()
-    return halves

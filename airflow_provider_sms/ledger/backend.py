@@ -1,19 +1,16 @@
-"""The ledger's database: durable, serialised where it must be, and of a version that this code knows."""
+"""The ledger's database: durable transactions, one after the other where they must be, on two kinds of database."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger import schema
-from airflow_provider_sms.ledger.migration import bring_up_to_date
-from airflow_provider_sms.ledger.transitions import RECORD_ANSWER
+from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.ledger.schema import campaign
 from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
@@ -21,14 +18,17 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
+    from sqlalchemy.sql.expression import ClauseElement
 
     from airflow_provider_sms.ledger.model import Chunk
+
+T = TypeVar("T")
 
 BUSY_SECONDS = 60.0
 """How long a process waits for another one's commit before it gives up."""
 
-CREATION_LOCK = 0x5355_4D53
-"""Held while the tables are made, so that two first tasks do not make them at once."""
+IDS_AT_ONCE = 500
+"""Ids that one statement names: older versions of SQLite take no more than 999 parameters."""
 
 CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline")
 """What the requests of one commit have in common, in the order in which statements name it."""
@@ -38,10 +38,10 @@ CONTACT_TAKEN = (
     "before_request_id = sms_contact.request_id, before_at = sms_contact.claimed_at, "
     "request_id = excluded.request_id, claimed_at = excluded.claimed_at WHERE sms_contact.claimed_at <= "
 )
-"""What becomes of a contact that is there; the latest moment that is long enough ago follows."""
+"""How a contact that exists is replaced; the latest moment that is long enough ago follows."""
 
 KEY_BYTES = 16
-"""A message key's size."""
+"""The size of a message key."""
 
 HolderRow = tuple[bytes, int, str, float, int, float]
 """Message key, request id, the request's state and deadline, the id of its claimant, and when it was claimed."""
@@ -56,7 +56,7 @@ class Readable(Protocol):
     clock: Callable[[], float]
 
     def read(self) -> AbstractContextManager[Connection]:
-        """Give a connection that sees what is committed and keeps no writer waiting.
+        """Open a connection that sees what is committed and keeps no writer waiting.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -66,9 +66,9 @@ class LedgerBackend(ABC):
     """A database that holds a ledger; what its two kinds do in the same way.
 
     :param engine: SQLAlchemy's engine for it.
-    :param description: which one it is, for the log.
-    :param clock: seconds since the epoch, the same for every process that shares the ledger, whatever is done to the
-        clock of its machine.
+    :param description: which database it is, for the log.
+    :param clock: seconds since the epoch, the same for every process that shares the ledger, however the clock of its
+        machine is set.
     """
 
     def __init__(self, engine: Engine, description: str, clock: Callable[[], float]) -> None:
@@ -78,11 +78,11 @@ class LedgerBackend(ABC):
 
     @contextmanager
     def write(self, lock: int, *, patience: float | None = None) -> Iterator[Connection]:
-        """Give a transaction that is durable once the block has ended without an error.
+        """Open a transaction that is durable once the block has ended without an error.
 
-        :param lock: transactions with the same number come one after the other; 64 bits, signed.
-        :param patience: seconds to wait for another process's commit, for what can be done without; None: as long as
-            the store waits for all else.
+        :param lock: transactions with the same number follow one another; 64 bits, signed.
+        :param patience: seconds to wait for another process's commit, for a transaction that may be left out; None
+            means as long as the backend waits for all others.
         :raises LedgerError: when it cannot begin, fails within, or cannot be committed; nothing of it may be relied on.
         """
         with ledger_errors("written to"), self._engine.connect() as connection:
@@ -93,9 +93,9 @@ class LedgerBackend(ABC):
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:  # noqa: ARG002  # a server's
-        """Give a connection that sees what is committed and keeps no writer waiting.
+        """Open a connection that sees what is committed and keeps no writer waiting.
 
-        :param quick: whether a send waits for it, and so for no statement as long as for one that reads much.
+        :param quick: whether a send waits for it: then no statement may take as long as one that reads much.
         :raises LedgerError: when the ledger cannot be read.
         """
         with ledger_errors("read"), self._engine.connect() as connection:
@@ -105,25 +105,6 @@ class LedgerBackend(ABC):
         """Close every connection."""
         self._engine.dispose()
 
-    def create_or_check(self) -> None:
-        """Make the tables where there are none, and bring those of an older version of this package up to date.
-
-        :raises LedgerVersionError: when a newer version of this package made them.
-        """
-        with self.write(CREATION_LOCK) as connection:
-            schema.metadata.create_all(connection)
-            version = connection.execute(select(schema.ledger_version.c.version)).scalar()
-            if version is None:
-                connection.execute(insert(schema.ledger_version).values(version=schema.SCHEMA_VERSION))
-            elif version > schema.SCHEMA_VERSION:
-                raise LedgerVersionError(
-                    f"The ledger is of version {version}; this package knows up to {schema.SCHEMA_VERSION}. "
-                    "Upgrade airflow-provider-sms here; nothing was sent"
-                )
-            elif version < schema.SCHEMA_VERSION:
-                bring_up_to_date(connection, version)
-                connection.execute(update(schema.ledger_version).values(version=schema.SCHEMA_VERSION))
-
     def _for_writing(self, connection: Connection, patience: float | None) -> Connection:  # noqa: ARG002  # SQLite's
         return connection
 
@@ -131,18 +112,18 @@ class LedgerBackend(ABC):
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
         """Wait for other transactions with the same number."""
 
-    def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Record the service's answers.
+    @abstractmethod
+    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
+        """Record responses of the service.
 
-        :param answers: at least one, as :func:`~airflow_provider_sms.ledger.transitions.values_of` gives them.
+        :param responses: at least one, as :func:`~airflow_provider_sms.ledger.transitions.values_of` returns them.
         """
-        RECORD_ANSWER.run(connection, *answers)
 
     @abstractmethod
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
     ) -> Sequence[int]:
-        """Insert requests, and give their ids.
+        """Insert requests, and return their ids.
 
         :param claim: what they have in common, by column.
         :param submitted: how many messages each one has.
@@ -152,14 +133,14 @@ class LedgerBackend(ABC):
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and say how many those were.
+        """Insert the messages that are free, and return how many those were.
 
-        :param request_ids: of the requests that the chunks are to be, just inserted.
+        :param request_ids: the requests, just inserted, one for each chunk.
         """
 
     @abstractmethod
     def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
-        """Wait for other transactions that write who was texted in groups of campaigns.
+        """Wait for other transactions that write contacts of these groups.
 
         :param group_ids: in ascending order.
         """
@@ -174,76 +155,117 @@ class LedgerBackend(ABC):
         claimed_at: float,
         unless_since: float,
     ) -> int:
-        """Write who is texted in a group by which request, and say how many of them could be.
+        """Record which request texts each recipient of a contact group, and return how many could be recorded.
 
         :param wanted: the requests by destination.
-        :param unless_since: who was texted after this moment is not, seconds since the epoch.
+        :param unless_since: a recipient who was texted after this moment is left out, seconds since the epoch.
         """
 
     @abstractmethod
     def contacts_since(
         self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
     ) -> Iterable[int]:
-        """Say which of some people were texted in a group after a moment.
+        """Return which of the destinations were texted in a contact group after a moment.
 
         :param since: the moment, seconds since the epoch.
         """
 
     @abstractmethod
     def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
-        """Return the states of those of some requests that are there and were made by a claimant.
+        """Return the states of the requests that exist and were made by a claimant.
 
         :param request_ids: at least one.
         """
 
     @abstractmethod
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
-        """Give the requests that hold any of the keys."""
+        """Return the requests that hold any of the keys."""
+
+
+class Compiled:
+    """A statement of SQLAlchemy's that runs with every request, compiled once.
+
+    SQLAlchemy builds a statement anew each time that it runs, which costs more than the database's own work on it.
+
+    :param statement: all its values are named parameters, or columns of an insert; they reach the driver as they are.
+    """
+
+    def __init__(self, statement: ClauseElement) -> None:
+        self._statement = statement
+        self._written: dict[str, tuple[str, Sequence[str] | None]] = {}
+
+    def run(self, connection: Connection, *rows: Mapping[str, Any]) -> CursorResult[Any]:
+        """Run it for each row of values.
+
+        :param rows: at least one; each has a value for every parameter.
+        """
+        dialect = connection.dialect
+        if dialect.driver not in self._written:
+            written = self._statement.compile(dialect=dialect)
+            self._written[dialect.driver] = (str(written), getattr(written, "positiontup", None))
+        sql, order = self._written[dialect.driver]
+        values = [row if order is None else tuple(row[name] for name in order) for row in rows]
+        return connection.exec_driver_sql(sql, values[0] if len(values) == 1 else values)
+
+
+def in_pieces(values: Sequence[T], size: int = IDS_AT_ONCE) -> Iterator[Sequence[T]]:
+    """Split values, such as ids, into pieces that one statement, or one transaction, can take."""
+    return (values[start : start + size] for start in range(0, len(values), size))
 
 
 def numbers(chunk: Chunk) -> list[int | None]:
-    """Give a chunk's destinations as the ledger keeps them."""
+    """Return a chunk's destinations as the ledger stores them."""
     return [None if destination is None else int(destination) for destination in chunk.destinations]
 
 
 def joined(keys: Sequence[bytes]) -> bytes:
-    """Give keys as one value, of which a statement takes its pieces."""
+    """Return keys as one value, which a statement cuts up again."""
     value = b"".join(keys)
     if len(value) != KEY_BYTES * len(keys):
-        raise ValueError(f"a message key is of {KEY_BYTES} bytes")
+        raise ValueError(f"A message key must have {KEY_BYTES} bytes")
     return value
 
 
-def campaign_lock(name: str) -> int:
-    """Give the number that transactions on a campaign are serialised by."""
-    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+def find_campaign(connection: Connection, name: str) -> int | None:
+    """Return a campaign's id; None where the ledger has no such campaign."""
+    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
+    return found
+
+
+def require_campaign(connection: Connection, name: str) -> int:
+    """Return a campaign's id.
+
+    :raises InputError: the ledger has no such campaign.
+    """
+    if (found := find_campaign(connection, name)) is None:
+        raise InputError(f"The ledger has no campaign {name!r}")
+    return found
 
 
 def enter_campaign(connection: Connection, name: str, now: float) -> int:
-    """Give a campaign's id, within a transaction under its lock; one that is new is made.
+    """Return a campaign's id, within a transaction under its lock, and create the campaign where it is new.
 
     :param now: seconds since the epoch.
     """
-    campaign = schema.campaign
-    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
+    found = find_campaign(connection, name)
     return new_id(connection.execute(insert(campaign).values(name=name, created_at=now))) if found is None else found
 
 
 def new_id(inserted: CursorResult[Any]) -> int:
-    """Give the id of a row that was inserted."""
+    """Return the id of a row that was inserted."""
     key = inserted.inserted_primary_key
     if key is None:
-        raise LedgerError("The database gave no id for a new row")
+        raise LedgerError("The database returned no id for a new row. Nothing was sent")
     return int(key[0])
 
 
 @contextmanager
 def ledger_errors(done: str) -> Iterator[None]:
-    """Raise what the database raises as an error of the ledger."""
+    """Raise errors of the database as errors of the ledger."""
     try:
         yield
     except SQLAlchemyError as error:
-        # Only the first line, and "from None": a server's second one quotes the row, with somebody's number.
+        # Only the first line, and "from None": a server's second line quotes the row, with somebody's number.
         cause = getattr(error, "orig", None) or error
         words = mask_numbers_in(str(cause).partition("\n")[0])
         raise LedgerError(f"The ledger cannot be {done}: {type(cause).__name__}: {words}") from None

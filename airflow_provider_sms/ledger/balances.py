@@ -1,4 +1,4 @@
-"""What the balances of accounts were, as tasks saw them, for people who look."""
+"""The balances of accounts over time, as tasks read them, for the pages."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, func, insert, select
 
+from airflow_provider_sms.ledger.locks import BALANCE_LOCK
 from airflow_provider_sms.ledger.progress import PATIENCE_SECONDS
 from airflow_provider_sms.ledger.schema import balance
 
@@ -16,18 +17,17 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 FRESH_SECONDS = 3600.0
-"""How long a balance that does not change is not recorded again."""
+"""Seconds in which a balance that has not changed is not recorded again: a chart needs no more."""
 
-_LOCK = 0x5355_4D59
 _MAX_CONN_ID = 250
 _MAX_AMOUNT = 40
 
 
 def record_balance(store: LedgerBackend, conn_id: str, amount: Decimal | None) -> bool:
-    """Record a balance that was just seen, unless it is that of the last hour still.
+    """Record a balance that was just read, unless the last hour has the same one.
 
-    :param conn_id: the connection whose account it is of.
-    :param amount: credits; None: the account is post-paid.
+    :param conn_id: the connection of the account.
+    :param amount: credits; None means that the account is post-paid.
     :returns: whether it was recorded.
     :raises LedgerError: when it was not committed.
     """
@@ -35,8 +35,8 @@ def record_balance(store: LedgerBackend, conn_id: str, amount: Decimal | None) -
     with store.read() as connection:
         if _is_known(connection, conn_id, amount, now):
             return False
-    with store.write(_LOCK, patience=PATIENCE_SECONDS) as connection:
-        # Another process may have seen the same meanwhile.
+    with store.write(BALANCE_LOCK, patience=PATIENCE_SECONDS) as connection:
+        # Another process may have recorded the same meanwhile.
         if _is_known(connection, conn_id, amount, now):
             return False
         connection.execute(insert(balance).values(conn_id=conn_id, observed_at=now, amount=_written(amount)))
@@ -44,7 +44,7 @@ def record_balance(store: LedgerBackend, conn_id: str, amount: Decimal | None) -
 
 
 def count_balances(store: LedgerBackend, before: float) -> int:
-    """Count the balances that were seen before a moment.
+    """Count the balances that were read before a moment.
 
     :param before: the moment, seconds since the epoch.
     :raises LedgerError: when the ledger cannot be read.
@@ -55,13 +55,13 @@ def count_balances(store: LedgerBackend, before: float) -> int:
 
 
 def forget_balances(store: LedgerBackend, before: float) -> int:
-    """Forget the balances that were seen before a moment.
+    """Forget the balances that were read before a moment.
 
     :param before: the moment, seconds since the epoch.
     :returns: how many.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(_LOCK) as connection:
+    with store.write(BALANCE_LOCK) as connection:
         count: int = connection.execute(delete(balance).where(balance.c.observed_at < before)).rowcount
         return count
 
@@ -83,7 +83,7 @@ def _is_known(connection: Connection, conn_id: str, amount: Decimal | None, now:
 
 
 def _written(amount: Decimal | None) -> str | None:
-    """Write an amount as the ledger keeps it; the service may give any number of digits."""
+    """Return an amount as the ledger stores it; the service may state any number of digits."""
     if amount is None:
         return None
     written = f"{amount:f}"

@@ -1,15 +1,15 @@
 """The durable ledger of claims: who may POST which message, and what became of it.
 
-One rule carries the promise: a message may be POSTed only by whoever inserted its claim, and only after that insert is
-durable. A claim is a row whose key is unique within its campaign, so there is no lease and no leader.
+One rule carries the promise: a message is POSTed only by the process that inserted its claim, and only after that
+insert is durable. A claim is a row whose key is unique within its campaign, so there is no lease and no leader.
 
 .. code-block:: text
 
     claimed ──► accepted | unknown | not_sent
-    unknown ──► accepted | not_sent            by a late answer, or by a person
+    unknown ──► accepted | not_sent            by a late response, or by a person's decision
 
 ``not_sent`` releases its messages: their rows are deleted, so that they can be claimed again, or go back to the unknown
-request that they were taken from. A claim has a deadline; past it the request is unknown, whoever made it.
+request that they were taken from. A claim has a deadline; past it the claim has lapsed, and the request is unknown.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
-from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_parts, of_task, register, requests_of
-from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
-from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_legs, of_task, register
+from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
+from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
     CLAIMED,
@@ -36,9 +36,18 @@ from airflow_provider_sms.ledger.model import (
     TextedTwice,
 )
 from airflow_provider_sms.ledger.pauses import open_pause
-from airflow_provider_sms.ledger.requests import KeptResponses, read_records
+from airflow_provider_sms.ledger.requests import KeptResponses, read_records, requests_of_legs
 from airflow_provider_sms.ledger.schema import claimant, request
-from airflow_provider_sms.ledger.transitions import hand_to, lapse, record, take_over, values_of
+from airflow_provider_sms.ledger.transitions import (
+    current_state,
+    hand_to,
+    is_ahead,
+    lapse,
+    record,
+    take_over,
+    unclaim,
+    values_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -47,18 +56,17 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
-    from airflow_provider_sms.ledger.attempts import ParkedRequest
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Chunk
     from airflow_provider_sms.ledger.pauses import Pause
-    from airflow_provider_sms.ledger.requests import RequestRecord
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 FINISH_PATIENCE = 10.0
-"""Seconds that the end of a try waits for another process's commit, each time that it is done."""
+"""Seconds that the end of an attempt waits for another process's commit; it is repeated, so that one wait is short."""
 
 AHEAD_SECONDS = 1.0
-"""How far a claim may lie ahead of now before that is set right: less is no more than machines' clocks differ by."""
+"""Seconds that a claim may lie in the future before it is set right: the clocks of machines differ by as much."""
 
 
 _EVENT = Compiled(
@@ -69,18 +77,18 @@ _EVENT = Compiled(
 
 
 class CampaignLedger:
-    """The ledger as one try of one task sees it: the claims of one campaign.
+    """The ledger as one attempt of one task sees it: the claims of one campaign.
 
     Not thread-safe: one thread owns it.
 
     :param store: the open database.
     :param campaign_name: within it each message goes out at most once.
-    :param who: this try.
+    :param who: this attempt.
     :param kind: ``bulk`` or ``group``.
-    :param clock: seconds since the epoch; None for the store's.
-    :param claimant_id: of this try, where it has registered itself; None: it is registered here.
-    :param resumed: whether this try has sent before, and waited since: then what it sent is known as its own.
-    :param cap: how often a person is texted by the campaigns of a group; None: as often as there are messages.
+    :param clock: seconds since the epoch; None means the ledger's own.
+    :param claimant_id: of this attempt, where it is registered already; None means that it is registered here.
+    :param resumed: whether this is a later leg of the attempt: then the requests of its earlier legs count as its own.
+    :param cap: how often a recipient is texted by the campaigns of a group; None means no limit.
     """
 
     def __init__(
@@ -104,30 +112,30 @@ class CampaignLedger:
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
         self.texted_twice: list[TextedTwice] = []
-        """Messages whose request was accepted after a person had freed them, and that another request claimed since."""
+        """Messages of requests that were accepted after another request had claimed them."""
         self._last_claimed: int | None = None
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
-        self._parked = earlier_parts(store, who, self._claimant_id) if resumed else frozenset()
+        self._parked = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
         with self._write() as connection:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
         self.responses = KeptResponses(store, self._campaign_id, who)
-        """The service's answers in the campaign."""
-        self._capping = None if cap is None else Capping(store, cap, self._campaign_id)
+        """The responses of the service in the campaign."""
+        self._capping = None if cap is None else Capping(store, cap)
 
     def _write(self, patience: float | None = None) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock, patience=patience)
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
-        """Say which of the keys are held, and by what request; a key that is free is missing from the answer.
+        """Return the requests that hold messages, by message key; a key that is free is missing.
 
         :raises LedgerError: when the ledger cannot be read.
         """
         with self._store.read(quick=True) as connection:
             holders = self._holders(connection, keys)
         if any(holder.ahead for holder in holders.values()):
-            # Else a claim of a clock that ran ahead would be waited for as long as that clock was wrong.
+            # Otherwise a claim from a clock that ran ahead would be waited for as long as that clock was wrong.
             self.lapse()
         return holders
 
@@ -136,10 +144,10 @@ class CampaignLedger:
         return {
             key: Holder(
                 request_id,
-                UNKNOWN if state == CLAIMED and deadline < now else state,
+                current_state(state, deadline, now),
                 claimant_id == self._claimant_id,
                 claimant_id in self._parked,
-                state == CLAIMED and claimed_at > now + AHEAD_SECONDS,
+                is_ahead(state, claimed_at, now + AHEAD_SECONDS),
             )
             for key, request_id, state, deadline, claimant_id, claimed_at in self._store.holders(
                 connection, self._campaign_id, keys
@@ -147,36 +155,36 @@ class CampaignLedger:
         }
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
-        """Say who of some people would not be texted now, because of the frequency cap; nobody where there is none.
+        """Return the destinations that the frequency cap protects now; none where there is no cap.
 
-        Some thousands at once cost one statement. A claim decides anew.
+        Some thousands at once cost one statement. A claim decides again.
 
         :param destinations: digits with country code.
         :raises LedgerError: when the ledger cannot be read.
         """
         return set() if self._capping is None else self._capping.capped(destinations, self.clock())
 
-    def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRecord]]:
-        """Say which request holds each of the keys, and what is recorded of those requests.
+    def records(self, keys: Sequence[bytes]) -> tuple[dict[bytes, int], list[RequestRow]]:
+        """Return the id of the request that holds each key, and those requests.
 
         :raises LedgerError: when the ledger cannot be read.
         """
         with self._store.read() as connection:
             rows = self._store.holders(connection, self._campaign_id, keys)
             held = {key: request_id for key, request_id, *_ in rows}
-            return held, read_records(connection, set(held.values()), self._this_try, self.clock())
+            return held, read_records(connection, set(held.values()), self._this_attempt, self.clock())
 
     def commit(
         self, *, outcomes: Sequence[Outcome] = (), chunks: Sequence[Chunk] = (), claim_seconds: float = 0.0
     ) -> list[Claim]:
         """Record outcomes, then claim chunks, all in one durable transaction.
 
-        While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then says so. Whoever
-        must not be texted yet, by the frequency cap, is in no claim.
+        While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then holds the pause.
+        No claim has the messages of recipients whom the frequency cap protects.
 
-        :param outcomes: of requests that this try claimed.
-        :param chunks: what to claim.
-        :param claim_seconds: how long the new claims are this process's alone.
+        :param outcomes: of requests that this attempt claimed.
+        :param chunks: the messages to claim.
+        :param claim_seconds: after how many seconds the new claims lapse.
         :returns: one claim for each chunk; none at all while the campaign is paused.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
@@ -187,7 +195,7 @@ class CampaignLedger:
             twice = self._record(connection, outcomes, states, claiming=bool(chunks))
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
-                # Counted from here: other processes may have kept this one waiting for the lock.
+                # The deadline counts from here: other processes may have kept this one waiting for the lock.
                 claims = self._claim(connection, chunks, self.clock() + claim_seconds)
         self.texted_twice += twice
         self._in_doubt = ()
@@ -195,15 +203,15 @@ class CampaignLedger:
         return claims
 
     def finish(self, outcomes: Sequence[Outcome]) -> None:
-        """Record the last outcomes, and give back the claims whose own commit raised although it became durable.
+        """Record the last outcomes, and release the claims whose own commit raised although it became durable.
 
-        Nothing was posted under these. What may have been posted is never given back: a request whose outcome was
-        recorded, and that is open again, tells of a ledger that has gone back.
+        Nothing was posted under these. A request that may have been posted is never released: where its outcome was
+        recorded, and it is open again, the ledger has gone back.
 
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
-        # It is done again and again: none of these times may last as long as others may keep a send waiting.
+        # This is repeated: no single call may wait as long for other processes as a claim does.
         with self._write(patience=FINISH_PATIENCE) as connection:
             states = self._own_states(connection, outcomes)
             given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) == CLAIMED]
@@ -214,7 +222,7 @@ class CampaignLedger:
         self._require_whole(states, outcomes)
 
     def has_event(self, event_id: int) -> bool:
-        """Return whether an answer with an event id is recorded in the campaign.
+        """Return whether a response with an event id is recorded in the campaign.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -241,7 +249,7 @@ class CampaignLedger:
     def _require_whole(self, states: Collection[int], outcomes: Iterable[Outcome]) -> None:
         """Refuse a ledger that no longer has what was committed to it.
 
-        Commits are lost from the end. So where the last claim is there, every earlier one is.
+        Commits are lost from the end. So where the last claim exists, every earlier one does.
 
         :param states: the requests that were found.
         """
@@ -264,22 +272,22 @@ class CampaignLedger:
         *,
         claiming: bool = False,
     ) -> list[TextedTwice]:
-        """Record outcomes, and return the messages that turn out to be with two requests.
+        """Record outcomes, and return the messages that turn out to have two requests.
 
         :param states: of their requests, before.
         :param claiming: whether claims follow in the same transaction.
         """
         now = self.clock()
         unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
-        # Closed before their answer came: by a person, or by their deadline.
+        # Closed before their response came: by a person, or because their claim had lapsed.
         late = [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
         cap_group = self._capping.group_id if self._capping is not None and (claiming or late) else None
         groups: Collection[int] = ()
         if unsent or cap_group is not None:
             groups = lock_groups(self._store, connection, unsent, cap_group)
-        answers = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
-        if answers:
-            self._store.record_answers(connection, answers)
+        responses = [values_of(outcome, now) for outcome in outcomes if outcome.state == ACCEPTED]
+        if responses:
+            self._store.record_responses(connection, responses)
         for outcome in outcomes:
             if outcome.state != ACCEPTED:
                 record(connection, outcome, now, groups)
@@ -288,9 +296,9 @@ class CampaignLedger:
     def _take_again(
         self, connection: Connection, outcome: Outcome, cap_group: int | None, now: float
     ) -> Iterator[TextedTwice]:
-        """Let a request have its messages again, but for what another one was accepted with; yield what others had.
+        """Return its messages to a request, but for those that another one was accepted with; yield what others held.
 
-        :param cap_group: the group of the frequency cap, whose lock is held; None: there is no cap.
+        :param cap_group: the group of the frequency cap, whose lock is held; None means that there is no cap.
         """
         chunk = outcome.chunk
         if chunk is None:
@@ -330,24 +338,46 @@ class CampaignLedger:
                 self._claim_in_part(connection, chunk, request_id, deadline)
                 for chunk, request_id in zip(chunks, ids, strict=True)
             ]
-        return claims if self._capping is None else self._capping.apply(connection, chunks, claims, now)
+        if self._capping is not None:
+            granted = self._capping.apply(connection, chunks, claims, now)
+            if granted is not claims:
+                self._free_capped(connection, chunks, ids, granted)
+            return list(granted)
+        return claims
+
+    def _free_capped(
+        self, connection: Connection, chunks: Sequence[Chunk], ids: Sequence[int], claims: Sequence[Claim]
+    ) -> None:
+        """Free the messages of recipients who must not be texted yet: they were claimed in this transaction.
+
+        :param ids: of the requests, one for each chunk and claim.
+        """
+        keys = [chunk.keys[place] for chunk, claim in zip(chunks, claims, strict=True) for place in claim.capped]
+        for piece in in_pieces(keys):
+            unclaim(connection, self._campaign_id, piece, ids)
+        for request_id, claim in zip(ids, claims, strict=True):
+            if claim.capped:
+                self._shrink(connection, request_id, len(claim.won))
+
+    @staticmethod
+    def _shrink(connection: Connection, request_id: int, won: int) -> None:
+        """Record of a new request that it has fewer messages than it was inserted with, or delete one that has none."""
+        this = request.c.id == request_id
+        connection.execute(update(request).where(this).values(submitted=won) if won else delete(request).where(this))
 
     def _claim_in_part(self, connection: Connection, chunk: Chunk, request_id: int, deadline: float) -> Claim:
-        """Find out what of a chunk was inserted, and take over what is to be."""
+        """Return the claim of a chunk of which not all was free, and take over the messages that are sent again."""
         for key in chunk.keys:
-            # Not all of take_over: what an earlier claim lost is there still, and is not posted under this one.
+            # Only this chunk's keys: take_over may still name messages that an earlier claim lost.
             if key in chunk.take_over:
                 self._take_over(connection, key, chunk.take_over[key], request_id)
         holders = self._holders(connection, chunk.keys)
-        # The first place of each key: one that came twice would be posted twice.
+        # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
         won = sorted(position for key, position in places.items() if holders[key].request_id == request_id)
-        if not won:
-            connection.execute(delete(request).where(request.c.id == request_id))
-            return Claim(None, won, deadline)
         if len(won) < len(chunk.keys):
-            connection.execute(update(request).where(request.c.id == request_id).values(submitted=len(won)))
-        return Claim(request_id, won, deadline)
+            self._shrink(connection, request_id, len(won))
+        return Claim(request_id if won else None, won, deadline)
 
     def _take_over(self, connection: Connection, key: bytes, unknown_id: int, request_id: int) -> None:
         """Move a message from a request that is unknown to a new one; no-op when anything has changed meanwhile."""
@@ -355,7 +385,7 @@ class CampaignLedger:
         take_over(connection, self._campaign_id, key, unknown_id, request_id)
 
     def lapse(self) -> None:
-        """Call every claim of the campaign unknown whose deadline has passed.
+        """Record as unknown every request of the campaign whose claim has lapsed.
 
         :raises LedgerError: when it was not committed.
         """
@@ -363,24 +393,24 @@ class CampaignLedger:
             lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
 
     @property
-    def _this_try(self) -> ColumnElement[bool]:
-        """Give the condition for its claimants: Airflow may run a try twice at once, and one that waited has two."""
+    def _this_attempt(self) -> ColumnElement[bool]:
+        """The condition for its claimants: Airflow may run an attempt twice at once, and one that waited has two."""
         if self._resumed:
             return and_(of_task(self._who), claimant.c.try_number == self._who.try_number)
         return claimant.c.id == self._claimant_id
 
     def earlier(self) -> EarlierClaims:
-        """Give what earlier tries of this task instance claimed in the campaign.
+        """Return what earlier attempts of this task instance hold.
 
         :raises LedgerError: when the ledger cannot be read.
         """
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
 
-    def parked_requests(self) -> Iterator[ParkedRequest]:
-        """Give the requests that this try made before it waited, and that were sent or may have been, in their order.
+    def parked_requests(self) -> Iterator[RequestRow]:
+        """Return the requests of earlier legs of this attempt that were sent or may have been, in order.
 
-        They are read as they are taken: to read on, nothing may have closed the store.
+        They are read one by one, so the database must stay open meanwhile.
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        return requests_of(self._store, self._campaign_id, self._parked)
+        return requests_of_legs(self._store, self._campaign_id, self._parked)

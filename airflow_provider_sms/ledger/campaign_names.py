@@ -1,7 +1,7 @@
-"""What campaigns are called: the name that a task is given, the one that it has where it is given none.
+"""Names of campaigns: the one that a task is given, or the default of its DAG run.
 
-A campaign is a name in the ledger, so whatever changes a name texts everybody again. Names that older versions of this
-package wrote are recognised, therefore, where the ledger has them.
+A campaign is a name in the ledger, so a name that changes texts everybody again. Names that older versions of this
+package wrote are therefore recognised where the ledger has them.
 """
 
 from __future__ import annotations
@@ -13,34 +13,33 @@ from sqlalchemy import and_, select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import of_run
-from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
+from airflow_provider_sms.ledger.backend import find_campaign
+from airflow_provider_sms.ledger.schema import claimant, progress, request
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import Connection
-
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
 
 MAX_CHARACTERS = 1000
-"""What the ledger's column holds."""
+"""The length of the ledger's column."""
 
 _REFUSED = {"Cc": "control character", "Cs": "half of a character", "Zl": "line break", "Zp": "line break"}
 _INSTEAD = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
 
 
 def default_name(who: Claimant) -> str:
-    """Return the name of the campaign of a task and a DAG run.
+    """Return the default name of the campaign of a task and a DAG run.
 
-    The ids of DAGs and tasks have letters, digits, dashes, dots and underscores only, so that no two tasks have one
-    name. A run's id may have anything, and comes last.
+    The ids of DAGs and tasks have letters, digits, dashes, dots and underscores only, so no two tasks share a name. A
+    run's id may contain anything, and comes last.
     """
     return f"{who.dag_id}/{who.task_id}/{who.run_id}"
 
 
 def read_name(given: object) -> str:
-    """Return the name that a task is given, without blanks around it and in Unicode's composed form (NFC).
+    """Return the name that a task is given, without surrounding blanks and in Unicode's composed form (NFC).
 
-    :raises InputError: it is none.
+    :raises InputError: it cannot be a campaign's name; says why.
     """
     if given is None or (isinstance(given, str) and given.strip() == "None"):
         raise InputError(
@@ -61,42 +60,37 @@ def read_name(given: object) -> str:
 
 
 def given_name_in(store: LedgerBackend, given: str) -> str:
-    """Return what a ledger calls the campaign of a given name: as it is written, where it has that already.
+    """Return the name under which a ledger has a campaign: exactly as given, if the ledger has that one already.
 
-    :raises InputError: the name is none.
+    :raises InputError: it cannot be a campaign's name; says why.
     :raises LedgerError: when the ledger cannot be read.
     """
     name = read_name(given)
     if name == given:
         return name
     with store.read() as connection:
-        return name if _campaign_id(connection, given) is None else given
+        return name if find_campaign(connection, given) is None else given
 
 
 def default_name_in(store: LedgerBackend, who: Claimant) -> str:
-    """Return what a ledger calls the campaign of a task and a DAG run.
+    """Return the name under which a ledger has the default campaign of a task and a DAG run.
 
-    It was ``{dag_id}.{task_id}.{run_id}`` once. A task that has sent anything under that name goes on there. One that
-    finds only requests of other tasks takes its own: two tasks could have that name.
+    Older versions called it ``{dag_id}.{task_id}.{run_id}``. A task that has sent anything under that name keeps it. A
+    task that finds only requests of other tasks there takes the new name, since two tasks could share the old one.
 
     :raises LedgerError: when the ledger cannot be read.
     """
     former = f"{who.dag_id}.{who.task_id}.{who.run_id}"
     with store.read() as connection:
-        its = _campaign_id(connection, former)
-        if its is None:
+        campaign_id = find_campaign(connection, former)
+        if campaign_id is None:
             return default_name(who)
-        requests = select(request.c.id).where(request.c.campaign_id == its).limit(1)
+        requests = select(request.c.id).where(request.c.campaign_id == campaign_id).limit(1)
         own = requests.select_from(request.join(claimant)).where(of_run(who))
         if connection.execute(own).scalar() is not None:
             return former
-        # It may have asked for approval there, or be paused.
-        noted = and_(progress.c.campaign_id == its, of_run(who))
-        query = select(progress.c.claimant_id).select_from(progress.join(claimant)).where(noted).limit(1)
+        # The task may have asked for approval there, or be paused.
+        recorded = and_(progress.c.campaign_id == campaign_id, of_run(who))
+        query = select(progress.c.claimant_id).select_from(progress.join(claimant)).where(recorded).limit(1)
         is_its_own = connection.execute(requests).scalar() is None and connection.execute(query).scalar() is not None
         return former if is_its_own else default_name(who)
-
-
-def _campaign_id(connection: Connection, name: str) -> int | None:
-    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
-    return found

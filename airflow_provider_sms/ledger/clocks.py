@@ -1,9 +1,8 @@
-"""What time it is for a ledger: the same for all who share it, even where somebody sets a machine's clock.
+"""What time it is for a ledger: the same for all processes that share it, even if a machine's clock is set.
 
-Others call a claim unknown once its deadline has passed, and may send its messages again. A clock that is set between
-the claim and that decision would end claims of processes that live. So no deadline is compared with a clock that can be
-set on the machine of the sender: a server's ledger goes by the server's clock, a file's by the time since the machine's
-start.
+A claim lapses at its deadline, and other attempts may then send its messages again. A clock that was set in between
+would end claims of processes that live. So no deadline is compared with a clock that can be set on the sender's
+machine: a ledger on a server goes by the server's clock, one in a file by the time since the machine's start.
 """
 
 from __future__ import annotations
@@ -26,16 +25,16 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import TextClause
 
 PROMPT_SECONDS = 1.0
-"""An answer that took longer says too little of what time it is now; well below what a claim has to spare."""
+"""Seconds after which the server is asked again, since its answer is out of date; well below a claim's margin."""
 
 SLACK_SECONDS = 1.0
-"""By how much a file's time may differ from the machine's clock before it is set anew."""
+"""Seconds by which a file's time may differ from the machine's clock before it is set again."""
 
 _NOW = text("SELECT extract(epoch FROM clock_timestamp())")
 
 
 class ServerClock:
-    """Seconds since the epoch as the server last said, and what has elapsed here since.
+    """Seconds since the epoch as the server last stated them, plus what has elapsed here since.
 
     :param elapsed: seconds from any start, by a clock that nobody can set.
     """
@@ -53,13 +52,13 @@ class ServerClock:
     ) -> None:
         """Ask the server.
 
-        :param statement: gives the time as the last thing that it does, in seconds since the epoch.
+        :param statement: returns the time in seconds since the epoch, as the last thing that it does.
         :param values: the statement's.
         """
         asked = self._elapsed()
         server = connection.execute(statement, values or {}).scalar_one()
         if self._elapsed() - asked > PROMPT_SECONDS:
-            # It waited for a lock, or this machine slept, and then the answer may be old.
+            # It waited for a lock, or this machine slept: the answer may be out of date.
             server = connection.execute(_NOW).scalar_one()
         self._ahead = float(server) - self._elapsed()
 
@@ -67,11 +66,11 @@ class ServerClock:
 class BootClock:
     """Seconds since the epoch, by the time since the machine's start, for a ledger in a file.
 
-    How far that is from the epoch is kept in the ledger, so that a process that began before the machine's clock was
-    set agrees with one that began after it. Where the system does not tell one start from another, it is the machine's
-    own clock.
+    The ledger stores how far that is from the epoch, so that a process that began before the machine's clock was set
+    agrees with one that began after it. Where the system cannot tell one start from another, this is the machine's own
+    clock.
 
-    :param boot_id: of the machine's start, and of the clock that counts from it; None: the system does not tell.
+    :param boot_id: of the machine's start, and of the clock that counts from it; None means that it is not known.
     :param elapsed: seconds since that start.
     :param wall: the machine's clock, seconds since the epoch.
     """
@@ -92,21 +91,21 @@ class BootClock:
         return self._wall() if self._ahead is None else self._elapsed() + self._ahead
 
     def read(self, connection: Connection) -> None:
-        """Look up how far the machine's start is from the epoch."""
+        """Read how far the machine's start is from the epoch."""
         if self._boot_id is not None:
             query = "SELECT ahead FROM sms_boot_clock WHERE boot_id = ?"
             self._ahead = connection.exec_driver_sql(query, (self._boot_id,)).scalar()
 
     def set(self, connection: Connection) -> None:
-        """Note how far the machine's start is from the epoch, within a transaction that writes.
+        """Record how far the machine's start is from the epoch, within a transaction that writes.
 
-        That is done once, and again where the machine's clock was set since and nobody holds a claim: a deadline must
-        not move while the process that it is for may live.
+        That is done once, and again if the machine's clock was set since and no claim is open: a deadline must not move
+        while the process that claimed may live.
         """
         self.read(connection)
         if self._boot_id is None:
             return
-        its = boot_clock.c.boot_id == self._boot_id
+        this_start = boot_clock.c.boot_id == self._boot_id
         ahead = self._wall() - self._elapsed()
         if self._ahead is None:
             connection.execute(insert(boot_clock).values(boot_id=self._boot_id, ahead=ahead))
@@ -114,14 +113,14 @@ class BootClock:
             lapse(connection, true(), self())
             if connection.execute(select(exists().where(request.c.state == CLAIMED))).scalar():
                 return
-            connection.execute(update(boot_clock).where(its).values(ahead=ahead))
+            connection.execute(update(boot_clock).where(this_start).values(ahead=ahead))
         else:
             return
         self._ahead = ahead
 
 
 def this_boot() -> str | None:
-    """Return what tells this start of this machine from others; None where the system does not tell.
+    """Return an id of this start of this machine; None where the system has none.
 
     Containers of one machine share both the start and the clock, unless they have a time namespace of their own.
     """

@@ -1,20 +1,22 @@
-"""What people decide about requests whose outcome the software cannot know, and the record of who did."""
+"""What people decide about requests whose outcome the software cannot know, and the record of who decided."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import ADOPTION, of_task
-from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_groups
+from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.requests import read_requests
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
-from airflow_provider_sms.ledger.transitions import lapse, release, take_back
+from airflow_provider_sms.ledger.transitions import current_state, is_ahead, lapse, release, take_back
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -23,39 +25,24 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 
 RESEND = "resend"
 FAIL = "fail"
 SETTLED = "settled"
-"""Nobody decided: the request had an outcome by the time of the answer."""
+"""Nobody decided: the request had an outcome by the time of the person's answer."""
 
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
 
-_DECISION_LOCK = 0x5355_4D55
-
-
-class Question(NamedTuple):
-    """An unknown request that a person is asked about.
-
-    :param messages: how many it holds.
-    :param claimed_at: seconds since the epoch.
-    :param reason: why it is unknown; None where nobody noted it.
-    """
-
-    request_id: int
-    messages: int
-    claimed_at: float
-    reason: str | None
-
 
 def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
-    """Close a request that is unknown, because a person says what became of it.
+    """Close an unknown request by a person's decision.
 
-    :param state: ``accepted``, or ``not_sent``: then its messages may be sent again.
+    :param state: ``accepted``, or ``not_sent``, which frees its messages to be sent again.
     :param who: the person, for the record.
-    :returns: how many messages it concerned.
+    :returns: how many messages the decision concerned.
     :raises InputError: there is no such request, or it is not unknown.
     :raises LedgerError: when it was not committed.
     """
@@ -75,15 +62,14 @@ def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
 def resolve_all(
     store: LedgerBackend, campaign_name: str, request_ids: Sequence[int], state: str, who: str
 ) -> Iterator[dict[int, int]]:
-    """Close unknown requests of a campaign, a few in each transaction; one that has an outcome by then keeps it.
+    """Close unknown requests of a campaign, a few in each transaction; a request that has an outcome by then keeps it.
 
-    :param state: ``accepted``, or ``not_sent``: then their messages may be sent again.
+    :param state: ``accepted``, or ``not_sent``, which frees their messages to be sent again.
     :param who: the person, for the record.
     :returns: after each commit the requests that it closed, each with the count of its messages.
     :raises LedgerError: when a commit failed; what was yielded before it stays closed.
     """
-    for start in range(0, len(request_ids), REQUESTS_AT_ONCE):
-        some = request_ids[start : start + REQUESTS_AT_ONCE]
+    for some in in_pieces(request_ids, REQUESTS_AT_ONCE):
         closed: dict[int, int] = {}
         with store.write(campaign_lock(campaign_name)) as connection:
             groups = lock_groups(store, connection, some) if state == NOT_SENT else ()
@@ -96,10 +82,10 @@ def resolve_all(
 def _close(
     connection: Connection, request_id: int, state: str, who: str, *, now: float, groups: Collection[int]
 ) -> int:
-    """Close an unknown request, and return how many messages it holds or gives back.
+    """Close an unknown request, and return how many messages it holds or frees.
 
     :param now: seconds since the epoch.
-    :param groups: in which it has contacts, and whose locks are held; needed for one that was not sent.
+    :param groups: contact groups in which the request has contacts, and whose locks are held; needed for ``not_sent``.
     :raises InputError: it is not unknown; then nothing has changed.
     """
     lapse(connection, request.c.id == request_id, now)
@@ -125,15 +111,15 @@ def _close(
 
 def ask(
     store: LedgerBackend, campaign_name: str, who: Claimant, claimant_id: int, request_ids: Collection[int]
-) -> list[Question]:
-    """Note what a person is asked about, in place of what an earlier try of the task instance asked.
+) -> list[RequestRow]:
+    """Record which requests a person is asked about, in place of those that an earlier attempt asked about.
 
-    Airflow shows the first question of a task instance for ever, whatever it asks later. So a later one may be about
-    the same requests, or some of them, and about no other ones.
+    Airflow shows the first question of a task instance for ever, whatever it asks later. So a later question may be
+    about the same requests, or some of them, but not about others.
 
-    :param claimant_id: of this try.
-    :param request_ids: that nobody has recorded an outcome of, and whose deadline has passed; at least one.
-    :returns: those of them that are unknown still, in order.
+    :param claimant_id: of this attempt.
+    :param request_ids: requests that are unknown, or whose claim has lapsed; at least one.
+    :returns: those that are still unknown, in order.
     :raises InputError: another question was asked before; says what to do.
     :raises LedgerError: when it was not committed.
     """
@@ -154,56 +140,48 @@ def ask(
     return questions(store, who)
 
 
-def questions(store: LedgerBackend, who: Claimant) -> list[Question]:
-    """Give what this task instance asks a person about and is unknown still, in order.
+def questions(store: LedgerBackend, who: Claimant) -> list[RequestRow]:
+    """Return the requests that this task instance asks a person about and that are still unknown, in order.
 
     :raises LedgerError: when the ledger cannot be read.
     """
-    query = (
-        select(request.c.id, func.count(message.c.message_key), request.c.claimed_at, request.c.reason)
-        .select_from(
-            decision.join(claimant)
-            .join(request, request.c.id == decision.c.request_id)
-            .outerjoin(message, message.c.request_id == request.c.id)
-        )
-        .where(decision.c.decision.is_(None), of_task(who), request.c.state == UNKNOWN)
-        .group_by(request.c.id, request.c.claimed_at, request.c.reason)
-        .order_by(request.c.id)
-    )
+    asked = select(decision.c.request_id).select_from(decision.join(claimant))
+    asked = asked.where(decision.c.decision.is_(None), of_task(who))
     with store.read() as connection:
-        return [Question(*row) for row in connection.execute(query)]
+        unknown = and_(request.c.id.in_(asked), request.c.state == UNKNOWN)
+        return read_requests(connection, unknown, store.clock())
 
 
 def answer(store: LedgerBackend, who: Claimant, said: str, by: str) -> int:
-    """Record what a person said about everything that this task instance asked, and do it.
+    """Record and apply a person's decision about all requests that this task instance asked about.
 
-    What has an outcome by now keeps it.
+    A request that has an outcome by now keeps it.
 
     :param said: ``accepted``, ``resend`` or ``fail``.
     :param by: the person.
-    :returns: how many requests it concerned.
+    :returns: how many requests the decision concerned.
     :raises LedgerError: when it was not committed.
     """
     asked = [question.request_id for question in questions(store, who)]
     for request_id in asked if said == ACCEPTED else ():
         with suppress(InputError):  # it has an outcome since
             resolve(store, request_id, ACCEPTED, by)
-    with store.write(_DECISION_LOCK) as connection:
+    with store.write(DECISION_LOCK) as connection:
         tries = select(claimant.c.id).where(of_task(who))
         still_open = and_(decision.c.decision.is_(None), decision.c.asked_by.in_(tries))
         unknown = decision.c.request_id.in_(select(request.c.id).where(request.c.state == UNKNOWN))
-        if said != ACCEPTED:  # which is noted already
+        if said != ACCEPTED:  # which is recorded already
             decided = {"decision": said, "decided_by": by, "decided_at": store.clock()}
             connection.execute(update(decision).where(still_open, unknown).values(decided))
-        # Kept, for it was shown.
+        # Kept, since Airflow showed it.
         connection.execute(update(decision).where(still_open).values(decision=SETTLED, decided_at=store.clock()))
     return len(asked)
 
 
 def to_resend(store: LedgerBackend, campaign_name: str, who: Claimant) -> frozenset[int]:
-    """Give the requests of a campaign whose messages this task instance is to post again, because a person said so.
+    """Return the requests of a campaign whose messages a person told this task instance to post again.
 
-    The latest decision about a request counts, whoever asked for it.
+    The latest decision about a request counts, whichever task asked for it.
 
     :raises LedgerError: when the ledger cannot be read.
     """
@@ -244,27 +222,24 @@ def require_unknown(store: LedgerBackend, request_id: int) -> None:
         columns = (request.c.state, request.c.claimed_at, request.c.deadline, campaign.c.name)
         query = select(*columns).select_from(request.join(campaign)).where(request.c.id == request_id)
         state, claimed_at, deadline, name = connection.execute(query).one()
-        ahead = state == CLAIMED and claimed_at > store.clock()
+        ahead = is_ahead(state, claimed_at, store.clock())
     if ahead:
-        # Kept, unlike what a refused decision writes: the claim must not stay ahead for ever.
+        # Committed here: a refused decision is rolled back, and the claim must not stay in the future for ever.
         with store.write(campaign_lock(name)) as connection:
             lapse(connection, request.c.id == request_id, store.clock())
     with store.read() as connection:
         state, claimed_at, deadline, name = connection.execute(query).one()
-        if state != UNKNOWN and not (state == CLAIMED and deadline < store.clock()):
+        if current_state(state, deadline, store.clock()) != UNKNOWN:
             raise InputError(_not_unknown(connection, request_id))
 
 
-_ADOPTION_LOCK = 0x5355_4D56
-
-
 def adopt(store: LedgerBackend, task: Claimant) -> None:
-    """Let a task instance go on with a ledger that does not have all that its earlier attempts wrote, or none of it.
+    """Let a task instance go on with a ledger that lacks some or all of what its earlier attempts wrote.
 
-    :param task: the task instance; its ``host`` names the person who answers for it, for the record.
+    :param task: the task instance; its ``host`` names the person who takes responsibility, for the record.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(_ADOPTION_LOCK) as connection:
+    with store.write(ADOPTION_LOCK) as connection:
         connection.execute(
             insert(claimant).values({**task.columns(), "try_number": ADOPTION, "started_at": store.clock()})
         )

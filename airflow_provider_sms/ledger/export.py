@@ -1,4 +1,4 @@
-"""A campaign's messages as a Parquet file: the evidence of who was texted when, for whoever asks."""
+"""A campaign's messages as a Parquet file: evidence of who was texted when, for an auditor or a complaint."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pyarrow.parquet as pq
 from sqlalchemy import select
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.requests import campaign_id, reason_at, state_at
+from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.schema import claimant, message, request
+from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 ROWS_AT_ONCE = 50_000
+"""Messages in memory at a time, and in a row group of the file."""
 
 _TIME = pa.timestamp("us", tz="UTC")
 
 SCHEMA = pa.schema(
     [
-        # Text, since spreadsheets show long integers with an exponent. Null: the message of a group.
+        # Text, since spreadsheets show long integers with an exponent. Null for the message to a group.
         ("destination", pa.string()),
         ("state", pa.string()),
         ("reason", pa.string()),
@@ -46,12 +48,12 @@ SCHEMA = pa.schema(
 
 
 def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: bool = False) -> int:
-    """Write a campaign's messages to a Parquet file, which is there in whole or not at all.
+    """Write a campaign's messages to a Parquet file, which appears complete or not at all.
 
     :param path: its folder must exist. The file is readable by its owner only: it holds numbers.
-    :param overwrite: replace a file that is there.
+    :param overwrite: whether an existing file is replaced.
     :returns: how many messages.
-    :raises InputError: the ledger has no such campaign, or the file is there or cannot be written.
+    :raises InputError: the ledger has no such campaign, or the file exists or cannot be written.
     :raises LedgerError: when the ledger cannot be read.
     """
     now = store.clock()
@@ -75,7 +77,7 @@ def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: b
     )
     rows = 0
     with store.read() as connection:
-        query = query.where(request.c.campaign_id == campaign_id(connection, name))
+        query = query.where(request.c.campaign_id == require_campaign(connection, name))
         streaming = connection.execution_options(yield_per=ROWS_AT_ONCE)
         with (
             _appearing(path, overwrite=overwrite) as file,
@@ -109,7 +111,7 @@ def _moments(seconds: tuple[float | None, ...]) -> list[datetime | None]:
 
 @contextmanager
 def _appearing(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Open a file beside the one that is meant, and give it its name once it is written in whole."""
+    """Open a temporary file beside the target, and rename it once it is complete."""
     try:
         _refuse_existing(path, overwrite=overwrite)
         beside = path.with_name(f".{path.name}.{os.getpid()}")

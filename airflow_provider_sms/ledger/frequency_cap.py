@@ -1,44 +1,37 @@
-"""The frequency cap: who was texted last within a group of campaigns, or may have been, and when.
+"""The frequency cap: which recipients a group of campaigns texted last, or may have texted, and when.
 
-It is decided in the transaction that claims, under a lock of the group. So of two campaigns of a group that run at
-once, one texts a person and the other does not. A transaction takes its campaign's lock first, and then those of the
-groups in ascending order, before it writes of them: so none can wait in a circle.
+The cap is decided in the transaction that claims, under a lock of the group. So of two campaigns of a group that run at
+once, one texts a recipient and the other does not. A transaction takes its campaign's lock first, and then those of the
+groups in ascending order, before it writes any contact: so no two transactions wait for each other.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, bindparam, delete, insert, select, update
 
-from airflow_provider_sms.ledger.backend import new_id
-from airflow_provider_sms.ledger.compiled import Compiled
-from airflow_provider_sms.ledger.model import Claim
+from airflow_provider_sms.ledger.backend import Compiled, in_pieces, new_id
+from airflow_provider_sms.ledger.locks import CONTACT_GROUP_LOCK
+from airflow_provider_sms.ledger.model import NOT_SENT, Claim
 from airflow_provider_sms.ledger.schema import contact, contact_group, message, request
-from airflow_provider_sms.ledger.transitions import give_back
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Chunk
 
-_ENTERING_LOCK = 0x5355_4D58
-_AT_ONCE = 500
-
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True)
 class FrequencyCap:
-    """How often a person is texted by the campaigns of a group, all together.
+    """How often a recipient is texted by the campaigns of a group, all together.
 
-    :param group: its name.
-    :param min_seconds: the least between two claims of messages to one number; what is unknown counts as texted.
+    :param group: the group's name.
+    :param min_seconds: the least between two claims of messages to one number; an unknown message counts as texted.
     """
 
     group: str
@@ -46,7 +39,7 @@ class FrequencyCap:
 
 
 def enter_group(store: LedgerBackend, name: str) -> int:
-    """Give a group's id; one that is new is made.
+    """Return a contact group's id, and create the group where it is new.
 
     :raises LedgerError: when the ledger cannot be read, or it was not committed.
     """
@@ -55,7 +48,7 @@ def enter_group(store: LedgerBackend, name: str) -> int:
         found: int | None = connection.execute(query).scalar()
     if found is not None:
         return found
-    with store.write(_ENTERING_LOCK) as connection:
+    with store.write(CONTACT_GROUP_LOCK) as connection:
         found = connection.execute(query).scalar()
         return new_id(connection.execute(insert(contact_group).values(name=name))) if found is None else found
 
@@ -63,24 +56,25 @@ def enter_group(store: LedgerBackend, name: str) -> int:
 def lock_groups(
     store: LedgerBackend, connection: Connection, releasing: Sequence[int], claiming: int | None = None
 ) -> frozenset[int]:
-    """Take the locks of the groups that a transaction is to write of, before it writes anything.
+    """Take the locks of the contact groups that a transaction may write in, before it writes anything.
 
-    A contact that becomes one of these requests' meanwhile, since a later one was not sent, is not given back: its
-    person counts as texted when that request was claimed, which is long ago for the cap that let the later one through.
+    A contact that goes back to one of these requests meanwhile, because a later request was not sent, is not given back
+    again: its recipient counts as texted when that request was claimed, which is long ago for the cap that let the
+    later one through.
 
     :param releasing: the requests that may be released.
-    :param claiming: the group of a cap; None: none.
+    :param claiming: the group of a cap; None means that no cap applies.
     :returns: the groups.
     """
     groups = set() if claiming is None else {claiming}
-    for some in _parts(releasing):
-        groups.update(connection.execute(select(contact.c.group_id).where(contact.c.request_id.in_(some))).scalars())
+    for piece in in_pieces(releasing):
+        groups.update(connection.execute(select(contact.c.group_id).where(contact.c.request_id.in_(piece))).scalars())
     store.lock_groups(connection, sorted(groups))
     return frozenset(groups)
 
 
 def lock_all_groups(store: LedgerBackend, connection: Connection) -> None:
-    """Take the locks of all groups, for who cannot say which."""
+    """Take the locks of all contact groups, for a transaction that may write in any of them."""
     store.lock_groups(connection, sorted(connection.execute(select(contact_group.c.id)).scalars()))
 
 
@@ -101,14 +95,13 @@ class Capping:
     :param group_id: of the cap's group.
     """
 
-    def __init__(self, store: LedgerBackend, cap: FrequencyCap, campaign_id: int) -> None:
+    def __init__(self, store: LedgerBackend, cap: FrequencyCap) -> None:
         self._store = store
         self._cap = cap
-        self._campaign_id = campaign_id
         self.group_id = enter_group(store, cap.group)
 
     def capped(self, destinations: Sequence[str], now: float) -> set[str]:
-        """Say who was texted too short a time ago.
+        """Return the destinations that were texted too recently.
 
         :param now: seconds since the epoch.
         :raises LedgerError: when the ledger cannot be read.
@@ -119,13 +112,13 @@ class Capping:
 
     def apply(
         self, connection: Connection, chunks: Sequence[Chunk], claims: Sequence[Claim], now: float
-    ) -> list[Claim]:
-        """Take from claims that were just made whoever must not be texted yet; the others are texted now.
+    ) -> Sequence[Claim]:
+        """Return claims without the recipients who must not be texted yet; record that the others are texted now.
 
-        What is taken from them is free, as before; what an unknown request held before is that request's again.
-
-        :param claims: of the chunks, in the same transaction, under the group's lock.
+        :param claims: of the chunks, made in the same transaction, under the group's lock.
         :param now: when they were made, seconds since the epoch.
+        :returns: the claims themselves where nobody is capped; else one claim for each, of which the caller frees what
+            is capped. The request of a claim that wins nothing is None.
         """
         wanted: dict[str, int] = {}
         moves: list[dict[str, float]] = []
@@ -147,57 +140,74 @@ class Capping:
                             "now": now,
                         }
                     )
-        # What an unknown request texted, or did not, is what is sent again: it is no reason against that.
+        # A message that is sent again replaces the contact of the unknown request, which is no reason against it.
         granted = sum(_MOVE.run(connection, move).rowcount for move in moves)
         granted += self._store.insert_contacts(
             connection, self.group_id, wanted, claimed_at=now, unless_since=now - self._cap.min_seconds
         )
         if granted == len(wanted) == sum(len(claim.won) for claim in claims):
-            return list(claims)
+            return claims
         return self._without_capped(connection, chunks, claims)
 
     def _without_capped(self, connection: Connection, chunks: Sequence[Chunk], claims: Sequence[Claim]) -> list[Claim]:
-        ids = [claim.request_id for claim in claims if claim.request_id is not None]
         holders: dict[str, int] = {}
-        for some in _parts(ids):
+        for piece in in_pieces([claim.request_id for claim in claims if claim.request_id is not None]):
             rows = select(contact.c.destination, contact.c.request_id).where(
-                contact.c.group_id == self.group_id, contact.c.request_id.in_(some)
+                contact.c.group_id == self.group_id, contact.c.request_id.in_(piece)
             )
             holders.update((str(destination), holder) for destination, holder in connection.execute(rows))
         kept: list[Claim] = []
-        keys: list[bytes] = []
         for chunk, claim in zip(chunks, claims, strict=True):
             won: list[int] = []
             capped: list[int] = []
             for position in claim.won:
                 destination = chunk.destinations[position]
-                # A person has one message: the first of theirs takes the place.
+                # A recipient gets one message: the first of theirs takes the place.
                 free = destination is None or holders.get(destination) == claim.request_id
                 (won if free else capped).append(position)
                 if free and destination is not None:
                     del holders[destination]
-            keys += [chunk.keys[position] for position in capped]
             kept.append(Claim(claim.request_id if won else None, won, claim.deadline, capped))
-        for these in _parts(keys):
-            self._give_up(connection, these, ids)
-        for before, claim in zip(claims, kept, strict=True):
-            its = request.c.id == before.request_id
-            if before.request_id is not None and claim.request_id is None:
-                connection.execute(delete(request).where(its))
-            elif claim.capped:
-                connection.execute(update(request).where(its).values(submitted=len(claim.won)))
         return kept
 
-    def _give_up(self, connection: Connection, keys: Sequence[bytes], ids: Collection[int]) -> None:
-        """Undo claims of messages."""
-        its = and_(
-            message.c.campaign_id == self._campaign_id, message.c.message_key.in_(keys), message.c.request_id.in_(ids)
+
+def give_back_contacts(connection: Connection, request_id: int, groups: Collection[int]) -> None:
+    """Let the recipients whom a request did not text be as they were: texted by an earlier request, or by none.
+
+    :param groups: the contact groups, whose locks are held.
+    """
+    before, unknown = request.alias(), request.alias()
+    is_theirs = and_(message.c.request_id == contact.c.request_id, message.c.destination == contact.c.destination)
+    of_request = and_(contact.c.request_id == request_id, contact.c.group_id.in_(groups))
+    rows = connection.execute(
+        select(
+            contact.c.group_id,
+            contact.c.destination,
+            before.c.claimed_at,
+            before.c.id,
+            unknown.c.claimed_at,
+            unknown.c.id,
         )
-        give_back(connection, its)
-        connection.execute(delete(message).where(its))
-
-
-def _parts(values: Iterable[T]) -> Iterator[list[T]]:
-    rest = iter(values)
-    while some := list(islice(rest, _AT_ONCE)):
-        yield some
+        .select_from(
+            contact.outerjoin(before, and_(before.c.id == contact.c.before_request_id, before.c.state != NOT_SENT))
+            .outerjoin(message, is_theirs)
+            .outerjoin(unknown, and_(unknown.c.id == message.c.taken_from, unknown.c.state != NOT_SENT))
+        )
+        .where(of_request)
+    ).all()
+    connection.execute(delete(contact).where(of_request))
+    # By recipient: a request that was made without a cap may have several messages to one.
+    given_back: dict[tuple[int, int], dict[str, Any]] = {}
+    for group_id, destination, *earlier in rows:
+        last, other = sorted([earlier[:2], earlier[2:]], key=lambda each: each[0] or 0.0, reverse=True)
+        if last[1] is not None:
+            given_back[group_id, destination] = {
+                "group_id": group_id,
+                "destination": destination,
+                "claimed_at": last[0],
+                "request_id": last[1],
+                "before_at": other[0],
+                "before_request_id": other[1],
+            }
+    if given_back:
+        connection.execute(insert(contact), list(given_back.values()))

@@ -1,8 +1,8 @@
-"""How far a ledger was, as is noted outside of it: a ledger that has less has lost what was committed.
+"""How far a ledger had got, recorded outside of it: a ledger that has less has lost what was committed.
 
 A failover to a standby that lags, an older backup that is put back, a file copied without its write-ahead log: each
-leaves a ledger that opens, knows the task, and has forgotten whom it texted last. What is noted is of one task instance
-alone. Its requests are never deleted but with their campaign, so neither figure ever falls by itself.
+leaves a ledger that opens, knows the task, and has forgotten whom it texted last. A mark belongs to one task instance,
+whose requests are only ever deleted with their campaign, so neither figure falls while the ledger is whole.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 class HighWater(NamedTuple):
-    """How far a ledger is, as one task instance sees it.
+    """How far a ledger has got, as one task instance sees it.
 
     :param highest: the highest id of its requests; 0 where it has made none.
-    :param requests: how many it has made, whatever became of them.
+    :param requests: how many it has made, whatever their outcome.
     """
 
     highest: int = 0
     requests: int = 0
 
     def is_below(self, other: HighWater) -> bool:
-        """Return whether a ledger that is so far has less than one that was as far as another mark says."""
+        """Return whether a ledger with this mark has less than it had when another mark was made."""
         return self.highest < other.highest or self.requests < other.requests
 
 
 def high_water(store: LedgerBackend, who: Claimant) -> HighWater:
-    """Return how far a ledger is, from all requests of a task instance.
+    """Return how far a ledger has got, from all requests of a task instance.
 
     :raises LedgerError: when the ledger cannot be read.
     """
@@ -43,14 +43,14 @@ def high_water(store: LedgerBackend, who: Claimant) -> HighWater:
         ids = list(connection.execute(select(claimant.c.id).where(of_task(who))).scalars())
         if not ids:
             return HighWater()
-        its = request.c.claimant_id.in_(select(claimant.c.id).where(of_task(who)))
-        return _counted(connection.execute(select(func.max(request.c.id), func.count()).where(its)).one())
+        made = request.c.claimant_id.in_(select(claimant.c.id).where(of_task(who)))
+        return _counted(connection.execute(select(func.max(request.c.id), func.count()).where(made)).one())
 
 
 def raised(store: LedgerBackend, mark: HighWater, claimant_id: int) -> HighWater:
-    """Return how far a ledger is now: a mark, and the requests of an attempt since.
+    """Return how far a ledger has got now: a mark, and the requests of an attempt since.
 
-    It reads no more than the requests that anybody made since the mark.
+    Only the requests that were made since the mark are read.
 
     :param claimant_id: of the attempt, or of the leg of it, whose requests are counted.
     :raises LedgerError: when the ledger cannot be read.
@@ -62,7 +62,7 @@ def raised(store: LedgerBackend, mark: HighWater, claimant_id: int) -> HighWater
 
 
 def adopted_at(store: LedgerBackend, who: Claimant) -> float | None:
-    """Return when a person last answered for the ledger as that of a task instance, in seconds since the epoch.
+    """Return when a person last adopted the ledger for a task instance, in seconds since the epoch; None means never.
 
     :raises LedgerError: when the ledger cannot be read.
     """

@@ -1,22 +1,82 @@
-"""The words of the ledger: who claims what, who holds what, and what became of it."""
+"""The words of the ledger: who claims, which request holds a message, and what became of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from enum import Enum
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-CLAIMED = "claimed"
-ACCEPTED = "accepted"
-UNKNOWN = "unknown"
-NOT_SENT = "not_sent"
+
+class _Stored(str, Enum):
+    """A word that the ledger stores.
+
+    A member *is* its string to every driver, to JSON and as a dictionary's key, and is written as its string: what
+    Python writes of an enum that is mixed with ``str`` differs between 3.10 and 3.11.
+    """
+
+    __str__ = str.__str__
+    __format__ = str.__format__  # type: ignore[assignment]  # Enum declares it more narrowly
+
+
+class RequestState(_Stored):
+    """The state of a request, in ``sms_request.state``: from claimed to one of the others, and from unknown on.
+
+    Past its deadline a claim counts as unknown, whether that is written or not: see
+    :func:`~airflow_provider_sms.ledger.transitions.state_at`.
+    """
+
+    CLAIMED = "claimed"
+    """Its process may post it, and may still live."""
+    ACCEPTED = "accepted"
+    """The service took it, or a person said so."""
+    UNKNOWN = "unknown"
+    """It may have been sent, and nobody posts its messages again unless somebody decides so."""
+    NOT_SENT = "not_sent"
+    """It was not sent, and holds no message any more."""
+
+
+CLAIMED: Final = RequestState.CLAIMED
+ACCEPTED: Final = RequestState.ACCEPTED
+UNKNOWN: Final = RequestState.UNKNOWN
+NOT_SENT: Final = RequestState.NOT_SENT
+
+
+class AttemptState(_Stored):
+    """What an attempt, or a leg of one, says of itself in ``sms_progress.state``: at most 30 characters."""
+
+    CHECKING = "checking"
+    """It reads its table and plans, before the first request."""
+    SENDING = "sending"
+    PAUSED = "paused"
+    """A person has paused its campaign, and its process waits."""
+    WAITING_FOR_APPROVAL = "waiting for approval"
+    """It is deferred until a person approves or refuses its plan."""
+    WAITING_FOR_ANSWER = "waiting for an answer"
+    """It is deferred until a person decides about requests that are unknown."""
+    WAITING_FOR_CREDIT = "waiting for credit"
+    WAITING_FOR_HOURS = "waiting for hours"
+    """It is deferred until people may be texted."""
+    ENDED = "ended"
+    FAILED = "failed"
+    EARLIER = "earlier"
+    """It made requests and recorded no progress, so nothing tells how it ended."""
+
+
+DEFERRED: Final = (
+    AttemptState.WAITING_FOR_APPROVAL,
+    AttemptState.WAITING_FOR_ANSWER,
+    AttemptState.WAITING_FOR_CREDIT,
+    AttemptState.WAITING_FOR_HOURS,
+)
+"""States of an attempt that has given up its slot, and goes on later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claimant:
-    """Who claims: one try of one task instance.
+    """Who claims: one attempt of one task instance, or one leg of an attempt that was deferred.
 
     :param map_index: index of a mapped task, -1 for one that is not mapped.
     """
@@ -30,7 +90,7 @@ class Claimant:
     pid: int
 
     def columns(self) -> dict[str, str | int]:
-        """Give the fields by name."""
+        """Return the fields by name."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -38,9 +98,9 @@ class Holder(NamedTuple):
     """The request that holds a message.
 
     :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
-    :param mine: whether this try made the request, and not before it waited.
-    :param parked: whether this try made it before it waited.
-    :param ahead: whether it was claimed at a time that is still to come, by a clock that ran ahead.
+    :param mine: whether this leg of this attempt made the request.
+    :param parked: whether an earlier leg of this attempt made it.
+    :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
     """
 
     request_id: int
@@ -52,10 +112,10 @@ class Holder(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """The messages of one request to be.
+    """The messages of a request that is about to be claimed.
 
     :param keys: message keys, 16 bytes each, without repeats.
-    :param destinations: digits with country code, one for each key; None for a group.
+    :param destinations: digits with country code, one for each key; None for the message to a group.
     :param take_over: for keys that an unknown request holds and that are to be sent again, the id of that request.
     """
 
@@ -66,13 +126,13 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What came of claiming a chunk.
+    """The claim of a chunk, or as much of it as was free.
 
     :param request_id: the new request; None when nothing was won.
     :param won: the positions in the chunk that may be POSTed under this claim, in order.
-    :param deadline: when others may call it unknown, seconds since the epoch.
-    :param capped: the positions of those who must not be texted yet, because of a frequency cap. Nobody holds their
-        messages now, or the unknown request from which they were to be taken over still does.
+    :param deadline: when the claim lapses, seconds since the epoch.
+    :param capped: the positions of recipients whom a frequency cap protects. No request holds their messages now, or
+        the unknown request still does from which they were to be taken over.
     """
 
     request_id: int | None
@@ -85,15 +145,14 @@ class Claim:
 class Outcome:
     """What became of a request.
 
-    :param state: ``accepted``, ``unknown`` or ``not_sent``.
-    :param reason: why, for the two latter; no number, text or token.
-    :param response: the body of the answer as received, JSON.
-    :param chunk: what was posted, so that an answer that comes late can take its messages back; None where no answer
-        came.
+    :param state: accepted, unknown or not sent.
+    :param reason: why it is unknown or was not sent; no number, text or token.
+    :param response: the body of the response as received, JSON.
+    :param chunk: what was posted, so that a late response can take its messages back; None where none came.
     """
 
     request_id: int
-    state: str
+    state: RequestState
     http_status: int | None = None
     event_id: int | None = None
     messages: int | None = None
@@ -105,12 +164,12 @@ class Outcome:
 
 
 class TextedTwice(NamedTuple):
-    """Messages of a request whose answer came after others had claimed its messages.
+    """Messages of an accepted request that another request had claimed before its response came.
 
     :param request_id: the request, which the service accepted after all.
-    :param other_id: the one that claimed its messages meanwhile.
-    :param is_sure: whether that one was accepted, too; else it may have been sent.
-    :param messages: how many.
+    :param other_id: the request that claimed its messages meanwhile.
+    :param is_sure: whether the other one was accepted, too; else it may have been sent.
+    :param messages: how many messages.
     """
 
     request_id: int
@@ -119,7 +178,7 @@ class TextedTwice(NamedTuple):
     messages: int
 
     def __str__(self) -> str:
-        """Return it in words, of the request."""
+        """Return it in words, as the reason that the ledger stores with the request."""
         if self.is_sure:
             return f"texted twice: {self.messages} of its messages went out with request {self.other_id}, too"
         return f"may have been texted twice: request {self.other_id} claimed {self.messages} of its messages, too"

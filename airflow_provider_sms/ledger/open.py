@@ -1,23 +1,71 @@
-"""A look at a database before it is opened as a ledger: opening it would make the tables."""
+"""Opening a database as a ledger: its tables are created, an older ledger is upgraded, a newer one is refused."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, insert, inspect, select, update
 from sqlalchemy.pool import NullPool
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerVersionError
 from airflow_provider_sms.ledger.backend import ledger_errors
+from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.postgres_engine import postgres_engine
-from airflow_provider_sms.ledger.schema import ledger_version
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, ledger_version, metadata
 
 if TYPE_CHECKING:
-    from sqlalchemy.engine import URL
+    from collections.abc import Callable
+
+    from sqlalchemy.engine import URL, Connection
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+"""By version, what brings a ledger of it to the next one; new tables are there already, new indexes are not.
+
+Empty, since version 5 is the first that any release had.
+"""
+
+
+def create_or_upgrade(store: LedgerBackend) -> None:
+    """Create the tables where there are none, and upgrade those of an older version, in one transaction.
+
+    :raises LedgerVersionError: this package cannot use the version of the ledger, which is left as it is.
+    :raises LedgerError: when it was not committed.
+    """
+    with store.write(CREATION_LOCK) as connection:
+        metadata.create_all(connection)
+        version = connection.execute(select(ledger_version.c.version)).scalar()
+        if version is None:
+            connection.execute(insert(ledger_version).values(version=SCHEMA_VERSION))
+            return
+        check_version(version)
+        for older in range(version, SCHEMA_VERSION):
+            MIGRATIONS[older](connection)
+        if version < SCHEMA_VERSION:
+            connection.execute(update(ledger_version).values(version=SCHEMA_VERSION))
+
+
+def check_version(version: int) -> None:
+    """Refuse a ledger of a newer version, and one of an older version that cannot be upgraded.
+
+    :raises LedgerVersionError: says what to do.
+    """
+    if version > SCHEMA_VERSION:
+        raise LedgerVersionError(
+            f"The ledger has version {version}, which a newer airflow-provider-sms wrote: this one knows version "
+            f"{SCHEMA_VERSION}. Nothing was sent. Upgrade airflow-provider-sms here"
+        )
+    if any(older not in MIGRATIONS for older in range(version, SCHEMA_VERSION)):
+        raise LedgerVersionError(
+            f"The ledger has version {version}, which is too old: this airflow-provider-sms cannot upgrade it to "
+            f"version {SCHEMA_VERSION}. Nothing was sent. Install the airflow-provider-sms that wrote it, or configure "
+            "another ledger, which knows of nobody who was texted"
+        )
 
 
 def require_ledger(url: URL, described: str) -> None:
-    """Refuse a database that holds no ledger.
+    """Refuse a database that holds no ledger: opening it as one would create the tables.
 
     :param url: of SQLAlchemy, with the driver.
     :param described: what the database is, for the error.

@@ -1,7 +1,7 @@
-"""Holding a campaign: while it is paused nothing more of it is claimed, on any machine, and nothing of it is lost.
+"""Pausing a campaign: while it is paused nothing more of it is claimed, on any machine, and nothing of it is lost.
 
 A claim looks for a pause in its own transaction, under the campaign's lock, which a pause takes, too. So once a
-campaign is paused, no claim of it follows; what was claimed before is posted and recorded as ever.
+campaign is paused, no claim of it follows; requests that were claimed before are posted and recorded as usual.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, bindparam, func, insert, select, update
 
-from airflow_provider_sms.ledger.backend import campaign_lock
-from airflow_provider_sms.ledger.compiled import Compiled
-from airflow_provider_sms.ledger.model import CLAIMED
-from airflow_provider_sms.ledger.requests import campaign_id
+from airflow_provider_sms.ledger.backend import Compiled, require_campaign
+from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.schema import message, pauses, request
+from airflow_provider_sms.ledger.transitions import under_way
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Pause(NamedTuple):
-    """That a campaign is paused.
+    """A pause that holds.
 
     :param paused_by: the person.
     :param paused_at: seconds since the epoch.
@@ -34,12 +33,12 @@ class Pause(NamedTuple):
 
 
 class Pausing(NamedTuple):
-    """What came of pausing a campaign.
+    """The result of pausing a campaign.
 
     :param pause: the one that holds now.
     :param was_paused: whether it held before.
     :param requests: how many may be under way, and will end.
-    :param messages: how many these hold.
+    :param messages: how many these requests hold.
     """
 
     pause: Pause
@@ -48,49 +47,45 @@ class Pausing(NamedTuple):
     messages: int
 
 
-# Read with every claim.
 _OPEN = Compiled(
     select(pauses.c.paused_by, pauses.c.paused_at).where(
-        pauses.c.campaign_id == bindparam("its"), pauses.c.resumed_at.is_(None)
+        pauses.c.campaign_id == bindparam("of_campaign"), pauses.c.resumed_at.is_(None)
     )
 )
 
 
-def open_pause(connection: Connection, its: int) -> Pause | None:
-    """Give the pause that holds, within a transaction of the caller's; None where the campaign is not paused.
-
-    :param its: the campaign's id.
-    """
-    found = _OPEN.run(connection, {"its": its}).first()
+def open_pause(connection: Connection, campaign_id: int) -> Pause | None:
+    """Return the pause that holds, within a transaction of the caller's; None where the campaign is not paused."""
+    found = _OPEN.run(connection, {"of_campaign": campaign_id}).first()
     return None if found is None else Pause(found.paused_by, found.paused_at)
 
 
 def pause(store: LedgerBackend, campaign_name: str, who: str) -> Pausing:
-    """Claim nothing more of a campaign: once this has returned, nobody does.
+    """Pause a campaign: once this has returned, no process claims any of it.
 
     :param who: the person, for the record.
-    :returns: where it was paused already, the earlier pause, which stays.
+    :returns: the pause; where the campaign was paused already, the earlier one, which stays.
     :raises InputError: the ledger has no such campaign.
     :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
-        its, now = campaign_id(connection, campaign_name), store.clock()
-        before = open_pause(connection, its)
+        campaign_id, now = require_campaign(connection, campaign_name), store.clock()
+        before = open_pause(connection, campaign_id)
         if before is None:
-            connection.execute(insert(pauses).values(campaign_id=its, paused_by=who, paused_at=now))
-        under_way = and_(request.c.campaign_id == its, request.c.state == CLAIMED, request.c.deadline >= now)
-        requests = select(func.count()).select_from(request).where(under_way)
+            connection.execute(insert(pauses).values(campaign_id=campaign_id, paused_by=who, paused_at=now))
+        going = and_(request.c.campaign_id == campaign_id, under_way(now))
+        requests = select(func.count()).select_from(request).where(going)
         held = select(func.count()).select_from(message.join(request, request.c.id == message.c.request_id))
         return Pausing(
             before or Pause(who, now),
             before is not None,
             connection.execute(requests).scalar_one(),
-            connection.execute(held.where(under_way)).scalar_one(),
+            connection.execute(held.where(going)).scalar_one(),
         )
 
 
 def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
-    """Let a campaign go on.
+    """End the pause of a campaign.
 
     :param who: the person, for the record.
     :returns: the pause that ended; None where the campaign was not paused.
@@ -98,18 +93,18 @@ def resume(store: LedgerBackend, campaign_name: str, who: str) -> Pause | None:
     :raises LedgerError: when it was not committed.
     """
     with store.write(campaign_lock(campaign_name)) as connection:
-        its = campaign_id(connection, campaign_name)
-        ended = open_pause(connection, its)
-        held = and_(pauses.c.campaign_id == its, pauses.c.resumed_at.is_(None))
+        campaign_id = require_campaign(connection, campaign_name)
+        ended = open_pause(connection, campaign_id)
+        held = and_(pauses.c.campaign_id == campaign_id, pauses.c.resumed_at.is_(None))
         connection.execute(update(pauses).where(held).values(resumed_by=who, resumed_at=store.clock()))
         return ended
 
 
 def pause_of(store: LedgerBackend, campaign_name: str) -> Pause | None:
-    """Give the pause that holds; None where the campaign is not paused.
+    """Return the pause that holds; None where the campaign is not paused.
 
     :raises InputError: the ledger has no such campaign.
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        return open_pause(connection, campaign_id(connection, campaign_name))
+        return open_pause(connection, require_campaign(connection, campaign_name))

@@ -22,8 +22,11 @@ from airflow_provider_sms.ledger.backend import (
     numbers,
 )
 from airflow_provider_sms.ledger.clocks import ServerClock
+from airflow_provider_sms.ledger.locks import CONTACT_LOCKS
+from airflow_provider_sms.ledger.open import create_or_upgrade
 from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
 from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
+from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -32,8 +35,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.model import Chunk
 
-# Many rows come as one value: the driver writes arrays element by element, and the server reads them so. Of the keys,
-# one after the other, each row takes its piece.
+# Many rows come as one value, since the driver and the server handle arrays element by element. The keys are joined,
+# and each row takes its piece.
 _INSERT_REQUESTS = (
     "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, id, submitted) "
     "SELECT %s, %s, %s, %s, %s, %s, nextval(pg_get_serial_sequence('sms_request', 'id')), new.submitted "
@@ -63,14 +66,13 @@ _CONTACTS_SINCE = (
     "SELECT destination FROM sms_contact WHERE group_id = %s AND claimed_at > %s "
     "AND destination = ANY(string_to_array(%s, ', ')::bigint[])"
 )
-# Two numbers: in no way of a campaign's lock, which is one.
-_LOCK_GROUP = f"SELECT pg_advisory_xact_lock({0x5355_4D53}, %s::int)"
+_LOCK_GROUP = f"SELECT pg_advisory_xact_lock({CONTACT_LOCKS}, %s::int)"
 
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
-# A warning must reach this process, since it may be all that is said of a commit that is not durable. The lock is asked
-# for in turns, so that the server says something every few seconds; all other waits share one bound. What time it is is
-# asked of a row that is there only once the lock is had: the order within one list is not promised.
+# Warnings must reach this process: a warning may be the only sign that a commit is not durable. The lock is requested
+# in turns, so that the server responds every few seconds; all other waits share one bound. The time is read from a row
+# that exists only once the lock is held: SQL promises no order within one list.
 _LOCK = text(
     "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
     "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
@@ -80,13 +82,14 @@ _LOCK = text(
     "SELECT extract(epoch FROM clock_timestamp()) FROM bounded"
 )
 _TURN_SECONDS = 5.0
+"""Seconds of one request for a lock, after which the server must have responded."""
 _LOCK_NOT_AVAILABLE = "55P03"
 _SERVERS_SHARE = 0.9
-"""Of a bound, what the server is told: so it ends a statement that is slow before the connection is given up."""
+"""Part of a bound that the server is told, so that it ends a slow statement before the connection is given up."""
 
 
 class PostgresBackend(LedgerBackend):
-    """A ledger on a server; one transaction of a campaign writes at a time, so that none can wait in a circle.
+    """A ledger on a server; one transaction of a campaign writes at a time, so that no two wait for each other.
 
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
@@ -111,11 +114,11 @@ class PostgresBackend(LedgerBackend):
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
-        """Return a connection that sees what is committed and keeps no writer waiting."""
+        """Open a connection that sees what is committed and keeps no writer waiting."""
         with super().read(quick=quick) as connection:
             if not quick:
-                its: Any = connection.connection.dbapi_connection
-                its.patience = max(self._wait, LOOK_SECONDS)
+                driver_connection: Any = connection.connection.dbapi_connection
+                driver_connection.patience = max(self._wait, LOOK_SECONDS)
             yield connection
 
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
@@ -131,20 +134,24 @@ class PostgresBackend(LedgerBackend):
             except DBAPIError as error:
                 if _state(error) != _LOCK_NOT_AVAILABLE or time.monotonic() > give_up:
                     raise
-                # Nothing came before it in the transaction. The driver begins the next one.
+                # Nothing came before it in the transaction, and the driver begins the next one.
                 connection.connection.rollback()
             else:
                 break
         if self._require_standby:
             require_waiting(connection, self.description)
 
+    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
+        """Record the responses of a commit."""
+        RECORD_RESPONSE.run(connection, *responses)
+
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
     ) -> Sequence[int]:
-        """Insert requests, and give their ids."""
+        """Insert requests, and return their ids."""
         values = (*(claim[name] for name in CLAIM_COLUMNS), list(submitted))
         inserted = connection.exec_driver_sql(_INSERT_REQUESTS, values)
-        # The order of what is returned is nowhere promised, and requests differ in nothing but their size.
+        # SQL promises no order of returned rows; but requests differ in nothing except their size.
         by_size: dict[int, list[int]] = {}
         for request_id, size in sorted(map(tuple, inserted), reverse=True):
             by_size.setdefault(size, []).append(request_id)
@@ -153,7 +160,7 @@ class PostgresBackend(LedgerBackend):
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and say how many those were."""
+        """Insert the messages that are free, and return how many those were."""
         keys = joined([key for chunk in chunks for key in chunk.keys])
         destinations = json.dumps([number for chunk in chunks for number in numbers(chunk)])
         owners = json.dumps([owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys])
@@ -161,7 +168,7 @@ class PostgresBackend(LedgerBackend):
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
     def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
-        """Wait for other transactions that write who was texted in groups of campaigns."""
+        """Wait for other transactions that write contacts of these groups."""
         for group_id in group_ids:
             connection.exec_driver_sql(_LOCK_GROUP, (group_id,))
 
@@ -174,7 +181,7 @@ class PostgresBackend(LedgerBackend):
         claimed_at: float,
         unless_since: float,
     ) -> int:
-        """Write who is texted in a group by which request, and say how many of them could be."""
+        """Record which request texts each recipient of a contact group, and return how many could be recorded."""
         destinations, owners = json.dumps(list(map(int, wanted))), json.dumps(list(wanted.values()))
         values = (group_id, claimed_at, destinations[1:-1], owners[1:-1], unless_since)
         return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
@@ -182,19 +189,19 @@ class PostgresBackend(LedgerBackend):
     def contacts_since(
         self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
     ) -> Iterable[int]:
-        """Say which of some people were texted in a group after a moment."""
+        """Return which of the destinations were texted in a contact group after a moment."""
         wanted = json.dumps(list(map(int, destinations)))[1:-1]
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (group_id, since, wanted)).scalars())
 
     def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
-        """Return the states of those of some requests that are there and were made by a claimant."""
+        """Return the states of the requests that exist and were made by a claimant."""
         return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (claimant_id, list(request_ids)))))
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
-        """Give the requests that hold any of the keys."""
+        """Return the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (campaign_id, joined(keys), len(keys)))
         for key, *rest in cast("Iterable[HolderRow]", rows):
-            # psycopg2 gives a memoryview.
+            # psycopg2 returns a memoryview.
             yield cast("HolderRow", (bytes(key), *rest))
 
 
@@ -206,19 +213,19 @@ def open_postgres(
     require_standby: bool = False,
     clock: ServerClock | None = None,
 ) -> PostgresBackend:
-    """Open the ledger in a PostgreSQL database, and make its tables where there are none.
+    """Open the ledger in a PostgreSQL database, and create its tables where there are none.
 
-    A commit returns when it is on the server's disk: where the server was told otherwise, that is switched back for the
-    ledger. Times are the server's, asked in each transaction that writes, so that machines whose clocks differ agree on
+    A commit returns when it is on the server's disk: the ledger's transactions override a server that is set otherwise.
+    Times are the server's, read in each transaction that writes, so that machines whose clocks differ agree on
     deadlines.
 
     :param url: of SQLAlchemy, with the driver.
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether a server is refused whose commits wait for no standby.
-    :param clock: what time it is; None: the server's, and what elapsed on this machine since it was asked.
+    :param clock: what time it is; None means the server's, plus what elapsed on this machine since it was read.
     :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
-    :raises LedgerVersionError: when a newer version of this package wrote it.
+    :raises LedgerVersionError: when this package cannot use its version.
     """
     engine = postgres_engine(
         url,
@@ -236,7 +243,7 @@ def open_postgres(
         store = PostgresBackend(
             engine, describe(url), clock, busy_seconds, wait_seconds=wait_seconds, require_standby=require_standby
         )
-        store.create_or_check()
+        create_or_upgrade(store)
     except LedgerError:
         engine.dispose()
         raise
@@ -244,7 +251,7 @@ def open_postgres(
 
 
 def _state(error: DBAPIError) -> str | None:
-    """Return the SQLSTATE of an error, which psycopg2 calls otherwise."""
+    """Return the SQLSTATE of an error, for which psycopg2 has another name."""
     return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
 
 

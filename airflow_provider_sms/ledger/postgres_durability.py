@@ -1,4 +1,4 @@
-"""Whether a server keeps what it has committed: through a crash of its machine, and through a failover."""
+"""Whether a server keeps what it has committed, through a crash of its machine and through a failover."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# A subscriber to a part of the data, and a backup, are no standbys: nobody fails over to them.
+# A logical subscriber and a backup are no standbys: nobody fails over to them.
 _SERVER = text(
     "SELECT current_setting('fsync') = 'on', current_setting('transaction_read_only') = 'on', "
     "current_setting('synchronous_standby_names') <> '', count(its.pid), "
@@ -33,12 +33,12 @@ _REMEDY = (
 
 
 class Server(NamedTuple):
-    """What a server says of itself.
+    """The durability settings of a server.
 
-    :param waits: whether a commit waits for a standby, as ``synchronous_standby_names`` says.
-    :param standbys: how many are attached.
-    :param hidden: of how many of them this user may not see the state.
-    :param synchronous: of how many it is seen that commits wait for them.
+    :param waits: whether a commit waits for a standby, by ``synchronous_standby_names``.
+    :param standbys: how many standbys are attached.
+    :param hidden: how many of them have a state that this user may not see.
+    :param synchronous: how many of them commits are seen to wait for.
     """
 
     fsync: bool
@@ -50,7 +50,7 @@ class Server(NamedTuple):
 
 
 def read_server(connection: Connection) -> Server:
-    """Ask a server."""
+    """Read the durability settings of a server."""
     return Server(*connection.execute(_SERVER).one())
 
 
@@ -58,7 +58,7 @@ def check_server(server: Server, described: str, *, require_standby: bool) -> No
     """Refuse a server that would lose commits, and warn of one that may.
 
     :param described: which database it is.
-    :param require_standby: whether one without a synchronous standby is refused, too.
+    :param require_standby: whether a server without a synchronous standby is refused, too.
     :raises LedgerError: says what is wrong and what to set.
     """
     if server.read_only:
@@ -87,7 +87,7 @@ def check_server(server: Server, described: str, *, require_standby: bool) -> No
 
 
 def _lack(server: Server) -> tuple[str, str] | None:
-    """Return what keeps a commit from being on a standby, and what to do about it."""
+    """Return why a commit would not be on a standby, and what to do about it; None means that it would be."""
     if not server.waits:
         return "waits for no standby (synchronous_standby_names is empty)", _REMEDY
     if not server.standbys:
@@ -102,7 +102,7 @@ def _lack(server: Server) -> tuple[str, str] | None:
 def require_waiting(connection: Connection, described: str) -> None:
     """Refuse to write in a transaction whose commit would wait for no standby.
 
-    :raises LedgerError: the server has been told meanwhile to wait for none.
+    :raises LedgerError: the server has been set meanwhile to wait for none.
     """
     if not connection.execute(_WAITS_FOR_STANDBY).scalar():
         raise LedgerError(

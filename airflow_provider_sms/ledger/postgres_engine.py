@@ -1,4 +1,4 @@
-"""How the ledger is connected to in PostgreSQL: to a primary alone, and with a bound on every wait."""
+"""Connections to a ledger in PostgreSQL: only to a primary, and with a bound on every wait."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Engine
 
 CONNECT_SECONDS = 5
-"""How long connecting may take; of several hosts all together, but three seconds for each."""
+"""Seconds that connecting may take: of several hosts all together, but at least three for each."""
 PAUSE_SECONDS = 5.0
-"""How long a server that did not answer is not asked again: what follows, such as a task's notes, fails at once."""
+"""Seconds in which a silent server is not asked again: what follows, such as a record of progress, fails at once."""
 SLOW_SECONDS = 1.0
-"""A connection that fails sooner was refused, and the server may be back in an instant."""
+"""Seconds after which a failed connection counts as silence; a refusal comes sooner, and may end in an instant."""
 PING_SECONDS = 5.0
-"""How long a connection may take to say that it still stands, and to be given back."""
+"""Seconds that a kept connection may take to prove that it still stands, and to be returned to the pool."""
 WAIT_SECONDS = 15.0
-"""How long one statement or commit may take where a send waits for it."""
+"""Seconds that one statement or commit may take where a send waits for it."""
 LOOK_SECONDS = 300.0
-"""How long one statement may take that reads much of the ledger: on a large one that is no silence."""
+"""Seconds that one statement may take that reads much of the ledger: on a large one, that is not silence."""
 
 _KEEPALIVES = {
     "keepalives": "1",
@@ -36,16 +36,16 @@ _KEEPALIVES = {
     "keepalives_count": "3",
     "tcp_user_timeout": "20000",
 }
-"""Options of libpq by which the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
+"""Options of libpq: the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
 
 
 def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, **options: Any) -> Engine:
     """Return SQLAlchemy's engine for a ledger.
 
-    What the URL says of a connection goes before what is said here.
+    Options in the URL take precedence over those set here.
 
     :param url: of SQLAlchemy, with the driver.
-    :param name: what the server is told of who connects.
+    :param name: the application name that the server shows.
     :param wait_seconds: how long one statement or commit may take.
     :param options: for ``create_engine``.
     :raises LedgerError: the driver cannot be used.
@@ -66,7 +66,7 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
 
-    event.listen(engine, "do_connect", _Asking(connect))
+    event.listen(engine, "do_connect", _PatientConnect(connect))
 
     @event.listens_for(engine, "connect")
     def _require_primary(dbapi_connection: Any, _record: Any) -> None:
@@ -94,10 +94,10 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
     return engine
 
 
-class _Asking:
-    """Connects; a server that did not answer is not asked again at once.
+class _PatientConnect:
+    """Connects; a server that did not respond is not asked again at once.
 
-    :param connect: connects, by the driver.
+    :param connect: the driver's function.
     """
 
     def __init__(self, connect: Callable[..., Any]) -> None:
@@ -111,7 +111,7 @@ class _Asking:
         """
         began = time.monotonic()
         if began < self._ask_again_at:
-            raise dialect.dbapi.OperationalError("the server did not answer a moment ago, and is not asked again yet")
+            raise dialect.dbapi.OperationalError("the server did not respond a moment ago, and is not asked again yet")
         try:
             return self._connect(*arguments, **named)
         except dialect.dbapi.OperationalError:
@@ -121,7 +121,7 @@ class _Asking:
 
 
 def describe(url: URL) -> str:
-    """Return which database it is, for people."""
+    """Return a description of a database, for people."""
     return f"PostgreSQL, database {url.database} at {url.host}"
 
 
@@ -136,6 +136,6 @@ def _arguments(url: URL, name: str) -> dict[str, Any]:
         arguments["target_session_attrs"] = "read-write"
     arguments = {key: value for key, value in arguments.items() if key not in url.query}
     if url.get_driver_name() == "psycopg":
-        # A statement that was prepared in one session is not there in the next one that a pooler gives.
+        # A statement prepared in one session does not exist in the next one that a pooler hands out.
         arguments["prepare_threshold"] = None
     return arguments

@@ -1,8 +1,8 @@
-"""Connections of PostgreSQL's drivers that wait only so long, and that take a warning on a commit for a failure.
+"""Connections of PostgreSQL's drivers with bounded waits, on which a warning at a commit is a failure.
 
-Both drivers wait in C for as long as the connection stands. Each call of theirs that may wait for the server is
-bounded here. And both return from a commit as if nothing were wrong when the server gave up waiting for its synchronous
-standby: the server says so by a warning alone.
+Both drivers wait in C for as long as the connection stands, so every call that may wait for the server is bounded here.
+And both return from a commit as if nothing were wrong when the server gave up waiting for its synchronous standby: a
+warning is the only sign of it.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def _psycopg(seconds: float) -> Callable[..., Any]:
             super().__init__(*args, **kwargs)
             self._said: list[str] = []
             said = self._said
-            # Its words are gone once the handler has returned.
+            # The notice is freed once the handler has returned.
             self.add_notice_handler(lambda notice: said.append(str(notice.message_primary)))
 
         def wait(self, *args: Any, **kwargs: Any) -> Any:
-            """Do what may wait for the server: all that this driver does."""
+            """Wait for the server: every call of this driver does so here."""
             with _bounded(self):
                 return super().wait(*args, **kwargs)
 
@@ -101,7 +101,7 @@ def _bounded_call(call: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(call)
     def bounded(cursor: Any, *args: Any, **kwargs: Any) -> Any:
-        # What a cursor without a name fetches is here already.
+        # A client-side cursor has fetched its rows already.
         if cursor.connection.closed or (fetches and cursor.name is None):
             return call(cursor, *args, **kwargs)
         with _bounded(cursor.connection):
@@ -116,14 +116,15 @@ def _bounded(connection: Any) -> Iterator[None]:
         bound = WATCHDOG.bound(connection.fileno(), connection.patience)
         watched = bound.__enter__()
     except (OSError, RuntimeError) as error:
-        # No more descriptors or threads: without a bound nothing is asked.
+        # No descriptor or thread is left: without a bound no statement is sent.
         raise connection.OperationalError(f"the wait for the server cannot be bounded: {error}") from error
     try:
         yield
     except connection.Error:
         if not watched.expired:
             raise
-        raise connection.OperationalError(f"the server did not answer within {connection.patience:g} seconds") from None
+        words = f"the server did not respond within {connection.patience:g} seconds"
+        raise connection.OperationalError(words) from None
     finally:
         bound.__exit__(None, None, None)
 
@@ -134,13 +135,13 @@ def _refuse_warnings(connection: Any, warnings: Iterable[str]) -> None:
 
 
 LOOK_SECONDS = 0.25
-"""How often the waits are looked at: a bound is exceeded by this much at most."""
+"""Seconds between two checks of the waits: a bound is exceeded by this much at most."""
 IDLE_SECONDS = 10.0
-"""How long the thread outlives the last wait; the next one starts it anew."""
+"""Seconds that the thread outlives the last wait; the next wait starts a new one."""
 
 
 class Wait:
-    """One wait that is watched.
+    """A wait with a bound.
 
     :param expired: whether the socket was shut down.
     """
@@ -155,12 +156,12 @@ class Wait:
     def expire(self) -> None:
         """Shut the connection down, for every descriptor of it."""
         self.expired = True
-        with suppress(OSError), socket.socket(fileno=os.dup(self.descriptor)) as its:
-            its.shutdown(socket.SHUT_RDWR)
+        with suppress(OSError), socket.socket(fileno=os.dup(self.descriptor)) as duplicate:
+            duplicate.shutdown(socket.SHUT_RDWR)
 
 
 class Watchdog:
-    """Watches any number of waits, of any threads, in one thread of its own."""
+    """Ends waits that exceed their bound, of any number of threads, from one thread of its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -170,16 +171,17 @@ class Watchdog:
 
     @contextmanager
     def bound(self, descriptor: int, seconds: float) -> Iterator[Wait]:
-        """Shut a socket down when the block lasts longer than a time.
+        """Shut a socket down when the block takes too long.
 
         :param descriptor: of the socket.
+        :param seconds: the bound.
         """
         # A duplicate: the library may close its own when it wakes, and another thread's socket may then get the number.
         wait = Wait(time.monotonic() + seconds, os.dup(descriptor))
         number = next(self._numbers)
         with self._lock:
             self._waits[number] = wait
-            # A process that was forked has no thread but the one that forked it.
+            # A forked process has no thread but the one that forked it.
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._watch, name="sms-ledger-watchdog", daemon=True)
                 self._thread.start()
@@ -207,4 +209,4 @@ class Watchdog:
 
 
 WATCHDOG = Watchdog()
-"""The one of this process."""
+"""The watchdog of this process."""

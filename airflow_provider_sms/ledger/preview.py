@@ -1,14 +1,15 @@
-"""A look at what a ledger knows of a campaign, by whoever claims nothing in it."""
+"""What a ledger knows of a campaign before it is sent, for a plan, which claims nothing and creates no campaign."""
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING
 
 from sqlalchemy import select
 
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, contact_group, message, request
+from airflow_provider_sms.ledger.backend import find_campaign
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
+from airflow_provider_sms.ledger.schema import contact_group, message
+from airflow_provider_sms.ledger.transitions import current_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -16,17 +17,14 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
-_PACE_OF = 100
-"""The last requests whose time is looked at."""
-
 
 class CampaignPreview:
-    """What is held in a campaign, and who was texted too recently.
+    """The messages that a campaign holds, and the recipients who were texted too recently.
 
     :param store: the open ledger.
     :param campaign_name: it need not exist.
-    :param cap: how often a person may be texted; None: as often as they are in the source.
-    :param resends: says of an unknown request whether its messages are sent again.
+    :param cap: how often a recipient may be texted; None means no limit.
+    :param resends: returns whether the messages of an unknown request, by its id, are sent again.
     """
 
     def __init__(
@@ -42,10 +40,10 @@ class CampaignPreview:
         self._id: int | None = None
         self._group: int | None = None
         with store.read() as connection:
-            found = connection.execute(select(campaign.c.id).where(campaign.c.name == campaign_name)).scalar()
-            # Nothing is held in most campaigns when they begin: then nothing need be looked up.
-            its = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
-            if found is not None and connection.execute(its).scalar() is not None:
+            found = find_campaign(connection, campaign_name)
+            # Most campaigns hold nothing when they begin: then no key is looked up.
+            held = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
+            if found is not None and connection.execute(held).scalar() is not None:
                 self._id = found
             if cap is not None:
                 self._group = connection.execute(
@@ -54,18 +52,18 @@ class CampaignPreview:
 
     @property
     def any(self) -> bool:
-        """Whether anything is held."""
+        """Whether the campaign holds any message."""
         return self._id is not None
 
     @property
     def caps(self) -> bool:
-        """Whether anybody may have been texted too recently."""
+        """Whether any recipient may have been texted too recently."""
         return self._group is not None
 
     def held(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Give those of the keys that are not free, and how their requests stand: ``accepted`` or ``unknown``.
+        """Return the keys that are not free, each with the state of its request: ``accepted`` or ``unknown``.
 
-        What another process has claimed may go either way; it is among the unknown.
+        A message that another process has claimed may still go either way, and counts as unknown.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -75,14 +73,13 @@ class CampaignPreview:
         held: dict[bytes, str] = {}
         with self._store.read() as connection:
             for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
-                lapsed = state == CLAIMED and deadline < now
-                if (state == UNKNOWN or lapsed) and self._resends(request_id):
+                if current_state(state, deadline, now) == UNKNOWN and self._resends(request_id):
                     continue
                 held[bytes(key)] = ACCEPTED if state == ACCEPTED else UNKNOWN
         return held
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
-        """Give those of the destinations that were texted too recently.
+        """Return the destinations that were texted too recently.
 
         :param destinations: digits with country code.
         :raises LedgerError: when the ledger cannot be read.
@@ -92,19 +89,3 @@ class CampaignPreview:
         since = self._store.clock() - self._cap.min_seconds
         with self._store.read() as connection:
             return {str(each) for each in self._store.contacts_since(connection, self._group, since, destinations)}
-
-
-def pace(store: LedgerBackend) -> float | None:
-    """Give the seconds that a request took in the middle, of the last that were accepted; None where there was none.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    last = (
-        select(request.c.claimed_at, request.c.finished_at)
-        .where(request.c.state == ACCEPTED, request.c.finished_at.is_not(None))
-        .order_by(request.c.id.desc())
-        .limit(_PACE_OF)
-    )
-    with store.read() as connection:
-        taken = [finished - claimed for claimed, finished in connection.execute(last)]
-    return max(median(taken), 0.0) if taken else None

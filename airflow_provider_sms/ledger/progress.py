@@ -1,9 +1,10 @@
-"""Notes in the ledger of how each try goes, for people who look. They decide nothing that lets a message go out.
+"""The progress of each attempt, recorded in the ledger for the pages. It never decides whether a message goes out.
 
-A purge keeps the campaign of an attempt that waits, and a later attempt is compared with what the earlier ones planned.
+Two rules read it: a purge keeps the campaign of a deferred attempt, and a later attempt is compared with the plans of
+earlier ones.
 
-Each try, and each part of one after a wait, has a row of its own, which nobody else writes: what a process that hangs
-says late is about itself.
+Each attempt, and each leg of one, has a row of its own, which no other process writes: a process that hung and reports
+late reports only about itself.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
-from airflow_provider_sms.ledger.backend import campaign_lock, enter_campaign
+from airflow_provider_sms.ledger.backend import enter_campaign
+from airflow_provider_sms.ledger.locks import campaign_lock, progress_lock
 from airflow_provider_sms.ledger.schema import campaign, progress
 from airflow_provider_sms.masking import mask_numbers_in
 
@@ -24,14 +26,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
-APPROVAL = "waiting for approval"
-WAITS = (APPROVAL, "waiting for an answer", "waiting for credit", "waiting for hours")
-"""What an attempt notes that gives up its slot, and goes on later."""
-
 PATIENCE_SECONDS = 5.0
-"""How long a note waits for another process's commit: nobody waits for a note."""
+"""Seconds that a record of progress waits for another process's commit: a send must not wait for it."""
 
-_LOCKS = 0x5355_4D58 << 32
 _MAX_CONN_ID = 250
 _COUNTERS = ("NoNetwork", "Duplicates", "OptedOuts", "Faults")
 
@@ -51,20 +48,20 @@ def note_progress(
     figures: Mapping[str, Any] | None = None,
     plan: Mapping[str, Any] | None = None,
 ) -> None:
-    """Note how a try goes. What is None stays as it was noted last.
+    """Record the progress of an attempt. A value that is None keeps what was recorded last.
 
-    It waits for no claim, but for those of other tries where the campaign is new.
+    It waits for no claim, except where the campaign is new, for claims of other attempts.
 
-    :param claimant_id: the try's.
-    :param state: what it does, waits for or came to, at most 30 characters.
+    :param claimant_id: of the attempt, or of the leg of it.
+    :param state: an :class:`~airflow_provider_sms.ledger.model.AttemptState`.
     :param conn_id: the connection that it sends with.
     :param total: rows that can be texted.
-    :param done: of these, rows that it is done with: sent now or before, unknown, repeats, or left out.
+    :param done: of these, rows that need nothing more: sent now or before, unknown, repeated or suppressed.
     :param not_sent: of these, rows that were not sent.
     :param invalid: rows that cannot be texted.
     :param rate: messages a second.
-    :param figures: what else there is to say of the state: counts, no number and no text.
-    :param plan: what is to be sent, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` gives it.
+    :param figures: further counts that belong to the state; no number and no text.
+    :param plan: the plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it.
     :raises LedgerError: when it was not committed.
     """
     values = {
@@ -80,11 +77,10 @@ def note_progress(
         "plan": None if plan is None else json.dumps(plan),
     }
     given = {name: value for name, value in values.items() if value is not None}
-    # A number of its own in place of the campaign's, under which claims come one after the other.
-    with store.write(_LOCKS | claimant_id & 0xFFFF_FFFF, patience=PATIENCE_SECONDS) as connection:
-        # Shared: a purge of the campaign comes before or after.
-        its = select(campaign.c.id).where(campaign.c.name == campaign_name).with_for_update(read=True, key_share=True)
-        campaign_id = connection.execute(its).scalar()
+    with store.write(progress_lock(claimant_id), patience=PATIENCE_SECONDS) as connection:
+        # A shared lock on its row: a purge of the campaign comes before this or after.
+        query = select(campaign.c.id).where(campaign.c.name == campaign_name)
+        campaign_id = connection.execute(query.with_for_update(read=True, key_share=True)).scalar()
         if campaign_id is not None:
             _put(connection, claimant_id, {**given, "campaign_id": campaign_id})
             return
@@ -94,15 +90,15 @@ def note_progress(
 
 
 def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a summary as it is noted: without event ids, and of the service's own words no more than is needed.
+    """Return the figures of a summary: without event ids, and with no more of the service's own words than is needed.
 
-    :param summary: as :func:`~airflow_provider_sms.reporting.summary.summarise` gives it, or the service's part of it.
+    :param summary: that of an attempt, or the part of it that the service stated.
     """
     networks = {mask_numbers_in(network): cost for network, cost in summary["cost_breakdown"].items()}
-    # Its further counters are of any name and any value.
+    # The service may add counters of any name and value.
     report = {name: summary["error_report"].get(name, 0) for name in _COUNTERS}
-    noted = {name: value for name, value in summary.items() if name != "event_ids"}
-    return {**noted, "cost_breakdown": networks, "error_report": report}
+    figures = {name: value for name, value in summary.items() if name != "event_ids"}
+    return {**figures, "cost_breakdown": networks, "error_report": report}
 
 
 def _put(connection: Connection, claimant_id: int, values: Mapping[str, Any]) -> None:

@@ -1,9 +1,9 @@
-"""Forgetting campaigns in which nothing has happened for long: who was texted, with what answer, and who decided.
+"""Forgetting campaigns in which nothing has happened for long: recipients, responses and decisions.
 
-That they were texted is forgotten for frequency caps, too: one that is longer than that is no longer kept for them.
+Frequency caps forget the recipients, too: a cap whose interval is longer than their age no longer protects them.
 
 Transactions are short, each under the campaign's lock, so that a send that runs meanwhile waits for none of them long.
-A purge that is broken off has forgotten a part; the next one goes on from there.
+A purge that is interrupted has forgotten a part; the next one goes on from there.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, delete, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, DEFERRED, NOT_SENT, UNKNOWN, AttemptState
 from airflow_provider_sms.ledger.pauses import open_pause
-from airflow_provider_sms.ledger.progress import APPROVAL, WAITS
 from airflow_provider_sms.ledger.schema import (
     approval,
     campaign,
@@ -40,8 +40,8 @@ REQUESTS_AT_ONCE = 100
 """Requests forgotten in one transaction, with the messages that they hold: up to 10,000."""
 
 CLAIMANTS_AT_ONCE = 100
+"""Attempts forgotten in one transaction: a task that registers meanwhile waits for a fraction of a second."""
 
-_CLAIMANT_LOCK = 0x5355_4D57
 _OPEN = (CLAIMED, UNKNOWN)
 
 
@@ -49,11 +49,11 @@ class OldCampaign(NamedTuple):
     """A campaign in which nothing has happened for long.
 
     :param last_activity: seconds since the epoch.
-    :param open_requests: those that are unknown or may be under way: with one of them it is kept.
+    :param open_requests: requests that are unknown or may be under way; a campaign that has any is kept.
     :param newest_request: id of its last request; 0 where it has none.
-    :param paused: whether it is paused: then it is kept, since the pause would be forgotten with it.
-    :param waiting: what an attempt waits for that goes on once it is there, as in ``waiting for hours``; None where
-        none waits. Forgotten, it would find nobody texted of those whom it texted before it waited.
+    :param paused: whether it is paused; then it is kept, since the pause would be forgotten with it.
+    :param waiting: the state of an attempt that is deferred, as in ``waiting for hours``; None where none is. If the
+        campaign were forgotten, the attempt would text again everybody whom it texted before it was deferred.
     """
 
     campaign_id: int
@@ -66,41 +66,34 @@ class OldCampaign(NamedTuple):
     waiting: str | None = None
 
 
-class Purged(NamedTuple):
-    """What was forgotten."""
-
-    campaigns: int
-    messages: int
-
-
 def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
-    """Give the campaigns in which nothing has happened since a moment, oldest first.
+    """Return the campaigns in which nothing has happened since a moment, oldest first.
 
     :param before: the moment, seconds since the epoch.
     :raises LedgerError: when the ledger cannot be read.
     """
-    # Seen for each campaign by itself: joined with the requests, decisions would multiply them.
-    its = request.c.campaign_id == campaign.c.id
-    requested = select(func.max(func.coalesce(request.c.finished_at, request.c.claimed_at))).where(its)
+    # Subqueries for each campaign: joined with the requests, decisions would multiply them.
+    of_campaign = request.c.campaign_id == campaign.c.id
+    requested = select(func.max(func.coalesce(request.c.finished_at, request.c.claimed_at))).where(of_campaign)
     decided = (
         select(func.max(decision.c.decided_at))
         .select_from(decision.join(request, request.c.id == decision.c.request_id))
-        .where(its)
+        .where(of_campaign)
     )
-    held_back = and_(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None))
-    left_open = select(func.count()).select_from(request).where(its, request.c.state.in_(_OPEN))
+    paused_now = and_(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None))
+    left_open = select(func.count()).select_from(request).where(of_campaign, request.c.state.in_(_OPEN))
     query = select(
         campaign.c.id,
         campaign.c.name,
         left_open.scalar_subquery(),
-        select(func.coalesce(func.max(request.c.id), 0)).where(its).scalar_subquery(),
-        select(func.count()).select_from(pauses).where(held_back).scalar_subquery(),
+        select(func.coalesce(func.max(request.c.id), 0)).where(of_campaign).scalar_subquery(),
+        select(func.count()).select_from(pauses).where(paused_now).scalar_subquery(),
         campaign.c.created_at,
         requested.scalar_subquery(),
         decided.scalar_subquery(),
         select(func.max(pauses.c.resumed_at)).where(pauses.c.campaign_id == campaign.c.id).scalar_subquery(),
         select(func.max(approval.c.decided_at)).where(approval.c.campaign_id == campaign.c.id).scalar_subquery(),
-        # A try that found nobody left to text counts on what is remembered, and so does one that waits.
+        # An attempt that found nobody left to text relies on what the ledger remembers, and so does a deferred one.
         select(func.max(progress.c.updated_at)).where(progress.c.campaign_id == campaign.c.id).scalar_subquery(),
     )
     old: list[OldCampaign] = []
@@ -118,27 +111,29 @@ def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
 
 
 def _waits(connection: Connection) -> dict[int, str]:
-    """Return what the attempts wait for that have given up their slots, by the id of their campaign."""
-    # An attempt's last leg waits; of the legs before it the notes say so for ever. An adoption is no leg.
+    """Return the states of attempts that are deferred, by the id of their campaign."""
+    # Only the last leg of an attempt waits; earlier ones keep the state of their wait for ever. An adoption is no leg.
     newest = (
         select(func.max(claimant.c.id).label("id"))
         .where(claimant.c.try_number > 0)
         .group_by(claimant.c.dag_id, claimant.c.task_id, claimant.c.run_id, claimant.c.map_index)
         .subquery()
     )
-    noted = select(progress.c.campaign_id, progress.c.state).join(newest, newest.c.id == progress.c.claimant_id)
-    # In case that the note could not be written.
+    recorded = select(progress.c.campaign_id, progress.c.state).join(newest, newest.c.id == progress.c.claimant_id)
+    # In case the progress could not be recorded.
     asked = select(approval.c.campaign_id).join(newest, newest.c.id == approval.c.claimant_id)
-    waits = {number: APPROVAL for (number,) in connection.execute(asked.where(approval.c.decision.is_(None)))}
-    waits.update((number, state) for number, state in connection.execute(noted.where(progress.c.state.in_(WAITS))))
+    unanswered = connection.execute(asked.where(approval.c.decision.is_(None))).scalars()
+    waits: dict[int, str] = dict.fromkeys(unanswered, AttemptState.WAITING_FOR_APPROVAL)
+    rows = connection.execute(recorded.where(progress.c.state.in_(DEFERRED)))
+    waits.update((campaign_id, state) for campaign_id, state in rows)
     return waits
 
 
 def forget(store: LedgerBackend, old: OldCampaign) -> int:
-    """Forget a campaign, also one of which an attempt waits.
+    """Forget a campaign, even one with a deferred attempt.
 
     :returns: how many messages were forgotten.
-    :raises InputError: it has been used since it was found; what is not forgotten by then is kept.
+    :raises InputError: it has been used since it was found; the part that is not forgotten by then is kept.
     :raises LedgerError: when it was not committed.
     """
     forgotten = 0
@@ -146,29 +141,29 @@ def forget(store: LedgerBackend, old: OldCampaign) -> int:
     while not gone:
         with store.write(campaign_lock(old.name)) as connection:
             lock_all_groups(store, connection)
-            _overwrite_what_is_deleted(connection)
+            _overwrite_deleted_rows(connection)
             count, gone = _forget_some(connection, old)
         forgotten += count
     return forgotten
 
 
 def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
-    # Its name, too: SQLite gives the number of a campaign that another purge has deleted to the next new one.
+    # By name, too: SQLite gives the id of a campaign that another purge has deleted to the next new one.
     here = and_(campaign.c.id == old.campaign_id, campaign.c.name == old.name)
-    # For update: a note of a try, which takes no lock of the campaign's, comes before this or after.
+    # For update: an attempt records progress without the campaign's lock, either before this or after.
     if connection.execute(select(campaign.c.id).where(here).with_for_update()).scalar() is None:
         return 0, True
-    its = request.c.campaign_id == old.campaign_id
+    of_campaign = request.c.campaign_id == old.campaign_id
     newer = and_(request.c.state.in_((ACCEPTED, NOT_SENT)), request.c.id > old.newest_request)
-    in_use = select(request.c.id).where(its, or_(request.c.state.in_(_OPEN), newer)).limit(1)
+    in_use = select(request.c.id).where(of_campaign, or_(request.c.state.in_(_OPEN), newer)).limit(1)
     if connection.execute(in_use).scalar() is not None:
-        raise InputError(f"Campaign {old.name} is in use again: what is left of it is kept")
-    noted = and_(progress.c.campaign_id == old.campaign_id, progress.c.updated_at > old.last_activity)
-    if connection.execute(select(progress.c.claimant_id).where(noted).limit(1)).scalar() is not None:
-        raise InputError(f"Campaign {old.name} is in use again: what is left of it is kept")
+        raise InputError(f"Campaign {old.name} is in use again: the rest of it is kept")
+    newly_recorded = and_(progress.c.campaign_id == old.campaign_id, progress.c.updated_at > old.last_activity)
+    if connection.execute(select(progress.c.claimant_id).where(newly_recorded).limit(1)).scalar() is not None:
+        raise InputError(f"Campaign {old.name} is in use again: the rest of it is kept")
     if open_pause(connection, old.campaign_id) is not None:
-        raise InputError(f"Campaign {old.name} is paused: what is left of it is kept")
-    some = list(connection.execute(select(request.c.id).where(its).limit(REQUESTS_AT_ONCE)).scalars())
+        raise InputError(f"Campaign {old.name} is paused: the rest of it is kept")
+    some = list(connection.execute(select(request.c.id).where(of_campaign).limit(REQUESTS_AT_ONCE)).scalars())
     if not some:
         connection.execute(delete(pauses).where(pauses.c.campaign_id == old.campaign_id))
         connection.execute(delete(approval).where(approval.c.campaign_id == old.campaign_id))
@@ -184,12 +179,12 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
 
 
 def forget_claimants(store: LedgerBackend, before: float) -> int:
-    """Forget the tries that began before a moment and that nothing in the ledger refers to any more.
+    """Forget the attempts that began before a moment and that nothing in the ledger refers to any more.
 
     :returns: how many.
     :raises LedgerError: when it was not committed.
     """
-    # NOT IN, which is answered with one look at each table; no column of them is ever null there.
+    # NOT IN reads each table once; the columns are never null there.
     unused = and_(
         claimant.c.started_at < before,
         claimant.c.id.not_in(select(request.c.claimant_id)),
@@ -199,14 +194,13 @@ def forget_claimants(store: LedgerBackend, before: float) -> int:
     )
     with store.read() as connection:
         ids = list(connection.execute(select(claimant.c.id).where(unused)).scalars())
-    for start in range(0, len(ids), CLAIMANTS_AT_ONCE):
-        with store.write(_CLAIMANT_LOCK) as connection:
-            some = claimant.c.id.in_(ids[start : start + CLAIMANTS_AT_ONCE])
-            connection.execute(delete(claimant).where(some, unused))
+    for some in in_pieces(ids, CLAIMANTS_AT_ONCE):
+        with store.write(CLAIMANT_LOCK) as connection:
+            connection.execute(delete(claimant).where(claimant.c.id.in_(some), unused))
     return len(ids)
 
 
-def _overwrite_what_is_deleted(connection: Connection) -> None:
-    """Have SQLite write zeros where a number stood: by itself it may only mark the place as free."""
+def _overwrite_deleted_rows(connection: Connection) -> None:
+    """Let SQLite write zeros over deleted numbers: otherwise it may only mark their place as free."""
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA secure_delete=ON")

@@ -1,4 +1,4 @@
-"""A ledger that is only read: by connections that cannot write, and that keep no sender waiting."""
+"""A ledger that is only read: over connections that cannot write, and that keep no sender waiting."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import create_engine, event, inspect, select
 from sqlalchemy.pool import NullPool
 
-from airflow_provider_sms.exceptions import InputError, LedgerVersionError
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.backend import ledger_errors
 from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
+from airflow_provider_sms.ledger.open import check_version
 from airflow_provider_sms.ledger.postgres_engine import describe, postgres_engine
 
 if TYPE_CHECKING:
@@ -21,15 +22,15 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Connection, Engine
 
 STATEMENT_SECONDS = 20
-"""How long a look may take on a server; the longest one is for a number, among all messages there are."""
+"""Seconds that a statement may take on a server; the slowest one looks for a number among all messages."""
 
 
 class LedgerReader:
-    """A database that holds a ledger, to be read. Any thread may use it.
+    """A ledger that is read. Any thread may use it.
 
     :param engine: SQLAlchemy's engine for it, whose connections cannot write.
-    :param description: which one it is, for people.
-    :param clock: seconds since the epoch, the one that senders go by; read with the ledger, so it is right within
+    :param description: which database it is, for people.
+    :param clock: seconds since the epoch, by the clock of the senders; it is read with the ledger, and is right within
         :meth:`read` only.
     """
 
@@ -42,10 +43,10 @@ class LedgerReader:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Give a connection that sees what was committed before, the same all along.
+        """Open a connection that sees one state of the ledger, that of its beginning.
 
-        :raises InputError: there is no ledger, or an older version of this package made it.
-        :raises LedgerVersionError: a newer version of this package made it.
+        :raises InputError: there is no ledger, or a task has to upgrade it first.
+        :raises LedgerVersionError: this package cannot use the version of the ledger.
         :raises LedgerError: it cannot be read.
         """
         with ledger_errors("read"), self._engine.connect() as connection:
@@ -61,30 +62,26 @@ class LedgerReader:
     def _check(self, connection: Connection) -> None:
         known = schema.ledger_version
         if not inspect(connection).has_table(known.name):
-            raise InputError(f"{self.description} holds no ledger. The first task that sends makes one")
+            raise InputError(f"{self.description} holds no ledger. The first task that sends creates one")
         version = connection.execute(select(known.c.version)).scalar() or 0
-        if version > schema.SCHEMA_VERSION:
-            raise LedgerVersionError(
-                f"The ledger is of version {version}; this package knows up to {schema.SCHEMA_VERSION}. "
-                "Upgrade airflow-provider-sms here"
-            )
+        check_version(version)
         if version < schema.SCHEMA_VERSION:
             raise InputError(
-                f"The ledger is of version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next "
-                "task that sends, or airflow-sms ledger status, upgrades it"
+                f"The ledger has version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next task "
+                "that sends, or airflow-sms ledger status, upgrades it"
             )
         self._checked = True
 
 
 def read_sqlite(path: Path) -> LedgerReader:
-    """Give the ledger in a file of this machine.
+    """Return a reader of the ledger in a file of this machine.
 
     :param path: of the file, which must exist.
     """
     engine = create_engine(
         "sqlite://",
-        # By itself, the driver would take an URI for a file's name; and the file is opened anew each time, since
-        # another one may have taken its place.
+        # SQLAlchemy would take the URI for a file's name. The file is opened anew each time, since another one may
+        # have taken its place.
         creator=lambda: _connect(path),
         poolclass=NullPool,
         hide_parameters=True,
@@ -114,7 +111,7 @@ def _connect(path: Path) -> Any:
 
 
 def read_postgres(url: URL) -> LedgerReader:
-    """Give the ledger in a PostgreSQL database.
+    """Return a reader of the ledger in a PostgreSQL database.
 
     :param url: of SQLAlchemy, with the driver.
     """

@@ -1,80 +1,58 @@
-"""What people ask the ledger: how a campaign stands, what is unknown, who was texted when. Nothing here writes."""
+"""Requests as the ledger has them: which are unknown, which texted a number, what became of each. Read only."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
-from decimal import Decimal
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, case, func, select, true
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import of_task
-from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.schema import campaign, claimant, decision, former_holder, message, request
-from airflow_provider_sms.ledger.transitions import LAPSED
+from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.schema import campaign, claimant, former_holder, message, request
+from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Sequence
+    from typing import Any
 
     from sqlalchemy.engine import Connection
-    from sqlalchemy.sql import Executable
+    from sqlalchemy.sql import Select
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
     from airflow_provider_sms.ledger.model import Claimant
 
-
-_IDS_AT_ONCE = 500
-
-
-class SendingTask(NamedTuple):
-    """A task that sent messages of a campaign.
-
-    :param runs: DAG runs in which it did.
-    :param tries: tries that did, of all runs and mapped copies.
-    """
-
-    dag_id: str
-    task_id: str
-    runs: int
-    tries: int
-
-
-@dataclass(frozen=True, slots=True)
-class CampaignStatus:
-    """How a campaign stands. Times are seconds since the epoch.
-
-    :param messages: by the state of the request that holds them; one that was not sent holds none.
-    :param requests: by state.
-    :param parts: of accepted requests, as far as the service said.
-    :param decisions: of people, about its requests.
-    """
-
-    campaign: str
-    messages: Mapping[str, int]
-    requests: Mapping[str, int]
-    parts: int
-    cost: Decimal
-    first_activity: float
-    last_activity: float
-    decisions: int
-    senders: tuple[SendingTask, ...]
+_RESPONSES_AT_ONCE = 100
+"""Responses in memory at a time: each may have several kilobytes."""
 
 
 class RequestRow(NamedTuple):
-    """A request and who made it. Times are seconds since the epoch.
+    """A request, and the attempt that made it. Times are seconds since the epoch.
 
-    :param messages: how many it holds now.
-    :param state: ``claimed``, ``accepted``, ``unknown`` or ``not_sent``.
-    :param reason: why, for the two latter; None where it was not noted.
+    :param campaign: name of its campaign.
+    :param kind: ``bulk`` or ``group``.
+    :param state: ``claimed``, ``accepted``, ``unknown`` or ``not_sent``; unknown where its claim has lapsed.
+    :param submitted: messages that were to be posted.
+    :param taken: of these, how many the service took; None where it did not say.
+    :param messages: how many it holds now: later requests may have taken some over.
+    :param finished_at: when its outcome was recorded; None while there is none.
+    :param reason: why it is unknown or was not sent; None where that was not recorded.
+    :param mine: whether the attempt made it that asks; False where none asks.
+    :param response: as received, JSON; None where none came or it was not read.
+    :param destinations: those of its messages, read where the service took fewer than were submitted.
     """
 
     request_id: int
     campaign: str
-    messages: int
+    kind: str
     state: str
+    submitted: int
+    taken: int | None
+    messages: int
     claimed_at: float
     finished_at: float | None
     event_id: int | None
@@ -84,171 +62,27 @@ class RequestRow(NamedTuple):
     run_id: str
     map_index: int
     try_number: int
+    mine: bool = False
+    response: str | None = None
+    destinations: Sequence[int | None] = ()
 
 
-def campaign_id(connection: Connection, name: str) -> int:
-    """Give a campaign's id.
+def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -> Select[Any]:
+    """Return the query for the columns of :class:`RequestRow`, in the order of the ids.
 
-    :raises InputError: the ledger has no such campaign.
+    :param now: seconds since the epoch.
+    :param more: ``mine``, and ``response``, where they are read.
     """
-    found: int | None = connection.execute(select(campaign.c.id).where(campaign.c.name == name)).scalar()
-    if found is None:
-        raise InputError(f"The ledger has no campaign {name!r}")
-    return found
-
-
-def state_at(now: float) -> ColumnElement[str]:
-    """Give the expression for a request's state: a claim past its deadline is unknown, written down or not."""
-    return case((_lapsed(now), UNKNOWN), else_=request.c.state)
-
-
-def reason_at(now: float) -> ColumnElement[str | None]:
-    """Give the expression for why a request is in its state."""
-    return case((_lapsed(now), LAPSED), else_=request.c.reason)
-
-
-def _lapsed(now: float) -> ColumnElement[bool]:
-    return and_(request.c.state == CLAIMED, request.c.deadline < now)
-
-
-def status(store: LedgerBackend, name: str) -> CampaignStatus:
-    """Say how a campaign stands.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    state = state_at(store.clock())
-    with store.read() as connection:
-        its = request.c.campaign_id == campaign_id(connection, name)
-        held = (
-            select(state, func.count())
-            .select_from(request.join(message, message.c.request_id == request.c.id))
-            .where(its)
-            .group_by(state)
-        )
-        made = select(state, func.count()).where(its).group_by(state)
-        costs = select(request.c.cost, func.count()).where(its, request.c.cost.is_not(None)).group_by(request.c.cost)
-        began, first, last, parts = connection.execute(
-            select(
-                func.max(campaign.c.created_at),
-                func.min(request.c.claimed_at),
-                func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)),
-                func.sum(request.c.parts),
-            )
-            .select_from(campaign.outerjoin(request))
-            .where(campaign.c.name == name)
-        ).one()
-        decided, decided_last = connection.execute(
-            select(func.count(decision.c.decided_by), func.max(decision.c.decided_at))
-            .select_from(decision.join(request, request.c.id == decision.c.request_id))
-            .where(its)
-        ).one()
-        senders = (
-            select(
-                claimant.c.dag_id,
-                claimant.c.task_id,
-                func.count(claimant.c.run_id.distinct()),
-                func.count(claimant.c.id.distinct()),
-            )
-            .select_from(request.join(claimant))
-            .where(its)
-            .group_by(claimant.c.dag_id, claimant.c.task_id)
-            .order_by(claimant.c.dag_id, claimant.c.task_id)
-        )
-        return CampaignStatus(
-            campaign=name,
-            messages=_by_state(connection, held),
-            requests=_by_state(connection, made),
-            parts=int(parts or 0),
-            cost=sum((Decimal(cost) * count for cost, count in connection.execute(costs)), Decimal(0)),
-            first_activity=began if first is None else first,
-            last_activity=max(time for time in (began, last, decided_last) if time is not None),
-            decisions=decided,
-            senders=tuple(SendingTask(*row) for row in connection.execute(senders)),
-        )
-
-
-def _by_state(connection: Connection, query: Executable) -> dict[str, int]:
-    return {state: count for state, count in connection.execute(query)}  # noqa: C416  # rows are no pairs to dict()
-
-
-def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRow]:
-    """Give the requests whose outcome is unknown, oldest first.
-
-    :param name: of the campaign; None for all.
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    with store.read() as connection:
-        now = store.clock()
-        its = true() if name is None else request.c.campaign_id == campaign_id(connection, name)
-        return _requests(connection, and_(its, state_at(now) == UNKNOWN), now)
-
-
-def count_under_way(store: Readable, name: str) -> int:
-    """Count the requests of a campaign whose process may still record what becomes of them.
-
-    :raises InputError: the ledger has no such campaign.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    with store.read() as connection:
-        its = request.c.campaign_id == campaign_id(connection, name)
-        under_way = and_(its, state_at(store.clock()) == CLAIMED)
-        count: int = connection.execute(select(func.count()).select_from(request).where(under_way)).scalar_one()
-        return count
-
-
-def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
-    """Give requests by their ids, in order.
-
-    :raises InputError: one is not in the ledger.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    with store.read() as connection:
-        found = _requests_among(connection, sorted(set(ids)), store.clock())
-    missing = sorted(set(ids) - {row.request_id for row in found})
-    if missing:
-        raise InputError(f"The ledger has no request {missing[0]}")
-    return found
-
-
-def texted(store: Readable, destination: str) -> list[RequestRow]:
-    """Give the requests that texted a number or may have, in order; ``messages`` counts those to this number.
-
-    Reads every message of the ledger: there is no index of numbers, which would make every claim dearer.
-
-    :param destination: digits with country code.
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    its = message.c.destination == int(destination)
-    same = and_(
-        former_holder.c.campaign_id == message.c.campaign_id, former_holder.c.message_key == message.c.message_key
-    )
-    counts: Counter[int] = Counter()
-    with store.read() as connection:
-        counts.update(connection.execute(select(message.c.request_id).where(its)).scalars())
-        # A message that was sent anew may have been sent by the requests that it was taken from, too.
-        taken = select(former_holder.c.request_id).select_from(message.join(former_holder, same))
-        counts.update(connection.execute(taken.where(its, message.c.taken_from.is_not(None))).scalars())
-        rows = _requests_among(connection, sorted(counts), store.clock())
-    return [row._replace(messages=counts[row.request_id]) for row in rows]
-
-
-def _requests_among(connection: Connection, ids: list[int], now: float) -> list[RequestRow]:
-    rows: list[RequestRow] = []
-    for start in range(0, len(ids), _IDS_AT_ONCE):
-        rows += _requests(connection, request.c.id.in_(ids[start : start + _IDS_AT_ONCE]), now)
-    return rows
-
-
-def _requests(connection: Connection, which: ColumnElement[bool], now: float) -> list[RequestRow]:
     held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
-    query = (
+    return (
         select(
             request.c.id,
             campaign.c.name,
-            held,
+            request.c.kind,
             state_at(now),
+            request.c.submitted,
+            request.c.messages,
+            held,
             request.c.claimed_at,
             request.c.finished_at,
             request.c.event_id,
@@ -258,95 +92,92 @@ def _requests(connection: Connection, which: ColumnElement[bool], now: float) ->
             claimant.c.run_id,
             claimant.c.map_index,
             claimant.c.try_number,
+            *more,
         )
         .select_from(request.join(campaign).join(claimant))
         .where(which)
         .order_by(request.c.id)
     )
-    return [RequestRow(*row) for row in connection.execute(query)]
 
 
-_RECORDS_AT_ONCE = 1000
+def read_requests(connection: Connection, which: ColumnElement[bool], now: float) -> list[RequestRow]:
+    """Return requests in the order of their ids.
 
-
-@dataclass(frozen=True, slots=True)
-class RequestRecord:
-    """One request, as recorded.
-
-    :param state: ``claimed``, ``accepted``, ``unknown`` or ``not_sent``.
-    :param mine: whether this try made it.
-    :param lapsed: whether it is claimed, and its deadline has passed.
-    :param submitted: messages that were to be posted.
-    :param messages: of these, how many the service took; None where it did not say.
-    :param claimed_at: seconds since the epoch.
-    :param finished_at: when its outcome was recorded, seconds since the epoch; None while there is none.
-    :param response: the answer as received, JSON, where it took fewer than were submitted; else None.
-    :param destinations: those of its messages, where it took fewer than were submitted; else none.
+    :param now: seconds since the epoch.
     """
+    return [RequestRow(*row) for row in connection.execute(_select(which, now))]
 
-    request_id: int
-    state: str
-    mine: bool
-    lapsed: bool
-    submitted: int
-    messages: int | None
-    claimed_at: float
-    finished_at: float | None
-    event_id: int | None
-    reason: str | None
-    response: str | None
-    destinations: Sequence[int | None] = ()
+
+def _requests_among(connection: Connection, ids: Collection[int], now: float) -> list[RequestRow]:
+    pieces = in_pieces(sorted(ids))
+    return [row for piece in pieces for row in read_requests(connection, request.c.id.in_(piece), now)]
+
+
+def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRow]:
+    """Return the requests whose outcome is unknown, oldest first.
+
+    :param name: of the campaign; None means all.
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        now = store.clock()
+        which = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
+        return read_requests(connection, and_(which, state_at(now) == UNKNOWN), now)
+
+
+def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
+    """Return requests by their ids, in order.
+
+    :raises InputError: the ledger does not have all of them.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        found = _requests_among(connection, set(ids), store.clock())
+    missing = sorted(set(ids) - {row.request_id for row in found})
+    if missing:
+        raise InputError(f"The ledger has no request {missing[0]}")
+    return found
+
+
+def texted(store: Readable, destination: str) -> list[RequestRow]:
+    """Return the requests that texted a number or may have, in order; ``messages`` counts those to this number.
+
+    Reads every message of the ledger: there is no index of numbers, which would make every claim slower.
+
+    :param destination: digits with country code.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    to_number = message.c.destination == int(destination)
+    same = and_(
+        former_holder.c.campaign_id == message.c.campaign_id, former_holder.c.message_key == message.c.message_key
+    )
+    counts: Counter[int] = Counter()
+    with store.read() as connection:
+        counts.update(connection.execute(select(message.c.request_id).where(to_number)).scalars())
+        # A message that was sent again may have been sent by the requests that it was taken from, too.
+        taken = select(former_holder.c.request_id).select_from(message.join(former_holder, same))
+        counts.update(connection.execute(taken.where(to_number, message.c.taken_from.is_not(None))).scalars())
+        rows = _requests_among(connection, counts, store.clock())
+    return [row._replace(messages=counts[row.request_id]) for row in rows]
 
 
 def read_records(
     connection: Connection, ids: Collection[int], mine: ColumnElement[bool], now: float
-) -> list[RequestRecord]:
-    """Read what is recorded of requests.
+) -> list[RequestRow]:
+    """Return requests for a report, with response and destinations where the service took only some of the messages.
 
-    :param mine: the condition for claimants that are this try.
-    :param now: seconds since the epoch, by the ledger's clock.
+    :param mine: the condition for claimants that are the attempt which asks.
+    :param now: seconds since the epoch.
     """
-    ordered = sorted(ids)
-    parts = (ordered[start : start + _RECORDS_AT_ONCE] for start in range(0, len(ordered), _RECORDS_AT_ONCE))
-    return [record for part in parts for record in _read(connection, part, mine, now)]
-
-
-def _read(connection: Connection, ids: Sequence[int], mine: ColumnElement[bool], now: float) -> Iterator[RequestRecord]:
-    left_some_out = request.c.messages < request.c.submitted
-    query = (
-        select(
-            request.c.id,
-            request.c.state,
-            mine.label("mine"),
-            request.c.deadline,
-            request.c.submitted,
-            request.c.messages,
-            request.c.claimed_at,
-            request.c.finished_at,
-            request.c.event_id,
-            request.c.reason,
-            case((left_some_out, request.c.response)).label("response"),
-        )
-        .select_from(request.join(claimant))
-        .where(request.c.id.in_(ids))
-    )
-    rows = connection.execute(query).all()
-    destinations = _destinations(connection, [row.id for row in rows if row.response is not None])
-    for row in rows:
-        yield RequestRecord(
-            request_id=row.id,
-            state=row.state,
-            mine=bool(row.mine),
-            lapsed=row.state == CLAIMED and row.deadline < now,
-            submitted=row.submitted,
-            messages=row.messages,
-            claimed_at=row.claimed_at,
-            finished_at=row.finished_at,
-            event_id=row.event_id,
-            reason=row.reason,
-            response=row.response,
-            destinations=destinations.get(row.id, ()),
-        )
+    response = case((request.c.messages < request.c.submitted, request.c.response))
+    found: list[RequestRow] = []
+    for piece in in_pieces(sorted(ids)):
+        query = _select(request.c.id.in_(piece), now, mine, response)
+        rows = [RequestRow(*row) for row in connection.execute(query)]
+        destinations = _destinations(connection, [row.request_id for row in rows if row.response is not None])
+        found += [row._replace(mine=bool(row.mine), destinations=destinations.get(row.request_id, ())) for row in rows]
+    return found
 
 
 def _destinations(connection: Connection, ids: Sequence[int]) -> dict[int, list[int | None]]:
@@ -358,11 +189,38 @@ def _destinations(connection: Connection, ids: Sequence[int]) -> dict[int, list[
     return found
 
 
+def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collection[int]) -> Iterator[RequestRow]:
+    """Return the requests of earlier legs of an attempt that were sent or may have been, in order, with responses.
+
+    ``submitted`` leaves out messages that other requests hold by now: where no response came, they may have taken some
+    over.
+
+    :param claimants: the ids of the legs.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    if not claimants:
+        return
+    of_legs = and_(
+        request.c.campaign_id == campaign_id, request.c.claimant_id.in_(claimants), request.c.state != NOT_SENT
+    )
+    with (
+        store.read() as connection,
+        closing(
+            connection.execution_options(yield_per=_RESPONSES_AT_ONCE).execute(
+                _select(of_legs, store.clock(), true(), request.c.response)
+            )
+        ) as rows,
+    ):
+        for each in rows:
+            row = RequestRow(*each)
+            yield row if row.response is not None else row._replace(submitted=row.messages)
+
+
 class KeptResponses:
-    """Reads those answers, as they were received: JSON. Each call reads the ledger anew.
+    """Reads the responses of the service in a campaign, as they were received: JSON. Each call reads the ledger anew.
 
     :param campaign_id: in the ledger.
-    :param who: a try of the task instance whose requests are meant.
+    :param who: an attempt of the task instance.
     """
 
     def __init__(self, store: LedgerBackend, campaign_id: int, who: Claimant) -> None:
@@ -371,7 +229,7 @@ class KeptResponses:
         self._who = who
 
     def count(self) -> int:
-        """Count the answers to this task instance's requests in this campaign, of all its tries.
+        """Count the responses to this task instance's requests in this campaign, of all its attempts.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -380,7 +238,7 @@ class KeptResponses:
             return int(connection.execute(query).scalar_one())
 
     def first(self, limit: int) -> list[str]:
-        """Give the answers to this task instance's requests in this campaign, of all its tries, in request order.
+        """Return the responses to this task instance's requests in this campaign, of all attempts, in request order.
 
         :param limit: how many at most.
         :raises LedgerError: when the ledger cannot be read.
@@ -396,7 +254,7 @@ class KeptResponses:
             return [response for (response,) in connection.execute(query)]
 
     def to(self, key: bytes) -> str | None:
-        """Give the answer to the request that holds a message, whoever made it; None where there is none.
+        """Return the response to the request that holds a message, whoever made it; None where there is none.
 
         :raises LedgerError: when the ledger cannot be read.
         """

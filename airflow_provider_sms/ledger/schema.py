@@ -1,6 +1,6 @@
 """The ledger's tables: a contract with every ledger already on disk.
 
-A change here needs a new ``SCHEMA_VERSION`` and a migration; versions 2 to 5 only added tables and an index. Times are
+A change here needs a new ``SCHEMA_VERSION`` and a migration in :mod:`~airflow_provider_sms.ledger.open`. Times are
 seconds since the epoch, UTC. Costs are decimal numbers as text, since SQLite has no decimal type and money is not
 rounded.
 """
@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 SCHEMA_VERSION = 5
 
-# SQLite numbers rows by itself only where the key's type is exactly INTEGER.
+# SQLite numbers rows only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData()
@@ -76,7 +76,7 @@ request = Table(
     Column("reason", Text),
     Column("response", Text),
     Index("sms_request_campaign_state", "campaign_id", "state"),
-    # An event id that the campaign has already is no answer; it is looked up for each one.
+    # Each response's event id is looked up: one that the campaign has already is no proof of a new request.
     Index("sms_request_campaign_event", "campaign_id", "event_id"),
 )
 
@@ -85,18 +85,18 @@ message = Table(
     metadata,
     Column("campaign_id", _Id, primary_key=True),
     Column("message_key", LargeBinary(16), primary_key=True),
-    # Digits of E.164 as a number: 15 digits fit, and none begins with 0. None: the message of a group.
+    # Digits of E.164 as a number: 15 digits fit, and none begins with 0. None for the message to a group.
     Column("destination", BigInteger),
-    # The request that holds it. No foreign key: a server looks each one up by itself, a third of a claim's whole cost.
+    # The request that holds it. No foreign key: a server would look up each one, at a third of a claim's whole cost.
     Column("request_id", _Id, nullable=False),
-    # The unknown request that held it before; it goes back there when this one was not sent.
+    # The unknown request that held it before; the message goes back there when this one was not sent.
     Column("taken_from", _Id),
     # A request's messages are released together when it was not sent.
     Index("sms_message_request", "request_id"),
     sqlite_with_rowid=False,
 )
 
-# The requests that had a message before others took it over: each of them may have been sent.
+# The requests that held a message before others took it over: each of them may have been sent.
 former_holder = Table(
     "sms_former_holder",
     metadata,
@@ -112,7 +112,7 @@ decision = Table(
     metadata,
     Column("id", _Id, primary_key=True),
     Column("request_id", ForeignKey("sms_request.id"), nullable=False),
-    # The try that asked a person; None where a person decided unasked.
+    # The attempt that asked a person; None where a person decided unasked.
     Column("asked_by", ForeignKey("sms_claimant.id")),
     # accepted, not_sent, resend, fail or settled; None while the question is open.
     Column("decision", String(10)),
@@ -127,11 +127,11 @@ approval = Table(
     Column("id", _Id, primary_key=True),
     Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
     Column("plan_id", String(64), nullable=False),
-    # send or stop; None: that a person was asked.
+    # send or stop; None where a person was asked.
     Column("decision", String(10)),
     Column("decided_by", String(250)),
     Column("decided_at", Float(53)),
-    # The try that asked.
+    # The attempt that asked.
     Column("claimant_id", ForeignKey("sms_claimant.id")),
     Column("messages", BigInteger),
     Column("cost", String(40)),
@@ -150,10 +150,10 @@ contact = Table(
     metadata,
     Column("group_id", _Id, primary_key=True),
     Column("destination", BigInteger, primary_key=True),
-    # The request that texted the person last, or may have; no foreign key, as of a message.
+    # The request that texted the recipient last, or may have; no foreign key, as with messages.
     Column("request_id", _Id, nullable=False),
     Column("claimed_at", Float(53), nullable=False),
-    # What was there before, in case that the request was not sent.
+    # The contact before this one, in case the request was not sent.
     Column("before_request_id", _Id),
     Column("before_at", Float(53)),
     # A request's contacts are given back together when it was not sent.
@@ -168,7 +168,7 @@ pauses = Table(
     Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
     Column("paused_by", String(250), nullable=False),
     Column("paused_at", Float(53), nullable=False),
-    # None while it holds.
+    # None while the pause holds.
     Column("resumed_by", String(250)),
     Column("resumed_at", Float(53)),
     Index("sms_pause_campaign", "campaign_id"),
@@ -177,24 +177,24 @@ pauses = Table(
 progress = Table(
     "sms_progress",
     metadata,
-    # A try, or the part of one between two waits.
+    # An attempt, or a leg of one.
     Column("claimant_id", ForeignKey("sms_claimant.id"), primary_key=True, autoincrement=False),
     Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
-    # None: it was made before there were such notes.
+    # The connection that it sends with.
     Column("conn_id", String(250)),
-    # What it does, waits for or came to, as it said last.
+    # An AttemptState, as it reported last.
     Column("state", String(30), nullable=False),
     Column("updated_at", Float(53), nullable=False),
-    # Rows that can be texted, and those it is done with; None until it has counted them.
+    # Rows that can be texted, and those that need nothing more; None until they are counted.
     Column("total", BigInteger),
     Column("done", BigInteger),
     Column("not_sent", BigInteger),
     Column("invalid", BigInteger),
     # Messages a second.
     Column("rate", Float(53)),
-    # JSON: what else it said with its state; at its end, its summary without event ids.
+    # JSON: further figures of its state; at its end, its summary without event ids.
     Column("figures", Text),
-    # JSON: what was to be sent.
+    # JSON: its plan.
     Column("plan", Text),
     Index("sms_progress_campaign", "campaign_id", "claimant_id"),
 )
@@ -205,7 +205,7 @@ balance = Table(
     Column("id", _Id, primary_key=True),
     Column("conn_id", String(250), nullable=False),
     Column("observed_at", Float(53), nullable=False),
-    # Credits; None: the account is post-paid.
+    # Credits; None where the account is post-paid.
     Column("amount", String(40)),
     Index("sms_balance_conn", "conn_id", "observed_at"),
 )
@@ -213,7 +213,7 @@ balance = Table(
 boot_clock = Table(
     "sms_boot_clock",
     metadata,
-    # One start of a machine. Only a ledger in a file has any: a server has a clock of its own.
+    # One start of a machine. Only a ledger in a file has rows: a server has a clock of its own.
     Column("boot_id", String(100), primary_key=True),
     # Seconds by which the ledger's time is ahead of the clock that counts from that start, and that cannot be set.
     Column("ahead", Float(53), nullable=False),

@@ -1,12 +1,18 @@
-"""The ledger in a SQLite file, for tasks that all run on one machine."""
+"""The ledger in a SQLite file, for tasks that all run on one machine.
+
+The file must be on a disk of that machine and have one name: SQLite shares memory and locks through it, and keeps what
+was written last in files beside it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
@@ -19,7 +25,6 @@ from airflow_provider_sms.ledger.backend import (
     BUSY_SECONDS,
     CLAIM_COLUMNS,
     CONTACT_TAKEN,
-    CREATION_LOCK,
     KEY_BYTES,
     HolderRow,
     LedgerBackend,
@@ -27,13 +32,13 @@ from airflow_provider_sms.ledger.backend import (
     numbers,
 )
 from airflow_provider_sms.ledger.clocks import BootClock, this_boot
-from airflow_provider_sms.ledger.filesystem import mounts_of_this_machine, settle_path
+from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.transitions import RECORDED
+from airflow_provider_sms.ledger.open import create_or_upgrade
+from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from sqlalchemy.engine import Connection, Engine
 
@@ -42,9 +47,9 @@ if TYPE_CHECKING:
 _WRITE = "sms_ledger_write"
 _PATIENCE = "sms_ledger_patience"
 
-# Many rows come as one JSON array, and many keys as one value of which each row takes its piece: a parameter for each
-# key costs more than the work itself, and after each statement Python's lock is to be had again, for which all the
-# threads that post are waiting.
+# Many rows come as one JSON array, and many keys as one value, which the statement cuts up. A parameter for each key
+# would cost more than the work itself, and after each statement this thread waits for Python's lock behind all threads
+# that post.
 _INSERT_REQUESTS = (
     "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, submitted) "
     "SELECT ?, ?, ?, ?, ?, ?, new.value FROM json_each(?) AS new ORDER BY new.key"
@@ -56,10 +61,10 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _UPDATE_FROM_SINCE = (3, 33)
-_ANSWER = ", ".join(f"{name} = json_extract(answer.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
-_RECORD_ANSWERS = (
-    f"UPDATE sms_request SET {_ANSWER} "  # noqa: S608 - the names of columns
-    "FROM json_each(?) AS answer WHERE sms_request.id = json_extract(answer.value, '$[0]') "
+_RESPONSE = ", ".join(f"{name} = json_extract(response.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
+_RECORD_RESPONSES = (
+    f"UPDATE sms_request SET {_RESPONSE} "  # noqa: S608 - the names of columns
+    "FROM json_each(?) AS response WHERE sms_request.id = json_extract(response.value, '$[0]') "
     "AND (sms_request.state IN (?, ?) OR sms_request.response IS NULL)"
 )
 _HOLDERS = (
@@ -81,15 +86,27 @@ _CONTACTS_SINCE = (
     "CROSS JOIN sms_contact c ON c.group_id = ? AND c.destination = wanted.value WHERE c.claimed_at > ?"
 )
 _CACHE_KIB = 32 * 1024
-"""Pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
+"""KiB of pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
 _CHECKPOINT_PAGES = 8_000
 """Pages that the write-ahead log holds, 32 MB, before they are copied into the file: many are written several times."""
+
+NETWORK = frozenset(
+    (  # noqa: SIM905  # a list would be a page
+        "9p acfs afs beegfs ceph cifs coda drvfs fakeowner fuse gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 "
+        "orangefs panfs prl_fs pvfs2 smb3 smbfs vboxsf virtiofs vmhgfs wekafs"
+    ).split()
+)
+"""File systems of other machines, also of the host of a virtual machine: their locks do not hold as SQLite needs it,
+and memory is not shared through them."""
+
+_ESCAPE = re.compile(r"\\([0-7]{3})")
+_INSTEAD = "Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to PostgreSQL"
 
 
 class SQLiteBackend(LedgerBackend):
     """A ledger in a file; one transaction writes at a time, whatever its lock.
 
-    :param path: the file, to see that it is still the one that was opened.
+    :param path: the file, to check that it is still the one that was opened.
     """
 
     def __init__(self, engine: Engine, path: Path, clock: BootClock) -> None:
@@ -104,20 +121,19 @@ class SQLiteBackend(LedgerBackend):
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
-        """Return a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
+        """Open a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
         with super().read(quick=quick) as connection:
             self._boot_clock.read(connection)
             yield connection
 
-    def create_or_check(self) -> None:
-        """Make the tables, or bring them up to date, and note what time it is."""
-        super().create_or_check()
+    def set_clock(self) -> None:
+        """Record what time it is, once there are tables: from then on every transaction reads it."""
         with self.write(CREATION_LOCK) as connection:
             self._boot_clock.set(connection)
         self._opened = True
 
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:  # noqa: ARG002  # one for all
-        """See that the file is still there, and what time it is; BEGIN IMMEDIATE has waited for every other writer.
+        """Check that the file is still there, and read the time; BEGIN IMMEDIATE has waited for every other writer.
 
         Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.
         """
@@ -135,18 +151,18 @@ class SQLiteBackend(LedgerBackend):
         if self._opened:
             self._boot_clock.read(connection)
 
-    def record_answers(self, connection: Connection, answers: Sequence[Mapping[str, Any]]) -> None:
-        """Record the service's answers, those of a commit by one statement."""
+    def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
+        """Record the responses of a commit, by one statement where this SQLite can."""
         if sqlite3.sqlite_version_info < _UPDATE_FROM_SINCE:
-            super().record_answers(connection, answers)
+            RECORD_RESPONSE.run(connection, *responses)
             return
-        rows = json.dumps([[answer["of"], *(answer[name] for name in RECORDED)] for answer in answers])
-        connection.exec_driver_sql(_RECORD_ANSWERS, (rows, CLAIMED, UNKNOWN))
+        rows = json.dumps([[response["of"], *(response[name] for name in RECORDED)] for response in responses])
+        connection.exec_driver_sql(_RECORD_RESPONSES, (rows, CLAIMED, UNKNOWN))
 
     def insert_requests(
         self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
     ) -> Sequence[int]:
-        """Insert requests, and give their ids: one after the other, since nobody else writes meanwhile."""
+        """Insert requests, and return their ids, which are consecutive: no other process writes meanwhile."""
         values = (*(claim[name] for name in CLAIM_COLUMNS), json.dumps(submitted))
         last: int = connection.exec_driver_sql(_INSERT_REQUESTS, values).lastrowid
         return range(last + 1 - len(submitted), last + 1)
@@ -154,7 +170,7 @@ class SQLiteBackend(LedgerBackend):
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and say how many those were."""
+        """Insert the messages that are free, and return how many those were."""
         size = max(len(chunk.keys) for chunk in chunks)
         keys = b"".join(joined(chunk.keys).ljust(KEY_BYTES * size) for chunk in chunks)
         destinations = json.dumps([numbers(chunk) for chunk in chunks])
@@ -173,7 +189,7 @@ class SQLiteBackend(LedgerBackend):
         claimed_at: float,
         unless_since: float,
     ) -> int:
-        """Write who is texted in a group by which request, and say how many of them could be."""
+        """Record which request texts each recipient of a contact group, and return how many could be recorded."""
         rows = json.dumps([(int(destination), request_id) for destination, request_id in wanted.items()])
         values = (group_id, claimed_at, rows, unless_since)
         return connection.exec_driver_sql(_INSERT_CONTACTS, values).rowcount
@@ -181,52 +197,52 @@ class SQLiteBackend(LedgerBackend):
     def contacts_since(
         self, connection: Connection, group_id: int, since: float, destinations: Sequence[str]
     ) -> Iterable[int]:
-        """Say which of some people were texted in a group after a moment."""
+        """Return which of the destinations were texted in a contact group after a moment."""
         wanted = json.dumps(list(map(int, destinations)))
         return cast("Iterable[int]", connection.exec_driver_sql(_CONTACTS_SINCE, (wanted, group_id, since)).scalars())
 
     def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
-        """Return the states of those of some requests that are there and were made by a claimant."""
+        """Return the states of the requests that exist and were made by a claimant."""
         values = (json.dumps(list(request_ids)), claimant_id)
         return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
-        """Give the requests that hold any of the keys."""
+        """Return the requests that hold any of the keys."""
         rows = connection.exec_driver_sql(_HOLDERS, (json.dumps([0] * len(keys)), campaign_id, joined(keys)))
         return cast("Iterable[HolderRow]", rows)
 
 
 def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootClock | None = None) -> SQLiteBackend:
-    """Open the ledger in a SQLite file of this machine, and make it where there is none.
+    """Open the ledger in a SQLite file of this machine, and create it where there is none.
 
-    Write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must survive the
-    machine.
+    It has a write-ahead log, and every commit is on the disk before it returns (``synchronous=FULL``): a claim must
+    survive a crash of the machine.
 
     :param path: the file; its folder must exist.
     :param busy_seconds: how long to wait for another process's commit.
-    :param clock: what time it is; None: that of this start of this machine.
+    :param clock: what time it is; None means that of this start of this machine.
     :raises LedgerError: when it cannot be opened or is not a ledger.
-    :raises LedgerVersionError: when a newer version of this package wrote it.
+    :raises LedgerVersionError: when this package cannot use its version.
     """
     file = settle_path(path, mounts_of_this_machine())
-    # Others on the machine need not read who was texted. SQLite itself makes no file: see below.
+    # Only its owner may read who was texted. SQLite itself creates no file: see below.
     with suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        # The driver must not begin transactions by itself; "begin" below does.
+        # The driver must not begin transactions; "begin" below does.
         connect_args={"isolation_level": None, "timeout": busy_seconds, "check_same_thread": False},
-        # Older versions of SQLAlchemy pool no files; a connection that is kept holds the file that it was opened on.
+        # Older versions of SQLAlchemy pool no files; a kept connection holds on to the file that it was opened on.
         poolclass=QueuePool,
         # An error must not quote its parameters: they are people's numbers.
         hide_parameters=True,
-        # SQLAlchemy 1.4 would else begin no transaction to read in, and a look would be at several states.
+        # Otherwise SQLAlchemy 1.4 would begin no transaction to read in, and a reader would see several states.
         future=True,
     )
 
     @event.listens_for(engine, "do_connect")
     def _name_existing(_dialect: Any, _record: Any, arguments: list[Any], named: dict[str, Any]) -> None:
-        # Where the file was deleted meanwhile, the driver would make an empty one.
+        # Where the file was deleted meanwhile, the driver would create an empty one.
         arguments[0] = f"file:{quote(str(path.absolute()))}?mode=rw"
         named["uri"] = True
 
@@ -237,7 +253,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
         dbapi_connection.execute("PRAGMA foreign_keys=ON")
         dbapi_connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
         dbapi_connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
-        # What a statement would need to be undone by itself; in a file of its own it would be written twice.
+        # Statement journals stay in memory: in a file they would be written twice.
         dbapi_connection.execute("PRAGMA temp_store=MEMORY")
 
     @event.listens_for(engine, "begin")
@@ -251,12 +267,13 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
             connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
         finally:
             if patience is not None:
-                # Whoever has the connection next may send nothing without its commit.
+                # The next user of the connection may be a claim, without which nothing is sent.
                 connection.exec_driver_sql(f"PRAGMA busy_timeout={int(busy_seconds * 1000)}")
 
     store = SQLiteBackend(engine, path, BootClock(this_boot()) if clock is None else clock)
     try:
-        store.create_or_check()
+        create_or_upgrade(store)
+        store.set_clock()
     except LedgerError:
         store.close()
         raise
@@ -264,7 +281,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
 
 
 def _enter_wal(dbapi_connection: Any, *, give_up: float) -> None:
-    """Switch to the write-ahead log; SQLite does not wait by itself when two processes do this at once."""
+    """Switch to the write-ahead log; SQLite does not wait when two processes do this at once."""
     while True:
         try:
             (mode,) = dbapi_connection.execute("PRAGMA journal_mode=WAL").fetchone()
@@ -276,3 +293,75 @@ def _enter_wal(dbapi_connection: Any, *, give_up: float) -> None:
         if mode != "wal":
             raise LedgerError("The ledger's file system has no write-ahead log (is it a network share?)")
         return
+
+
+def settle_path(path: Path, mounts: str) -> Path:
+    """Return the file that a path leads to, which need not exist yet.
+
+    :param path: of the ledger; links are followed.
+    :param mounts: the text of Linux's ``/proc/mounts``.
+    :raises LedgerError: the file cannot be a ledger; says why, and what to do.
+    """
+    if not path.parent.is_dir():
+        raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")
+    file = Path(os.path.realpath(path))
+    if path.is_symlink() and not file.exists():
+        raise LedgerError(
+            f"The ledger {path} is a link to {file}, which is not there. Is its disk not mounted? Nothing was sent. "
+            "Bring the file back, or remove the link where no ledger ever was"
+        )
+    if (kind := network_filesystem(file, mounts)) is not None:
+        raise LedgerError(
+            f"The ledger {path} would be on a network file system ({kind}), which cannot lock it safely. "
+            f"Nothing was sent. {_INSTEAD}"
+        )
+    if is_mount_point(file, mounts):
+        raise LedgerError(
+            f"The ledger {path} is mounted as a single file. What was written last is in files beside it, which each "
+            "container then has for itself, so people could be texted twice. Nothing was sent. Mount the folder that "
+            "holds the file, the same for all, and never the file"
+        )
+    if file.exists() and (links := file.stat().st_nlink) > 1:
+        raise LedgerError(
+            f"The ledger {path} has {links} names (hard links). What was written last is in files that go by the name, "
+            "so whoever uses another one does not see it, and people could be texted twice. Nothing was sent. Leave "
+            "it one name; copy a ledger with: sqlite3 OLD '.backup NEW'"
+        )
+    return file
+
+
+def network_filesystem(path: Path, mounts: str) -> str | None:
+    """Return the type of the network file system that a path is on; None means a disk of this machine.
+
+    :param path: absolute, and without links.
+    :param mounts: the text of ``/proc/mounts``.
+    """
+    best, kind = Path("/"), ""
+    for point, mounted_kind in _mounted(mounts):
+        if path.is_relative_to(point) and len(point.parts) >= len(best.parts):
+            best, kind = point, mounted_kind
+    # FUSE file systems name what is behind them: fuse.sshfs, fuse.s3fs.
+    return kind if kind in NETWORK or kind.startswith("fuse.") else None
+
+
+def is_mount_point(path: Path, mounts: str) -> bool:
+    """Return whether a file system is mounted at a path itself.
+
+    :param path: absolute, and without links.
+    :param mounts: the text of ``/proc/mounts``.
+    """
+    return any(point == path for point, _ in _mounted(mounts))
+
+
+def _mounted(mounts: str) -> Iterator[tuple[Path, str]]:
+    for line in mounts.splitlines():
+        _, where, kind, *_ = line.split(" ")
+        yield Path(_ESCAPE.sub(lambda octal: chr(int(octal[1], 8)), where)), kind
+
+
+def mounts_of_this_machine() -> str:
+    """Return the text of ``/proc/mounts``; empty where the system has none."""
+    try:
+        return os.fsdecode(Path("/proc/mounts").read_bytes())
+    except OSError:
+        return ""

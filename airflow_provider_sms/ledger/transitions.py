@@ -1,16 +1,20 @@
-"""How a request goes from one state to the next, within a transaction of the caller's."""
+"""How a request goes from one state to the next, each within a transaction of the caller's.
+
+Here alone is decided when a claim has *lapsed*: once its deadline has passed it counts as unknown, whoever made it and
+whether that is written down or not.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, insert, or_, select, update
 
-from airflow_provider_sms.ledger.compiled import Compiled
+from airflow_provider_sms.ledger.backend import Compiled
+from airflow_provider_sms.ledger.frequency_cap import give_back_contacts
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.schema import contact, former_holder, message, request
+from airflow_provider_sms.ledger.schema import former_holder, message, request
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,14 +25,68 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.model import Outcome
 
 LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
+"""The reason of a request whose claim has lapsed."""
+
+
+def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
+    """Return whether a claim has lapsed: of values as a bool, of columns as an expression."""
+    return (state == CLAIMED) & (deadline < now)
+
+
+def is_ahead(state: Any, claimed_at: Any, now: float) -> Any:
+    """Return whether a claim lies in the future: of values as a bool, of columns as an expression.
+
+    A clock ran ahead when it was made. It counts as made now: its process may live, so it is not unknown yet, and
+    nobody waits for it longer than for any other claim.
+    """
+    return (state == CLAIMED) & (claimed_at > now)
+
+
+def current_state(state: str, deadline: float, now: float) -> str:
+    """Return the state of a request at a moment, of its columns' values."""
+    return UNKNOWN if _is_lapsed(state, deadline, now) else state
+
+
+def state_at(now: float) -> ColumnElement[str]:
+    """Return the expression for a request's state at a moment."""
+    return case((lapsed(now), UNKNOWN), else_=request.c.state)
+
+
+def reason_at(now: float) -> ColumnElement[str | None]:
+    """Return the expression for the reason of a request's state at a moment."""
+    return case((lapsed(now), LAPSED), else_=request.c.reason)
+
+
+def lapsed(now: float) -> ColumnElement[bool]:
+    """Return the condition for requests whose claim has lapsed."""
+    condition: ColumnElement[bool] = _is_lapsed(request.c.state, request.c.deadline, now)
+    return condition
+
+
+def under_way(now: float) -> ColumnElement[bool]:
+    """Return the condition for requests whose process may still post them or record their outcome."""
+    return and_(request.c.state == CLAIMED, ~lapsed(now))
+
+
+def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
+    """Record as unknown the requests whose claim has lapsed, and set right the claims that lie in the future.
+
+    :param which: the requests that are looked at.
+    :param now: seconds since the epoch.
+    """
+    ahead = and_(which, is_ahead(request.c.state, request.c.claimed_at, now))
+    length = request.c.deadline - request.c.claimed_at
+    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length))
+    connection.execute(update(request).where(which, lapsed(now)).values(state=UNKNOWN, reason=LAPSED))
+
 
 _MAX = {"event_id": 2**63 - 1, "messages": 2**31 - 1, "parts": 2**31 - 1}
 """The largest number that each column holds."""
 _MAX_COST_LENGTH = 40
 _ROUNDED = Context(prec=30)
 
-
 RECORDED = ("state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response")
+"""The columns that an outcome fills in, in the order in which statements name them."""
 _OPEN = {"claimed": CLAIMED, "unknown": UNKNOWN}
 _IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))
 
@@ -39,25 +97,24 @@ def _recording(condition: ColumnElement[bool]) -> Compiled:
 
 
 _RECORD = _recording(_IS_OPEN)
-RECORD_ANSWER = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
+RECORD_RESPONSE = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
+"""Records a response of the service, which is better founded than anything, also than what a person said before."""
 
 
 def record(connection: Connection, outcome: Outcome, now: float, groups: Collection[int]) -> None:
-    """Record what became of a request; no-op where it has an outcome that is better founded.
-
-    An answer of the service is better founded than anything, also than what a person said before it came.
+    """Record that a request is unknown or was not sent; no-op where it has an outcome that is better founded.
 
     :param now: seconds since the epoch.
-    :param groups: in which it has contacts, and whose locks are held; needed for one that was not sent.
+    :param groups: contact groups in which the request has contacts, and whose locks are held; needed for a request
+        that was not sent.
     """
-    statement = RECORD_ANSWER if outcome.state == ACCEPTED else _RECORD
-    recorded = statement.run(connection, values_of(outcome, now))
+    recorded = _RECORD.run(connection, values_of(outcome, now))
     if outcome.state == NOT_SENT and recorded.rowcount == 1:
         release(connection, outcome.request_id, groups)
 
 
 def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
-    """Give the values of a statement that records an outcome, by name.
+    """Return the values of a statement that records an outcome, by name.
 
     :param now: seconds since the epoch.
     """
@@ -74,38 +131,39 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
     }
 
 
+def fitting_cost(cost: str) -> str:
+    """Return a decimal number in at most the 40 characters of its column: rounded to 30 digits where it has more."""
+    return cost if len(cost) <= _MAX_COST_LENGTH else str(_ROUNDED.create_decimal(cost))
+
+
+def _fitting(number: int | None, most: int) -> int | None:
+    """Drop a number that its column cannot hold: it must not cost the record of a send, and the response has it."""
+    return None if number is None or not -most <= number <= most else number
+
+
 def release(connection: Connection, request_id: int, groups: Collection[int]) -> None:
     """Free a request's messages; those that an unknown request held before are unknown again.
 
-    :param groups: in which it has contacts, and whose locks are held.
+    :param groups: contact groups in which the request has contacts, and whose locks are held.
     """
     if groups:
         # First: whom an unknown request may have texted is found by the messages that go back to it.
-        _give_back_contacts(connection, request_id, groups)
-    its = message.c.request_id == request_id
-    give_back(connection, its)
-    connection.execute(delete(message).where(its))
+        give_back_contacts(connection, request_id, groups)
+    _free(connection, message.c.request_id == request_id)
 
 
-def take_over(connection: Connection, campaign_id: int, key: bytes, unknown_id: int, request_id: int) -> None:
-    """Move a message from a request that is unknown to a new one; no-op where anything has changed meanwhile."""
-    still_unknown = select(request.c.id).where(request.c.id == unknown_id, request.c.state == UNKNOWN)
-    its = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
-    moved = connection.execute(
-        update(message)
-        .where(its, message.c.request_id.in_(still_unknown))
-        .values(request_id=request_id, taken_from=unknown_id)
-    )
-    if moved.rowcount:
-        connection.execute(
-            insert(former_holder).values(campaign_id=campaign_id, message_key=key, request_id=unknown_id)
-        )
+def unclaim(connection: Connection, campaign_id: int, keys: Collection[bytes], request_ids: Collection[int]) -> None:
+    """Free messages that requests have just claimed, in the transaction of the claim; no contact is given back.
+
+    :param keys: of the messages.
+    :param request_ids: the requests.
+    """
+    of_requests = and_(message.c.message_key.in_(keys), message.c.request_id.in_(request_ids))
+    _free(connection, and_(message.c.campaign_id == campaign_id, of_requests))
 
 
-def give_back(connection: Connection, which: ColumnElement[bool]) -> None:
-    """Hand messages that were taken over back to a request that had them before and may have been sent.
-
-    An accepted one comes first, then the latest. What no such request had stays where it is.
+def _free(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Delete messages, and hand those that were taken over back to a request that had them and may have been sent.
 
     :param which: the messages.
     """
@@ -124,27 +182,41 @@ def give_back(connection: Connection, which: ColumnElement[bool]) -> None:
         connection.execute(delete(former_holder).where(formers))
         if not states:
             continue
+        # An accepted one comes first, then the latest.
         holder = max(states, key=lambda each: (states[each] == ACCEPTED, each))
         others = sorted(states.keys() - {holder})
-        its = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
+        this = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
         before = others[-1] if others else None
-        connection.execute(update(message).where(its).values(request_id=holder, taken_from=before))
+        connection.execute(update(message).where(this).values(request_id=holder, taken_from=before))
         if others:
             rows = [{"campaign_id": campaign_id, "message_key": key, "request_id": each} for each in others]
             connection.execute(insert(former_holder), rows)
+    connection.execute(delete(message).where(which))
 
 
-def take_back(connection: Connection, request_id: int) -> dict[int, Counter[str]]:
-    """Let a request that is accepted have the messages that others took over from it.
+def take_over(connection: Connection, campaign_id: int, key: bytes, unknown_id: int, request_id: int) -> None:
+    """Move a message from a request that is unknown to a new one; no-op where anything has changed meanwhile."""
+    still_unknown = select(request.c.id).where(request.c.id == unknown_id, request.c.state == UNKNOWN)
+    this = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
+    moved = connection.execute(
+        update(message)
+        .where(this, message.c.request_id.in_(still_unknown))
+        .values(request_id=request_id, taken_from=unknown_id)
+    )
+    if moved.rowcount:
+        connection.execute(
+            insert(former_holder).values(campaign_id=campaign_id, message_key=key, request_id=unknown_id)
+        )
 
-    Nobody is texted again then, whatever becomes of the others. A message that another request was accepted with stays
-    there.
 
-    :returns: the requests that have or had these messages, each with how many it has by its state.
+def take_back(connection: Connection, request_id: int) -> None:
+    """Hand a request that is accepted the messages that others took over from it.
+
+    Their recipients are not texted again then, whatever becomes of the others. A message that another request was
+    accepted with stays there.
     """
-    found: dict[int, Counter[str]] = {}
     rows = connection.execute(
-        select(message.c.campaign_id, message.c.message_key, request.c.id, request.c.state)
+        select(message.c.campaign_id, message.c.message_key, request.c.id)
         .select_from(
             former_holder.join(
                 message,
@@ -154,84 +226,18 @@ def take_back(connection: Connection, request_id: int) -> dict[int, Counter[str]
                 ),
             ).join(request, request.c.id == message.c.request_id)
         )
-        .where(former_holder.c.request_id == request_id, message.c.request_id != request_id)
+        .where(
+            former_holder.c.request_id == request_id, message.c.request_id != request_id, request.c.state != ACCEPTED
+        )
     ).all()
-    for campaign_id, key, holder, state in rows:
-        found.setdefault(holder, Counter())[state] += 1
-        if state != ACCEPTED:
-            hand_to(connection, campaign_id, key, request_id, holder)
-    return found
+    for campaign_id, key, holder in rows:
+        hand_to(connection, campaign_id, key, request_id, holder)
 
 
 def hand_to(connection: Connection, campaign_id: int, key: bytes, request_id: int, holder: int) -> None:
     """Hand a message of one request to another one that was accepted with it; the former may have been sent, too."""
-    its = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
-    connection.execute(update(message).where(its).values(request_id=request_id, taken_from=holder))
+    this = and_(message.c.campaign_id == campaign_id, message.c.message_key == key)
+    connection.execute(update(message).where(this).values(request_id=request_id, taken_from=holder))
     formers = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == key)
     connection.execute(delete(former_holder).where(formers, former_holder.c.request_id.in_((request_id, holder))))
     connection.execute(insert(former_holder).values(campaign_id=campaign_id, message_key=key, request_id=holder))
-
-
-def _give_back_contacts(connection: Connection, request_id: int, groups: Collection[int]) -> None:
-    """Have whoever a request did not text be as they were: texted by an earlier one, or by none."""
-    before, unknown = request.alias(), request.alias()
-    is_theirs = and_(message.c.request_id == contact.c.request_id, message.c.destination == contact.c.destination)
-    its = and_(contact.c.request_id == request_id, contact.c.group_id.in_(groups))
-    rows = connection.execute(
-        select(
-            contact.c.group_id,
-            contact.c.destination,
-            before.c.claimed_at,
-            before.c.id,
-            unknown.c.claimed_at,
-            unknown.c.id,
-        )
-        .select_from(
-            contact.outerjoin(before, and_(before.c.id == contact.c.before_request_id, before.c.state != NOT_SENT))
-            .outerjoin(message, is_theirs)
-            .outerjoin(unknown, and_(unknown.c.id == message.c.taken_from, unknown.c.state != NOT_SENT))
-        )
-        .where(its)
-    ).all()
-    connection.execute(delete(contact).where(its))
-    # By person: a request that was made without a cap may have several messages to one.
-    given_back: dict[tuple[int, int], dict[str, Any]] = {}
-    for group_id, destination, *earlier in rows:
-        last, other = sorted([earlier[:2], earlier[2:]], key=lambda each: each[0] or 0.0, reverse=True)
-        if last[1] is not None:
-            given_back[group_id, destination] = {
-                "group_id": group_id,
-                "destination": destination,
-                "claimed_at": last[0],
-                "request_id": last[1],
-                "before_at": other[0],
-                "before_request_id": other[1],
-            }
-    if given_back:
-        connection.execute(insert(contact), list(given_back.values()))
-
-
-def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
-    """Call claims unknown whose deadline has passed.
-
-    A claim of a time that is still to come was made by a clock that ran ahead: it counts as made now. Its process may
-    live, so it is not unknown yet, and nobody waits for it longer than for any other claim.
-
-    :param which: the requests to look at.
-    :param now: seconds since the epoch.
-    """
-    ahead = and_(which, request.c.state == CLAIMED, request.c.claimed_at > now)
-    length = request.c.deadline - request.c.claimed_at
-    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length))
-    lapsed = and_(which, request.c.state == CLAIMED, request.c.deadline < now)
-    connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))
-
-
-def fitting_cost(cost: str) -> str:
-    """Return a decimal number in at most the 40 characters of its column: rounded to 30 digits where it has more."""
-    return cost if len(cost) <= _MAX_COST_LENGTH else str(_ROUNDED.create_decimal(cost))
-
-
-def _fitting(number: int | None, most: int) -> int | None:
-    """Drop a number that its column cannot hold: it must not cost the record of a send, and the response has it."""
-    return None if number is None or not -most <= number <= most else number

@@ -1,12 +1,17 @@
-"""What makes a message the same message again: 16 bytes, stable under a new export of the same table.
+"""Keys: the digests that tell messages, group texts, plans and batches apart.
 
-A change of anything here texts people again who were texted already.
+A change of anything here texts people again who were texted already, or makes an approval void: tests pin every digest.
 
-The canonical form of a key value is text: numbers in decimal without trailing zeros (1, 1.0 and 1.00 are ``1``),
-dates and times as ISO 8601 without trailing zeros or a time of midnight, instants in UTC, binary values in
-hexadecimal. Text is tidied, and counts as the number, date, time or truth that it reads as; digits after a leading
-zero are a code. So it does not matter in which width, unit, encoding or file format a column was stored. Null, and
-NaN, is a value of its own. Column names take no part, their order does.
+**Message keys** identify a message within its campaign: 16 bytes, the same under a new export of the same table. They
+digest the destination and the text, or the destination and the values of ``key_columns``. The canonical form of a key
+value is text: numbers in decimal without trailing zeros (1, 1.0 and 1.00 are ``1``), dates and times as ISO 8601
+without trailing zeros or a time of midnight, instants in UTC, binary values in hexadecimal. Text is tidied, and counts
+as the number, date, time or truth that it reads as; digits after a leading zero are a code. So it does not matter in
+which width, unit, encoding or file format a column was stored. Null, and NaN, is a value of its own. Column names take
+no part, their order does.
+
+**Group keys** identify a text to groups. A **fingerprint** identifies a plan, whatever the order of its rows. A **batch
+digest** shows that a source has not changed between its check and its sending.
 """
 
 from __future__ import annotations
@@ -28,7 +33,7 @@ from airflow_provider_sms.recipients.columns import (
     is_text,
     mask,
     plain,
-    replaced,
+    replace_rows,
     strings,
     text,
     utf8,
@@ -43,73 +48,66 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.prepared import PreparedBatch
 
 
-_BY_TEXT = blake2b(digest_size=16, person=b"sms: text")
-_BY_COLUMNS = blake2b(digest_size=16, person=b"sms: key columns")
+KEY_BYTES = 16
+"""The size of a message key."""
+BATCH_DIGEST_BYTES = 16
+_FINGERPRINT_BYTES = 6
+_MODULUS = 1 << 8 * KEY_BYTES
+
+_BY_TEXT = blake2b(digest_size=KEY_BYTES, person=b"sms: text")
+_BY_COLUMNS = blake2b(digest_size=KEY_BYTES, person=b"sms: key columns")
 
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
-# Only what begins like a number or a date, and holds one of these, or is as long as a truth, reads as another value.
+# Only a text that begins like a number or a date and holds one of these, or is as long as True, reads as another value.
 _BEGINS_NUMBER = np.isin(np.arange(256), np.frombuffer(b"0123456789-", np.uint8))
 _IN_NUMBER = np.isin(np.arange(256), np.frombuffer(b".eE:", np.uint8))
 
 
+# Messages
+
+
 def message_keys(
-    destinations: Sequence[str] | pa.Array,
-    contents: Sequence[str] | pa.Array,
+    destinations: pa.Array,
+    contents: pa.Array,
     key_values: Sequence[pa.Array | pa.ChunkedArray] | None = None,
 ) -> list[bytes]:
-    """Digest what identifies each message: its destination and its text, or its destination and key values.
+    """Return the key of each message: a digest of its destination and text, or of its destination and key values.
 
-    :param destinations: digits with country code, one for each message; an array of strings is the fastest.
-    :param contents: the texts, in the same form; unused when there are key values.
+    :param destinations: digits with country code, of type ``string``, without nulls.
+    :param contents: the texts, in the same form; not used when there are key values.
     :param key_values: the key columns, each with a value for every message; None: the text identifies a message;
-        no columns: the destination alone does.
+        an empty list: the destination alone does.
     :returns: a BLAKE2b digest of 16 bytes for each message.
     """
     base, identities = _BY_TEXT, contents
     if key_values is not None:
         columns = [_delimited(canonical(column)) for column in key_values]
         base, identities = _BY_COLUMNS, pc.binary_join_element_wise(*columns, constant("")) if columns else None
-    if isinstance(destinations, pa.Array):
-        messages = _identify_in_arrow(destinations, identities)
-    else:
-        messages = _identify(destinations, identities)
     copy, keys = base.copy, []
-    for message in messages:
+    for message in _identities(destinations, identities):
         key = copy()
         key.update(message)
         keys.append(key.digest())
     return keys
 
 
-def _identify(destinations: Sequence[str], identities: Sequence[str] | pa.Array | None) -> list[bytes]:
-    """Join each destination and what identifies the message beside it; None: nothing does.
+def _identities(destinations: pa.Array, others: pa.Array | None) -> list[bytes]:
+    """Join each destination and the rest of the message's identity; None: the destination alone identifies it.
 
-    The length makes the end of the destination certain; what comes after it is one text or delimited itself.
+    The length marks the end of the destination; the rest is one text, or is delimited itself.
     """
-    if identities is None:
-        identities = [""] * len(destinations)
-    elif isinstance(identities, pa.Array):
-        identities = identities.to_pylist()
-    return [
-        f"{len(destination)}:{destination}{identity}".encode("utf-8", "surrogatepass")
-        for destination, identity in zip(destinations, identities, strict=True)
-    ]
-
-
-def _identify_in_arrow(destinations: pa.Array, identities: pa.Array | None) -> list[bytes]:
-    """Join the same of columns."""
     lengths = pc.utf8_length(destinations)
     shortest, longest = pc.min_max(lengths).as_py().values()
     length = text(f"{longest}:") if shortest == longest else lengths.cast(pa.string())
     pieces = [length] if shortest == longest else [length, constant(":")]
-    others = [] if identities is None else [identities]
-    joined: pa.Array = pc.binary_join_element_wise(*pieces, destinations, *others, constant(""))
+    rest = [] if others is None else [others]
+    joined: pa.Array = pc.binary_join_element_wise(*pieces, destinations, *rest, constant(""))
     return list(joined.cast(pa.binary()).to_pylist())
 
 
 def can_be_key(kind: pa.DataType) -> bool:
-    """Tell whether a type has a canonical form."""
+    """Return whether a type has a canonical form."""
     kind, types = value_type(kind), pa.types
     kind = getattr(kind, "storage_type", kind)
     numbers = (is_float, types.is_integer, types.is_decimal, types.is_boolean, types.is_null)
@@ -119,7 +117,7 @@ def can_be_key(kind: pa.DataType) -> bool:
 
 
 def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Bring a key column into its canonical form: strings, null for null and NaN."""
+    """Return a key column in its canonical form: strings, null for null and NaN."""
     column, types = plain(column), pa.types
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
@@ -140,7 +138,7 @@ def canonical(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def _delimited(texts: pa.Array) -> pa.Array:
-    """Put each text's length before it, so that two columns cannot run together; null is a dash, without length."""
+    """Put each text's length before it, so that two columns cannot run together; null is a dash without a length."""
     lengths = pc.utf8_length(texts).cast(pa.string())
     return pc.coalesce(pc.binary_join_element_wise(lengths, texts, constant(":")), constant("-"))
 
@@ -154,7 +152,7 @@ def _canonical_floats(column: pa.Array) -> pa.Array:
 
 
 def _canonical_texts(column: pa.Array) -> pa.Array:
-    """Write each text as the value that it reads as; most are seen to be no other value by their bytes."""
+    """Write each text as the value that it reads as; the bytes of most texts show that they are no other value."""
     offsets, data = utf8(column)
     if not len(data):
         return column
@@ -169,7 +167,7 @@ def _canonical_texts(column: pa.Array) -> pa.Array:
     if not others.any():
         return column
     rows = mask(others)
-    return replaced(column, rows, _by_value(column.filter(rows), key_text))
+    return replace_rows(column, rows, _by_value(column.filter(rows), key_text))
 
 
 def _canonical_times(column: pa.Array) -> pa.Array:
@@ -188,10 +186,14 @@ def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
     return texts.take(distinct.indices)
 
 
-def check_groups(groups: Sequence[str]) -> None:
-    """Refuse names that could miss the group that is meant, or reach one group twice.
+# Texts to groups
 
-    :raises InputError: there is none, or one is empty, has blanks around it, or is another's but for its capitals.
+
+def check_groups(groups: Sequence[str]) -> None:
+    """Refuse group names that could miss the group that is meant, or reach one group twice.
+
+    :raises InputError: there is no name, or one is empty, has blanks around it, or differs from another in capitals
+        alone.
     """
     if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
         raise InputError("groups must be at least one group's name, and no name may be empty")
@@ -209,28 +211,25 @@ def check_groups(groups: Sequence[str]) -> None:
 
 
 def group_key(message: str, groups: Iterable[str]) -> bytes:
-    """Digest a text and the groups that it goes to; their order and repeats do not matter.
+    """Return the key of a text to groups; the order of the groups and repeated names do not matter.
 
     :returns: a BLAKE2b digest of 16 bytes.
     """
     identity = json.dumps([sorted({plain_text(name) for name in groups}), message])
-    return blake2b(identity.encode(), digest_size=16, person=b"sms: groups").digest()
+    return blake2b(identity.encode(), digest_size=KEY_BYTES, person=b"sms: groups").digest()
 
 
-BATCH_DIGEST_BYTES = 16
-_KEY_BYTES = 16
-_DIGEST_BYTES = 6
-_MODULUS = 1 << 8 * _KEY_BYTES
+# Fingerprint of a plan and digests of its batches
 
 
 class Fingerprint:
-    """A digest of keys that depends on which they are and how many times each, but not on their order.
+    """A digest of message keys that depends on which keys there are and how many times each, but not on their order.
 
     The keys are added up as 128-bit numbers. They are digests themselves (BLAKE2b), so each is as good as random, and
     so is the difference that any change makes to the sum: two tables have one sum by accident as rarely as two
-    messages have one key. What is shown is a digest of the sum and the count, cut to 48 bits: a table that has changed
-    by accident passes for the same once in 280 million million times. It is no defence against somebody who may choose
-    the texts and looks for two tables that agree.
+    messages have one key. The fingerprint is a digest of the sum and the count, cut to 48 bits: a table that has
+    changed by accident passes for the same once in 280 million million times. It is no defence against a person who
+    may choose the texts and looks for two tables that agree.
     """
 
     def __init__(self) -> None:
@@ -238,16 +237,16 @@ class Fingerprint:
         self._count = 0
 
     def add(self, keys: Sequence[bytes]) -> None:
-        """Take in the keys of some messages, 16 bytes each."""
+        """Add the keys of some messages, 16 bytes each."""
         # Quarters, so that no column's sum overflows in fewer than 2**32 keys.
         quarters = np.frombuffer(b"".join(keys), "<u4").reshape(-1, 4).sum(axis=0, dtype=np.uint64).tolist()
         self._sum = (self._sum + sum(quarter << 32 * place for place, quarter in enumerate(quarters))) % _MODULUS
         self._count += len(keys)
 
     def hexdigest(self) -> str:
-        """Give the digest of all keys so far: 12 hexadecimal digits."""
-        whole = self._sum.to_bytes(_KEY_BYTES, "little") + self._count.to_bytes(8, "little")
-        return blake2b(whole, digest_size=_DIGEST_BYTES, person=b"sms: keys").hexdigest()
+        """Return the digest of all keys so far: 12 hexadecimal digits."""
+        whole = self._sum.to_bytes(KEY_BYTES, "little") + self._count.to_bytes(8, "little")
+        return blake2b(whole, digest_size=_FINGERPRINT_BYTES, person=b"sms: keys").hexdigest()
 
 
 def batch_digest(prepared: PreparedBatch) -> bytes:

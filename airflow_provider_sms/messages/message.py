@@ -1,4 +1,4 @@
-"""One text to one person."""
+"""One text to one person: a file of its own, since ``docs/api.md`` documents its import path."""
 
 from __future__ import annotations
 

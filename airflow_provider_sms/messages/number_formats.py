@@ -1,4 +1,8 @@
-"""The common formats of numbers, of a whole column at once, where this gives what :mod:`values` gives of each."""
+"""The common number formats, written for a whole Arrow column at once.
+
+The texts are those that :func:`airflow_provider_sms.recipients.values.write` returns for each value; a number for which
+that is not certain is left to it.
+"""
 
 from __future__ import annotations
 
@@ -8,34 +12,25 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.recipients.columns import constant, is_float, is_text, mask, replaced, value_type
+from airflow_provider_sms.recipients.columns import constant, mask, replace_rows
 from airflow_provider_sms.recipients.numbers.parsing import whole_floats
 
 # With more digits after the point the text of an Arrow decimal may have an exponent.
 _MOST_DECIMALS = 6
 _is_fixed_point = re.compile(rf"(?P<thousands>,?)\.(?P<decimals>[0-{_MOST_DECIMALS}])f").fullmatch
 
-# Below it a product of a float and a power of ten is off by less than 0.0002.
+# Below this, a product of a float and a power of ten is off by less than 0.0002.
 _SCALED_LIMIT = 2.0**40
 _THOUSANDS_FROM, _MILLIONS_FROM = 1_000, 1_000_000
 _THOUSANDS = r"^([0-9]{1,3})([0-9]{3})(\.|$)"
 
 
-def never_fails(kind: pa.DataType, spec: str) -> bool:
-    """Tell whether every value of a type can be written in a format; False also where that is not known."""
-    kind, types = value_type(kind), pa.types
-    if types.is_null(kind) or (is_text(kind) and not spec):
-        return True
-    is_number = is_float(kind) or types.is_integer(kind)
-    return bool(is_number and (not spec or _is_fixed_point(spec)))
-
-
 def write_numbers(column: pa.Array, spec: str) -> pa.Array | None:
-    """Write the numbers of a column for which a way is known that needs no Python for each.
+    """Write the numbers of a column that can be written without a call of Python for each.
 
     :param column: of 64-bit floats, integers or decimals.
     :param spec: the format, in Python's language.
-    :returns: strings, null for null, and where the number is to be written by Python; None: that is all of them.
+    :returns: strings, null for null and for numbers that Python must write; None: Python must write all of them.
     """
     if not len(column):
         return None
@@ -54,9 +49,9 @@ def write_numbers(column: pa.Array, spec: str) -> pa.Array | None:
 
 
 def _write_fixed(column: pa.Array, decimals: int, thousands: bool) -> pa.Array:  # noqa: FBT001 - a part of the format
-    """Write floats with so many digits after the point, rounded as their exact values are.
+    """Write floats with a number of digits after the point, rounded as their exact values are.
 
-    A float next to the middle between two texts is left to Python, and so is one below zero, or a large one.
+    A float near the middle between two texts is left to Python, and so is a negative or a large one.
     """
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset : column.offset + len(column)]
     with np.errstate(all="ignore"):
@@ -71,7 +66,7 @@ def _write_fixed(column: pa.Array, decimals: int, thousands: bool) -> pa.Array: 
     if thousands and (large := digits[:, 0] >= _THOUSANDS_FROM * 10**decimals).any():
         rows = mask(large)
         grouped = pc.replace_substring_regex(texts.filter(rows), _THOUSANDS, r"\1,\2\3")
-        texts = replaced(texts, rows, grouped)
+        texts = replace_rows(texts, rows, grouped)
     if not column.null_count and sure.all():
         return texts
     return pc.if_else(pc.and_(mask(sure), pc.is_valid(column)), texts, constant(None))

@@ -1,4 +1,4 @@
-"""Messages that are ready to be claimed, many at a time: as columns, and one by one only when they go out."""
+"""Outgoing messages, ready to be claimed: blocks of columns, and single messages only when they go out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 import pyarrow as pa
 
+from airflow_provider_sms.messages.keys import KEY_BYTES
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
@@ -17,13 +19,11 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.messages.prepared import PreparedBatch
 
-KEY_BYTES = 16
-
 
 class Outgoing(NamedTuple):
     """A message that is ready to be claimed.
 
-    :param key: identifies it within its campaign, 16 bytes.
+    :param key: identifies the message within its campaign, 16 bytes.
     :param destination: digits with country code; None for a group.
     :param row: index in the source, from 0.
     """
@@ -50,11 +50,11 @@ class Block:
     until: int
     """Every row of the source before this one is in this block or in an earlier one, or has no message."""
     suppressed: int = 0
-    """Rows since the block before, whose number is on a list of those not to be texted; they are not in the block."""
+    """Rows since the block before whose number is suppressed; they are not in the block."""
 
     @classmethod
     def of(cls, messages: Iterable[Outgoing]) -> Self:
-        """Make a block of messages, in their order."""
+        """Return a block of messages, in their order."""
         messages = list(messages)
         first: dict[bytes, int] = {}
         places = [first.setdefault(message.key, place) for place, message in enumerate(messages)]
@@ -71,16 +71,16 @@ class Block:
         return len(self.row_column)
 
     def keys(self, start: int, stop: int) -> list[bytes]:
-        """Give the keys of some messages."""
+        """Return the keys of some messages, by their positions."""
         ends = range(start * KEY_BYTES, min(stop, len(self)) * KEY_BYTES, KEY_BYTES)
         return [self.key_bytes[end : end + KEY_BYTES] for end in ends]
 
     def destinations(self, start: int, stop: int) -> list[str | None]:
-        """Give the destinations of some messages."""
+        """Return the destinations of some messages."""
         return _listed(self.destination_column[start:stop])
 
     def messages(self, start: int, stop: int) -> list[Outgoing]:
-        """Give some of the messages."""
+        """Return some of the messages."""
         columns = zip(
             self.keys(start, stop),
             self.destinations(start, stop),
@@ -88,18 +88,18 @@ class Block:
             self.row_column[start:stop].tolist(),
             strict=True,
         )
-        # As Outgoing(…) does for each, without a call of a function of Python's own.
+        # As Outgoing(…) for each, without a call of a Python function.
         make = cast("Callable[[type[Outgoing], tuple[Any, ...]], Outgoing]", tuple.__new__)
         return list(map(make, repeat(Outgoing), columns))
 
     def repeats(self, start: int, stop: int) -> list[int]:
-        """Give the positions of some messages that repeat an earlier one of the block."""
+        """Return the positions of those of some messages that repeat an earlier one of the block."""
         positions: list[int] = (np.flatnonzero(self.repeats_earlier[start:stop]) + start).tolist()
         return positions
 
 
 class BlockBuilder:
-    """Prepared batches that become one block."""
+    """Collects prepared batches into one block."""
 
     def __init__(self) -> None:
         self._keys = bytearray()
@@ -109,12 +109,12 @@ class BlockBuilder:
         self.rows = 0
         self.suppressed = 0
         self.nbytes = 0
-        """Of the texts."""
+        """Bytes of the texts."""
 
     def add(self, batch: PreparedBatch, suppressed: int = 0) -> None:
-        """Take in a batch.
+        """Add a batch.
 
-        :param suppressed: messages that were left out of it, since nobody may text their numbers.
+        :param suppressed: messages that were left out of the batch, since their numbers are suppressed.
         """
         self.suppressed += suppressed
         self._keys += b"".join(batch.keys)
@@ -124,14 +124,14 @@ class BlockBuilder:
         self.rows += batch.num_rows
         self.nbytes += batch.content_column.nbytes
 
-    def block(self, until: int, *, by_key: bool) -> Block:
-        """Make the block.
+    def build(self, until: int, *, by_key: bool) -> Block:
+        """Return the block.
 
         :param until: the row of the source up to which batches were added.
-        :param by_key: order the messages by their keys; else they stay as they came.
+        :param by_key: order the messages by their keys; else they stay in the order of the source.
         """
         halves = np.frombuffer(self._keys, ">u8").reshape(-1, 2)
-        # In a stable order, the first of those with the same key comes first.
+        # In a stable order, the first message of those with the same key comes first.
         order = np.lexsort((halves[:, 1], halves[:, 0]))
         ordered = halves[order]
         repeats = np.zeros(len(order), np.bool_)
@@ -139,10 +139,10 @@ class BlockBuilder:
         destinations, contents = pa.concat_arrays(self._destinations), pa.concat_arrays(self._contents)
         rows = np.concatenate(self._rows)
         if by_key:
-            # Made by hand: pyarrow's own way from an array of numpy imports pandas.
+            # Made from buffers: pyarrow's own conversion of a NumPy array imports pandas.
             places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
             destinations, contents = destinations.take(places), contents.take(places)
-            # The copies that are no longer needed would else stay with Arrow.
+            # Else Arrow would keep the memory of the copies.
             self._destinations, self._contents = [], []
             pa.default_memory_pool().release_unused()
             return Block(ordered.tobytes(), destinations, contents, rows[order], repeats, until, self.suppressed)

@@ -1,4 +1,4 @@
-"""A column of texts, laid out in SMS: what :mod:`parts` says of one text, of thousands at once."""
+"""The SMS parts of a whole column of texts: what :mod:`~airflow_provider_sms.messages.parts` counts for one text."""
 
 from __future__ import annotations
 
@@ -30,54 +30,54 @@ _KINDS[[ord(character) for character in BASIC]] = 0
 _KINDS[[ord(character) for character in EXTENSION]] = _TWO_SEPTETS
 _KINDS[_ASTRAL] = _TWO_UNITS
 
-# How many bytes of a character follow its first, by this one (UTF-8, RFC 3629).
+# How many bytes of a character follow its first byte, by this byte (UTF-8, RFC 3629).
 _FURTHER_BYTES = np.zeros(256, np.int64)
 _FURTHER_BYTES[0xC0:], _FURTHER_BYTES[0xE0:], _FURTHER_BYTES[0xF0:] = 1, 2, 3
-# Whether a byte begins a character that needs a look: of ASCII one outside of the basic alphabet, and any other.
+# Whether a byte begins a character outside of the basic alphabet; of those beyond ASCII, each has to be decoded.
 _BEGINS_SPECIAL = bytes(int(_KINDS[byte]) != 0 for byte in range(0x80)) + bytes(0x40) + b"\1" * 0x40
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Layout:
-    """What each text of a column takes. The first three arrays have a value for each text."""
+class PartColumns:
+    """The sizes of a column of texts. The first three arrays have a value for each text."""
 
     parts: npt.NDArray[np.int32]
-    """SMS."""
+    """SMS parts, at least 1."""
     characters: npt.NDArray[np.int32]
     """Code points."""
     ucs2: npt.NDArray[np.bool_]
-    """Whether it is sent in UCS-2; else in septets."""
+    """Whether the text is sent in UCS-2; else in septets."""
     foreign_rows: npt.NDArray[np.int64]
     """For each character outside of the GSM alphabet, in order, the text in which it stands."""
     foreign_codes: npt.NDArray[np.uint32]
-    """And its code point."""
+    """The code points of these characters."""
 
 
-def lay_out(contents: pa.Array) -> Layout:
-    """Lay out each text of a column.
+def count_part_columns(contents: pa.Array) -> PartColumns:
+    """Return the SMS parts, the length and the encoding of each text.
 
     :param contents: of type ``string``, without nulls.
     """
     offsets, data = utf8(contents)
     lengths, count, raw = np.diff(offsets), len(contents), data.tobytes()
-    # By the table of a bytes object, which takes half the time of numpy's.
+    # By the table of a bytes object, which takes half the time of NumPy's.
     places = np.flatnonzero(np.frombuffer(raw.translate(_BEGINS_SPECIAL), np.bool_))
     if not len(places):
         none = np.empty(0, np.int64)
         parts = _count(lengths, SEPTETS_SINGLE, SEPTETS_PART)
-        return Layout(parts, lengths, np.zeros(count, np.bool_), none, none.astype(np.uint32))
+        return PartColumns(parts, lengths, np.zeros(count, np.bool_), none, none.astype(np.uint32))
 
-    # From here on, for the most part, only the characters that begin at these places.
+    # From here on, mostly, only the characters that begin at these places are looked at.
     rows = np.repeat(np.arange(count), np.diff(np.searchsorted(places, offsets)))
     further = _FURTHER_BYTES.take(data[places])
     characters = lengths - np.bincount(rows, further, count).astype(np.int32)
-    # All bytes that are no character's first are of these characters.
+    # All continuation bytes belong to these characters.
     at = places - (np.cumsum(further) - further)
     codes = np.frombuffer(raw.decode().encode("utf-32-le"), np.uint32)[at]
     kinds = _KINDS.take(np.minimum(codes, _ASTRAL))
     foreign = kinds >= _ONE_UNIT
     ucs2 = np.bincount(rows[foreign], minlength=count) > 0
-    # What takes two septets takes one unit.
+    # A character of two septets takes one unit.
     doubled = (kinds == _TWO_UNITS) | ((kinds == _TWO_SEPTETS) & ~ucs2[rows])
     doubles = np.bincount(rows[doubled], minlength=count)
 
@@ -89,11 +89,11 @@ def lay_out(contents: pa.Array) -> Layout:
         stop = np.cumsum(sizes)
         capacity = np.where(ucs2, UNITS_PART, SEPTETS_PART)
         parts[filled] = _fill(halves, (stop - sizes)[filled], stop[filled], capacity[filled])
-    return Layout(parts, characters, ucs2, rows[foreign], codes[foreign])
+    return PartColumns(parts, characters, ucs2, rows[foreign], codes[foreign])
 
 
 def _count(sizes: npt.NDArray[np.integer], single: int, part: int) -> npt.NDArray[np.int32]:
-    """Count the parts of texts that can be cut anywhere."""
+    """Return the parts of texts that can be cut anywhere."""
     return np.where(sizes <= single, 1, -(-sizes // part)).astype(np.int32)
 
 
@@ -103,14 +103,14 @@ def _fill(
     stop: npt.NDArray[np.int64],
     capacity: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.int32]:
-    """Count the parts of long texts, filling each with as many whole characters as it can take.
+    """Return the parts of long texts, each part filled with as many whole characters as it can take.
 
     All places are in septets or units, and go on from one text to the next.
 
-    :param halves: where the characters that take two begin, in order.
+    :param halves: where the characters of two septets or units begin, in order.
     :param start: where each text begins.
-    :param stop: where it ends.
-    :param capacity: of each one's parts.
+    :param stop: where each text ends.
+    :param capacity: of the parts of each text.
     """
     parts = np.zeros(len(start), np.int32)
     while (left := start < stop).any():

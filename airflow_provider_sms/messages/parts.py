@@ -1,4 +1,4 @@
-"""How many SMS a text takes, by the rules of GSM 03.38 and GSM 03.40.
+"""SMS parts: how many a text takes, by the rules of GSM 03.38 and GSM 03.40, and how it is cut to a number of them.
 
 A text is sent in septets if all its characters are in the GSM alphabet or its extension table, else in UCS-2.
 One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 153 or 67: each has a header.
@@ -7,20 +7,25 @@ One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 
 from __future__ import annotations
 
 import re
+import unicodedata
+from bisect import bisect_right
 from typing import Literal
 
 SEPTETS_SINGLE, SEPTETS_PART = 160, 153
 UNITS_SINGLE, UNITS_PART = 70, 67
 
-# The escape itself (0x1B) is left out: as a character of a text it has no meaning in the alphabet.
+# Without the escape itself (0x1B): as a character of a text it has no meaning in the alphabet.
 BASIC = (
     "@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !\"#¤%&'()*+,-./0123456789:;<=>?"
     "¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§¿abcdefghijklmnopqrstuvwxyzäöñüà"
 )
 """Characters of one septet."""
 EXTENSION = "\f^{}\\[~]|€"
-"""Characters of two: an escape comes before each."""
+"""Characters of two septets: an escape comes before each."""
+ELLIPSIS = "..."
+"""Three full stops: the one character for it is not in the GSM alphabet, and would double the price of the text."""
 _ESCAPE = "\x1b"
+_JOINER = "\u200d"
 
 _is_basic = re.compile(f"[{re.escape(BASIC)}]*").fullmatch
 _is_gsm = re.compile(f"[{re.escape(BASIC + EXTENSION)}]*").fullmatch
@@ -28,17 +33,17 @@ _ESCAPED = str.maketrans({character: _ESCAPE + character for character in EXTENS
 
 
 def encoding(text: str) -> Literal["GSM-7", "UCS-2"]:
-    """Tell in which alphabet a text is sent.
+    """Return the encoding in which a text is sent.
 
-    :param text: the text; one character outside of the GSM alphabet makes all of it UCS-2.
+    :param text: one character outside of the GSM alphabet makes all of it UCS-2.
     """
     return "GSM-7" if _is_gsm(text) else "UCS-2"
 
 
 def count_parts(text: str) -> int:
-    """Count the SMS that a text takes; the service charges each.
+    """Return the SMS parts that a text takes; the service charges for each.
 
-    :param text: the text, of any length.
+    :param text: of any length.
     :returns: at least 1, also for an empty text.
     """
     if _is_basic(text):
@@ -46,6 +51,25 @@ def count_parts(text: str) -> int:
     if _is_gsm(text):
         return _count_septet_parts(text.translate(_ESCAPED))
     return _count_unit_parts(text.encode("utf-16-be", "surrogatepass"))
+
+
+def truncate(text: str, parts: int) -> str:
+    """Cut a text to a number of SMS parts, where it takes more.
+
+    A text that is cut ends with three full stops, and is never cut within a character as people see it: neither before
+    an accent or another mark (Unicode category M), nor within an emoji that is joined of several.
+
+    :param text: of any length and alphabet.
+    :param parts: SMS parts that it may take, at least 1.
+    :returns: the text itself where it fits.
+    """
+    if count_parts(text) <= parts:
+        return text
+    # More characters never take fewer parts, so the longest beginning that fits can be found by bisection.
+    end = bisect_right(range(len(text)), parts, key=lambda length: count_parts(text[:length] + ELLIPSIS)) - 1
+    while end and (unicodedata.category(text[end])[0] == "M" or _JOINER in text[end - 1 : end + 1]):
+        end -= 1
+    return text[:end].rstrip() + ELLIPSIS
 
 
 def _count_septet_parts(septets: str) -> int:

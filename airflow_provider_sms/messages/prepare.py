@@ -1,4 +1,4 @@
-"""Rows of a source → messages that can be sent, and the rows that cannot with the reason."""
+"""Preparation: rows of a source → messages with texts, numbers and keys; invalid rows, with the reason."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.keys import can_be_key, message_keys
-from airflow_provider_sms.messages.prepared import Checked, PreparedBatch, RejectedRow
+from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
 from airflow_provider_sms.messages.template import LOST_DIGITS, Fault, Template, TextColumn
 from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text, without_empty
 from airflow_provider_sms.recipients.columns import (
@@ -32,23 +32,24 @@ if TYPE_CHECKING:
 EMPTY_TEXT = "the text is empty"
 
 
-class _Judged(NamedTuple):
-    """Why each row is rejected, null where it is not."""
+class _Rejections(NamedTuple):
+    """Why each row is rejected, and the column at fault; null where the row is valid."""
 
     reasons: pa.Array
     columns: pa.Array
 
 
 class Preparation:
-    """How rows become messages; holds no rows itself.
+    """The arguments that turn rows into messages; holds no rows.
 
     :param message: template of the text, for example ``"Hi {first_name}"``; None: the text is in a column.
     :param content_column: column with the text; None: the text is a template.
     :param destination_column: column with the number.
-    :param default_region: ISO 3166 alpha-2 of the country whose numbers are stored without country code, such as
-        ``"ZA"``; None: every number carries its country code.
-    :param key_columns: what identifies a message beside its destination; None: its text; none of them: nothing else.
-    :raises InputError: both or neither of message and content_column, or an unknown region.
+    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, such
+        as ``"ZA"``; None: every number carries its country code.
+    :param key_columns: columns that identify a message beside its destination; None: its text does; an empty list: the
+        destination alone does.
+    :raises InputError: both or neither of message and content_column are set, or the region is unknown.
     :raises TemplateError: the template is wrong or blank.
     """
 
@@ -65,7 +66,7 @@ class Preparation:
             if not message.strip():
                 raise TemplateError("message is empty")
             if tidy_text(message) in MISSING_WORDS:
-                raise TemplateError(f"message is {message!r}: was there no value for it to be rendered from?")
+                raise TemplateError(f"message is {message!r}: was there no value to render it from?")
         elif content_column is not None and message is None:
             self._text = TextColumn(content_column)
         else:
@@ -82,13 +83,14 @@ class Preparation:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are needed, each once, the destination first."""
+        """The columns that are read, each once, the destination first."""
         return list(dict.fromkeys([self._destination_column, *self._text.columns, *(self._key_columns or ())]))
 
     def check(self, schema: pa.Schema) -> None:
-        """Check before any row is read that all columns are there and of types that can work.
+        """Check that all columns exist and have usable types, before any row is read.
 
-        :raises ColumnError: names the column and the argument that asked for it.
+        :raises ColumnError: names the column and the argument that names it.
+        :raises TemplateError: a format does not fit its column.
         """
         if not schema.names:
             return  # an empty list of rows has no columns, and lacks none
@@ -103,34 +105,24 @@ class Preparation:
             if not can_be_key(kind):
                 raise ColumnError(f"key_columns: {name!r} is of type {kind}, which cannot identify a message")
 
-    def check_batch(self, batch: pa.RecordBatch, first_row: int) -> Checked:
-        """Find the rows that cannot be texted, without making the messages of the others.
-
-        :param batch: rows with the needed columns.
-        :param first_row: index in the source of the batch's first row.
-        """
-        destinations = self._clean(batch)
-        judged = self._judge(batch, destinations, self._text.try_out(batch, first_row))
-        rejected = self._rejected(batch, first_row, judged)
-        return Checked(num_rows=len(batch), valid=len(batch) - len(rejected), rejected=rejected)
-
     def prepare(self, batch: pa.RecordBatch, first_row: int) -> PreparedBatch:
-        """Make the messages of a batch.
+        """Return the messages of a batch, and its rows that cannot be texted.
 
-        :param batch: rows with the needed columns.
+        :param batch: rows with :attr:`columns`.
         :param first_row: index in the source of the batch's first row.
+        :raises TemplateError: a format does not fit a value.
         """
         destinations = self._clean(batch)
         texts = self._text.render(batch, first_row)
-        judged = self._judge(batch, destinations, texts)
+        rejections = self._rejections(batch, destinations, texts)
         rows = np.arange(first_row, first_row + len(batch))
         digits = destinations.digits
         key_values = None
         if self._key_columns is not None:
             key_values = [_key_values(batch, name) for name in self._key_columns]
-        if judged is not None:
-            valid = pc.is_null(judged.reasons)
-            rows = rows[~valid_rows(judged.reasons)]
+        if rejections is not None:
+            valid = pc.is_null(rejections.reasons)
+            rows = rows[~valid_rows(rejections.reasons)]
             digits, texts = digits.filter(valid), texts.filter(valid)
             key_values = key_values and [column.filter(valid) for column in key_values]
         return PreparedBatch(
@@ -139,19 +131,18 @@ class Preparation:
             destination_column=digits,
             content_column=texts,
             keys=message_keys(digits, texts, key_values),
-            rejected=self._rejected(batch, first_row, judged),
-            rejected_numbers=self._rejected_numbers(batch, destinations, judged),
+            rejected=self._rejected(batch, first_row, rejections),
+            rejected_numbers=self._rejected_numbers(batch, destinations, rejections),
         )
 
     def _clean(self, batch: pa.RecordBatch) -> CleanDestinations:
         numbers = column_of(batch, self._destination_column, "destination_column")
         return clean_destinations(numbers, self._default_region)
 
-    def _judge(self, batch: pa.RecordBatch, destinations: CleanDestinations, texts: pa.Array | None) -> _Judged | None:
-        """Judge each row; None: all are good.
-
-        :param texts: None: it is known that none is null or blank.
-        """
+    def _rejections(
+        self, batch: pa.RecordBatch, destinations: CleanDestinations, texts: pa.Array
+    ) -> _Rejections | None:
+        """Find the rows that cannot be texted; None: every row can."""
         reasons = destinations.reasons
         rules = [*self._text_rules(batch, texts), *self._key_rules(batch)]
         if not rules and reasons.null_count == len(batch):
@@ -160,11 +151,9 @@ class Preparation:
         if rules:
             reasons = pc.coalesce(reasons, first_reason(*((rule.rows, rule.reason) for rule in rules)))
             columns = pc.coalesce(columns, first_reason(*((rule.rows, rule.column) for rule in rules)))
-        return _Judged(reasons, columns)
+        return _Rejections(reasons, columns)
 
-    def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array | None) -> Iterator[Fault]:
-        if texts is None:
-            return
+    def _text_rules(self, batch: pa.RecordBatch, texts: pa.Array) -> Iterator[Fault]:
         if texts.null_count:
             yield from self._text.faults(batch)
         blank = pc.equal(pc.utf8_trim_whitespace(texts), constant(""))
@@ -177,10 +166,10 @@ class Preparation:
             if lost is not None and pc.any(lost).as_py():
                 yield Fault(lost, name, LOST_DIGITS)
 
-    def _rejected(self, batch: pa.RecordBatch, first_row: int, judged: _Judged | None) -> list[RejectedRow]:
-        if judged is None:
+    def _rejected(self, batch: pa.RecordBatch, first_row: int, rejections: _Rejections | None) -> list[RejectedRow]:
+        if rejections is None:
             return []
-        reasons, columns = judged
+        reasons, columns = rejections
         invalid = pc.is_valid(reasons)
         numbers = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
         return [
@@ -200,11 +189,11 @@ class Preparation:
         ]
 
     def _rejected_numbers(
-        self, batch: pa.RecordBatch, destinations: CleanDestinations, judged: _Judged | None
+        self, batch: pa.RecordBatch, destinations: CleanDestinations, rejections: _Rejections | None
     ) -> list[str | None]:
-        if judged is None:
+        if rejections is None:
             return []
-        invalid = pc.is_valid(judged.reasons)
+        invalid = pc.is_valid(rejections.reasons)
         written = column_of(batch, self._destination_column, "destination_column").filter(invalid).to_pylist()
         return [
             _as_text(number) if digits is None else digits
@@ -213,7 +202,7 @@ class Preparation:
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Take the values of a key column; an empty text is none, since a CSV file cannot tell the two apart."""
+    """Return a key column, null for empty texts: a CSV file cannot tell an empty text from none."""
     column = column_of(batch, name, "key_columns")
     return without_empty(column) if is_text(column.type) else column
 

@@ -1,4 +1,4 @@
-"""What became of a batch of rows: messages as columns, and the rows that gave none."""
+"""A batch of rows after preparation: messages as columns, and the rows that cannot be texted."""
 
 from __future__ import annotations
 
@@ -21,28 +21,16 @@ class RejectedRow:
     row: int
     """Index in the source, from 0."""
     column: str
-    """The column that is to blame."""
+    """The column at fault."""
     reason: str
-    """What is wrong, without the value."""
+    """The fault, without the value."""
     value: str
-    """A number, masked; '' where there is none, and for texts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """What a look at a batch found."""
-
-    num_rows: int
-    """Rows of the batch."""
-    valid: int
-    """How many of them can be texted."""
-    rejected: list[RejectedRow]
-    """The others, in order."""
+    """The number, masked; empty where there is none, and where the text is at fault."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PreparedBatch:
-    """The messages of a batch, as columns of one length, and the rows that gave none."""
+    """The messages of a batch as columns of one length, and the rows without a message."""
 
     num_rows: int
     """Rows of the batch."""
@@ -53,17 +41,17 @@ class PreparedBatch:
     content_column: pa.Array
     """The texts."""
     keys: list[bytes]
-    """What identifies each message, 16 bytes."""
+    """The key of each message, 16 bytes."""
     rejected: list[RejectedRow]
     """Rows without a message, in order."""
     rejected_numbers: list[str | None]
-    """The number of each of those: cleaned where it is valid, else as it was written; None where there is none."""
+    """The number of each rejected row: cleaned where it is valid, else as written; None where there is none."""
 
     def __repr__(self) -> str:
         return f"PreparedBatch({len(self.keys)} messages of {self.num_rows} rows)"
 
     def keeping(self, which: npt.NDArray[np.bool_]) -> PreparedBatch:
-        """Give some of the messages; the rows that gave none stay.
+        """Return some of the messages; the rejected rows stay.
 
         :param which: whether each message stays.
         """

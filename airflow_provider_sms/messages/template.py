@@ -1,4 +1,4 @@
-"""``"Hi {first_name}, you owe {amount:.2f}"`` and a batch of rows → texts, a column at a time."""
+"""Templates: ``"Hi {first_name}, you owe {amount:.2f}"`` and a batch of rows → texts, a column at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
-from airflow_provider_sms.messages.number_formats import never_fails, write_numbers
+from airflow_provider_sms.messages.number_formats import write_numbers
 from airflow_provider_sms.messages.texts import BLANKS, missing_words, plain_text, tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     column_of,
@@ -27,9 +27,9 @@ from airflow_provider_sms.recipients.values import (
     LOST_FROM,
     fits_text,
     fits_value_in_text,
-    formatted,
-    is_of_numbers,
-    says_digits,
+    format_value_in,
+    is_number_format,
+    sets_decimals,
     write,
 )
 
@@ -50,22 +50,18 @@ NO_DATE = "no date or time as in 2026-03-01 or 2026-03-01 09:30:00, which the fo
 _USUAL_DIGITS = 2  # of money
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
-# What one column of texts can hold, and what a number in one of the formats that never fail can take of it.
-_MOST_BYTES = 2**31 - 1
-_LONGEST_NUMBER = 400
-
 
 class Fault(NamedTuple):
-    """A reason for which rows have no text."""
+    """A reason why some rows have no text."""
 
     rows: pa.Array
-    """A condition for each row; null counts as not met."""
+    """Whether each row has the fault; null counts as not."""
     column: str
     reason: str
 
 
 class _Field(NamedTuple):
-    """A place in the text for a value of a column."""
+    """A place in the text for the value of a column."""
 
     column: str
     spec: str
@@ -78,31 +74,25 @@ class Template:
     ``{amount:.2f}``. Without one, a whole number reads as such, in a float column too: ``120``. Braces of the text
     itself are doubled. The text is in no repr and in no error.
 
-    :param text: the template; without fields everyone gets the same text.
+    :param text: the template; without fields all recipients get the same text.
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
 
-    __slots__ = ("_fields", "_literal_bytes", "_never_blank", "_pieces", "columns", "constant")
+    __slots__ = ("_fields", "_pieces", "columns")
 
     columns: tuple[str, ...]
     """The columns that the text needs, in order, each once."""
-    constant: str | None
-    """The text of every row; None: it has fields."""
 
     def __init__(self, text: str) -> None:
         self._pieces = _tidied(_parse(text))
         self._fields = [piece for piece in self._pieces if isinstance(piece, _Field)]
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
-        literals = "".join(piece for piece in self._pieces if isinstance(piece, str))
-        self.constant = None if self._fields else literals
-        self._literal_bytes = 4 * len(literals)
-        self._never_blank = any(character.isalnum() for character in literals)
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that the columns are there and that their values can be written as text.
+        """Check that the columns exist and that their values can be written as text.
 
-        :raises ColumnError: one is not, or cannot.
-        :raises TemplateError: a format does not fit a column of text, or decimals have none that says their digits.
+        :raises ColumnError: a column is missing, or has values without a text form.
+        :raises TemplateError: a format does not fit a column of text, or decimals have no format with their digits.
         """
         for field in self._fields:
             column = field_of(schema, field.column, USED_BY)
@@ -113,7 +103,7 @@ class Template:
                 )
             if is_text(kind):
                 _check_format_of_text(field)
-            if not says_digits(field.spec):
+            if not sets_decimals(field.spec):
                 _check_no_decimals(column, field)
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
@@ -125,30 +115,13 @@ class Template:
         :raises ColumnError: a column is missing.
         :raises TemplateError: a format does not fit the values of its column.
         """
-        if self.constant is not None:
-            return pa.repeat(text(self.constant), len(batch))
+        if not self._fields:
+            return pa.repeat(text("".join(map(str, self._pieces))), len(batch))
         pieces = [
             _texts(_values(batch, piece.column), piece, first_row) if isinstance(piece, _Field) else text(piece)
             for piece in self._pieces
         ]
         return pc.binary_join_element_wise(*pieces, constant(""))
-
-    def try_out(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array | None:
-        """Render the text of each row, unless it is known without that none will be null or blank, and nothing fails.
-
-        :returns: as :meth:`render`; None: every row has a text.
-        :raises ColumnError: a column is missing.
-        :raises TemplateError: a format does not fit the values of its column.
-        """
-        columns = [(_values(batch, field.column), field.spec) for field in self._fields]
-        longest = len(batch) * (self._literal_bytes + _LONGEST_NUMBER * len(columns)) + batch.nbytes * len(columns)
-        if (
-            self._never_blank
-            and longest <= _MOST_BYTES
-            and all(never_fails(column.type, spec) and not column.null_count for column, spec in columns)
-        ):
-            return None
-        return self.render(batch, first_row)
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         """Yield why rows have no text, the most telling reason of a column first."""
@@ -156,41 +129,36 @@ class Template:
             column = column_of(batch, field.column, USED_BY)
             yield from _faults_of(column, field.column)
             if is_text(column.type) and not fits_text(field.spec):
-                reason = NO_NUMBER if is_of_numbers(field.spec) else NO_DATE
+                reason = NO_NUMBER if is_number_format(field.spec) else NO_DATE
                 values = _values(batch, field.column)
                 yield Fault(pc.is_null(_texts(values, field, 0)), field.column, reason)
 
 
 class TextColumn:
-    """A column that holds the finished texts; to be used like a template.
+    """A column that holds the finished texts, used like a template.
 
-    :param column: its name.
+    :param column: the name of the column.
     """
 
     __slots__ = ("columns",)
 
     columns: tuple[str, ...]
     """The column, alone."""
-    constant = None
 
     def __init__(self, column: str) -> None:
         self.columns = (column,)
 
     def check(self, schema: pa.Schema) -> None:
-        """Check that the column is there and holds text.
+        """Check that the column exists and holds text.
 
-        :raises ColumnError: it is not, or does not.
+        :raises ColumnError: it is missing, or of another type.
         """
         kind = field_of(schema, self.columns[0], "content_column").type
         if not is_text(value_type(kind)) and not pa.types.is_null(kind):
             raise ColumnError(f"content_column: column {self.columns[0]!r} is of type {kind}, which is no text")
 
-    def try_out(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:
-        """Take the text of each row, which costs nothing."""
-        return self.render(batch, first_row)
-
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
-        """Take the text of each row, tidied; null where there is none.
+        """Return the text of each row, tidied; null where there is none.
 
         :raises ColumnError: the column is missing.
         """
@@ -225,7 +193,7 @@ def _parse(text: str) -> list[str | _Field]:
 
 
 def _tidied(pieces: list[str | _Field]) -> list[str | _Field]:
-    """Tidy the text between the fields as values are tidied, and take the blanks off both ends."""
+    """Tidy the text between the fields as values are tidied, and strip the blanks at both ends."""
     tidied = [piece if isinstance(piece, _Field) else plain_text(piece) for piece in pieces]
     if tidied and isinstance(tidied[0], str):
         tidied[0] = tidied[0].lstrip(BLANKS)
@@ -257,22 +225,22 @@ def _check_no_decimals(column: pa.Field, field: _Field) -> None:
     digits = kind.scale if stored and not holds_decimals(column) else _USUAL_DIGITS
     raise TemplateError(
         f"{USED_BY}: column {field.column!r} holds decimals ({column.type}), and 12.5 could be meant to read 12.5 or "
-        f"12.50. Say with how many digits they are written: {{{field.column}:.{digits}f}}"
+        f"12.50. Name the number of digits: {{{field.column}:.{digits}f}}"
     )
 
 
 def _values(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Take the values of a column as a text may have them, null where there is none."""
+    """Return the values of a column as they may stand in a text, null where there is none."""
     column = column_of(batch, name, USED_BY)
     if is_text(column.type):
         return without_missing(tidy(column))
-    return _as_python_has_it(column)
+    return _in_python_types(column)
 
 
 def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[Fault]:
     """Yield why values of a column are missing.
 
-    :param empty: whether an empty text is.
+    :param empty: whether an empty text counts as missing.
     """
     if is_text(column.type):
         column = tidy(column)
@@ -284,7 +252,7 @@ def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[F
 
 
 def _texts(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
-    """Write the values of a column: where that takes Python, each distinct one once."""
+    """Write the values of a column; where that takes Python, each distinct value once."""
     written_by_arrow = is_text(values.type) or pa.types.is_integer(values.type)
     if pa.types.is_null(values.type) or (written_by_arrow and not field.spec):
         return values.cast(pa.string())
@@ -298,7 +266,7 @@ def _texts(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
 
 
 def _texts_by_python(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
-    write_value = formatted if is_text(values.type) and not fits_text(field.spec) else write
+    write_value = format_value_in if is_text(values.type) and not fits_text(field.spec) else write
     distinct = pc.dictionary_encode(values)
     texts: list[str | None] = []
     for index, value in enumerate(distinct.dictionary.to_pylist()):
@@ -306,7 +274,7 @@ def _texts_by_python(values: pa.Array, field: _Field, first_row: int) -> pa.Arra
             texts.append(write_value(value, field.spec))
         except (TypeError, ValueError, OverflowError):
             row = first_row + pc.index(distinct.indices, index).as_py()
-            # Python's own words may quote the value, which is somebody's.
+            # Python's own words may quote the value, which is personal.
             raise TemplateError(
                 f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r} "
                 f"of type {values.type}, first in row {row}"
@@ -314,11 +282,10 @@ def _texts_by_python(values: pa.Array, field: _Field, first_row: int) -> pa.Arra
     return strings(texts).take(distinct.indices)
 
 
-def _as_python_has_it(column: pa.Array) -> pa.Array:
-    """Bring values into types for which Python has an equal one, null where a number is none or has lost its digits."""
+def _in_python_types(column: pa.Array) -> pa.Array:
+    """Cast values to types that Python has, too; null for NaN and for numbers that have lost their digits."""
     kind, types = column.type, pa.types
     if is_float(kind):
-        # Neither NaN nor what has lost its digits.
         kept = pc.less(pc.abs(column), constant(float(LOST_FROM[64])))
         return column if pc.all(kept).as_py() else pc.if_else(kept, column, _NO_FLOAT)
     if types.is_timestamp(kind):

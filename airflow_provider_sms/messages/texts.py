@@ -1,4 +1,4 @@
-"""Texts that look the same → texts that are the same, and the words that tools write where nothing was.
+"""Tidying: texts that look the same → texts that are the same, and words that tools write for a missing value → null.
 
 A table that is exported again may come back with decomposed accents (NFD), with no-break spaces, or padded with blanks.
 Nobody sees that in a message, but its key would be another, and so the person would be texted again. Whole Arrow
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.recipients.columns import constant, mask, replaced, strings, utf8, whole
+from airflow_provider_sms.recipients.columns import constant, mask, replace_rows, strings, utf8, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -25,14 +25,14 @@ _TO_SPACES = dict.fromkeys(map(ord, _NO_BREAK_SPACES), " ")
 _ANY_NO_BREAK_SPACE = f"[{_NO_BREAK_SPACES}]"
 _IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
 
-# Bytes of UTF-8 that begin a character, in order: one outside of ASCII; U+2007 and U+202F, beside others; U+0300, the
-# first that normalisation may touch, and those after it.
+# Bytes of UTF-8 that begin characters: the first outside of ASCII, and U+00A0 beside others; U+0300, the first that
+# normalisation may touch; U+2007 and U+202F, beside others.
 _FIRST_NOT_ASCII, _LATIN_SIGNS, _FIRST_THAT_COMBINES, _SPACES = 0xC2, 0xC2, 0xCC, 0xE2
 _AFTER_LATIN_SIGNS = 0xA0  # of U+00A0
 
 MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
-"""What pandas, NumPy, Java, databases, Excel and Hive write as text where there is no value; as a whole text, in
-exactly these letters: ``Nan`` is a first name, and ``Null`` a surname."""
+"""Texts that pandas, NumPy, Java, databases, Excel and Hive write where there is no value. They count as whole texts,
+in exactly these letters: ``Nan`` is a first name, and ``Null`` a surname."""
 _LONGEST_WORD = max(map(len, MISSING_WORDS))
 _BEGINS_WORD = np.isin(np.arange(256), [ord(word[0]) for word in MISSING_WORDS])
 
@@ -108,15 +108,15 @@ def _with_plain_spaces(column: pa.Array, data: npt.NDArray[np.uint8], places: np
 
 
 def _composed(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> pa.Array:
-    """Compose the texts in which something could be composed."""
+    """Compose the texts that hold a character which normalisation may touch."""
     if not (data[places] >= _FIRST_THAT_COMBINES).any():
         return column
     offsets, data = utf8(column)
     affected = np.zeros(len(column), np.bool_)
     affected[np.searchsorted(offsets, np.flatnonzero(data >= _FIRST_THAT_COMBINES), "right") - 1] = True
     rows = mask(affected)
-    # Not Arrow's utf8_normalize, which in older versions leaves texts as they are.
+    # Not Arrow's utf8_normalize, which leaves texts as they are in older versions.
     composed = [
         None if text is None else unicodedata.normalize("NFC", text) for text in column.filter(rows).to_pylist()
     ]
-    return replaced(column, rows, strings(composed))
+    return replace_rows(column, rows, strings(composed))

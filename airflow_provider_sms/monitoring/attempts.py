@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import exists, func, or_, select, true
 
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
-from airflow_provider_sms.ledger.requests import state_at
 from airflow_provider_sms.ledger.schema import campaign, claimant, message, pauses, progress, request
+from airflow_provider_sms.ledger.transitions import state_at
 from airflow_provider_sms.monitoring.models import Attempt
 from airflow_provider_sms.monitoring.status import NO_PROGRESS, AttemptProgress, is_silent
 

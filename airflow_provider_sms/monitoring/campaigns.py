@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, select
 
 from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
+from airflow_provider_sms.ledger.statistics import counts_of
 from airflow_provider_sms.monitoring.attempts import (
     campaign_flags,
     campaigns_of_dags,
     load_attempts,
     progress_by_campaign,
 )
-from airflow_provider_sms.monitoring.counting import counts_of
 from airflow_provider_sms.monitoring.models import Campaign
 from airflow_provider_sms.monitoring.status import campaign_state, current_attempts
 

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from airflow_provider_sms.ledger.statistics import Counts
     from airflow_provider_sms.monitoring.status import AttemptProgress
-
-
-class Counts(NamedTuple):
-    """Messages of a campaign's requests by outcome, and what they cost.
-
-    :param under_way: claimed, and perhaps being sent.
-    :param left_out: messages that the service left out of requests that it took.
-    """
-
-    accepted: int = 0
-    unknown: int = 0
-    under_way: int = 0
-    parts: int = 0
-    cost: Decimal = Decimal(0)
-    left_out: int = 0
 
 
 class Attempt(NamedTuple):

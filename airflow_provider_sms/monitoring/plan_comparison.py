@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import select
 
 from airflow_provider_sms.ledger.schema import claimant, progress
+from airflow_provider_sms.ledger.statistics import counts_of
 from airflow_provider_sms.monitoring.attempts import json_object
-from airflow_provider_sms.monitoring.counting import counts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sms.ledger.reader import LedgerReader
-    from airflow_provider_sms.monitoring.models import Campaign, Counts
+    from airflow_provider_sms.ledger.statistics import Counts
+    from airflow_provider_sms.monitoring.models import Campaign
 
 
 class PlanComparison(NamedTuple):

@@ -8,9 +8,9 @@ from sqlalchemy import Float as Real
 from sqlalchemy import Integer, cast, func, select
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.requests import reason_at, state_at
 from airflow_provider_sms.ledger.schema import claimant, decision, message, request
-from airflow_provider_sms.monitoring.counting import TAKEN
+from airflow_provider_sms.ledger.statistics import TAKEN
+from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.reader import LedgerReader

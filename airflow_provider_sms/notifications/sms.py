@@ -24,7 +24,7 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.messages.truncate import shortened
+from airflow_provider_sms.messages.parts import truncate
 from airflow_provider_sms.notifications.default_text import default_text
 from airflow_provider_sms.notifications.rendering import render_fields
 from airflow_provider_sms.sending.retry import Backoff
@@ -157,7 +157,7 @@ class SmsNotifier(BaseNotifier):
         text = str(message).strip()
         if not text:
             raise InputError("message is empty")
-        return shortened(text, self.max_parts)
+        return truncate(text, self.max_parts)
 
     def _send(self, alert: _Alert, settings: ClientSettings) -> None:
         with settings.client() as client:

@@ -1,39 +1,40 @@
-"""What every operator that sends has in common: the ledger, the shield, XComs, and how a failure reaches Airflow."""
+"""The base of the operators that send: their common arguments, and how a failure reaches Airflow."""
 
 from __future__ import annotations
 
-import traceback
 from abc import abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
 
 from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.execution.failures import describe, is_permanent
+from airflow_provider_sms.execution.failures import describe, is_permanent, log_unforeseen
+from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.links import SmsSandboxLink
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection
 
     from airflow.providers.common.compat.sdk import BaseOperatorLink, Context
 
-    from airflow_provider_sms.execution.ledger_session import LedgerSession
-    from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 ON_UNKNOWN = ("fail", "ask", "resend")
 
 
 class SmsOperatorBase(BaseOperator):
-    """The part of a sending task that has to do with Airflow; not to be used by itself.
+    """The base of the operators that send; it sends nothing without a subclass.
 
-    :param campaign: within it a message goes out at most once. None: one campaign for each task and DAG run,
-        ``{dag_id}/{task_id}/{run_id}``. (templated)
+    :param send_options: the service's Send Options, passed through.
+    :param sms_conn_id: the connection to send with.
+    :param campaign: within it a message goes out at most once. None means one campaign for each task and DAG run,
+        ``{dag_id}/{task_id}/{run_id}``.
     :param on_unknown: ``fail``, ``ask`` or ``resend``.
-    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
-        else a file of this machine. (templated)
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
+        ledger_conn_id``, else a file on this machine.
     """
 
     operator_extra_links: Collection[BaseOperatorLink] = (SmsSandboxLink(),)
@@ -54,7 +55,6 @@ class SmsOperatorBase(BaseOperator):
         self.campaign = campaign
         # What a template renders to may be None, which is no name.
         self._is_named = campaign is not None
-        self._name_in_ledger: str | None = None
         self.on_unknown = on_unknown
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
@@ -62,43 +62,41 @@ class SmsOperatorBase(BaseOperator):
     def execute(self, context: Context) -> Any:
         """Send.
 
-        :raises AirflowFailException: where a retry could not help.
-        :raises AirflowException: where it could.
+        :raises AirflowFailException: a retry could not help.
+        :raises AirflowException: a retry could help.
         """
         return self._attempt(context, None)
 
-    def execute_complete(self, context: Context, event: Mapping[str, Any]) -> Any:
-        """Go on once a person has said what is to become of unknown requests.
+    def execute_complete(self, context: Context, event: Any) -> Any:
+        """Go on after a deferral.
 
-        :param event: Airflow's, with the options that were chosen and who chose.
+        :param event: Airflow's: a moment, a balance, or a person's decision.
         """
         return self._attempt(context, event)
 
     @abstractmethod
-    def send(self, context: Context, event: Mapping[str, Any] | None) -> Any:
-        """Do the work of one try, or of the part of it that comes after an answer.
+    def send(self, task: SendingTask) -> Any:
+        """Make one attempt, or the leg of it that follows a deferral, and return the task's result."""
 
-        :param event: None where nothing was asked.
-        """
-
-    def _attempt(self, context: Context, event: Mapping[str, Any] | None) -> Any:
+    def _attempt(self, context: Context, event: Any) -> Any:
         self.stop_signal = StopFlag()
-        self._name_in_ledger = None
+        name = partial(self.campaign_name, context)
+        task = SendingTask(context, event, self.sms_conn_id, self.ledger_conn_id, self.stop_signal, name)
         try:
-            return self.send(context, event)
+            return self.send(task)
         except AirflowException:
             raise
         except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its words may quote a row
-            self.log_unforeseen(error)
+            log_unforeseen(error)
             cause = error if isinstance(error, SmsError) else None
             raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from cause
 
     def on_kill(self) -> None:
-        """Claim nothing more; ``execute`` ends once what is in flight is recorded."""
+        """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""
         self.stop_signal.set()
 
     def check_arguments(self) -> None:
-        """Refuse arguments that cannot be obeyed.
+        """Refuse rendered arguments that cannot be used.
 
         :raises InputError: names the argument.
         """
@@ -115,67 +113,22 @@ class SmsOperatorBase(BaseOperator):
         if self.send_options is not None and not isinstance(self.send_options, dict):
             raise InputError("send_options must be a dict of the service's Send Options, or None")
 
-    def get_settings(self) -> ClientSettings:
-        """Read the connection.
+    def campaign_name(self, context: Context, store: LedgerBackend | None = None) -> str:
+        """Return the campaign's name: as a ledger has it, where one is given; empty where it is refused later.
 
-        :raises InputError: names the field that is missing or wrong.
+        :raises LedgerError: the ledger cannot be read.
         """
-        return SmsHook(self.sms_conn_id).get_settings()
-
-    def take_answer(self, entry: LedgerSession, event: Mapping[str, Any]) -> None:
-        """Do what a person said about the requests that they were asked about, and record who it was.
-
-        :raises AirflowFailException: they said that the task fails.
-        :raises InputError: the answer is none of the options.
-        """
-        from airflow_provider_sms.execution.human_input import read_answer
-        from airflow_provider_sms.ledger.decisions import FAIL, answer
-
-        said, by = read_answer(event)
-        count = answer(entry.store, entry.who, said, by)
-        self.log.info("%s decided about %d unknown requests: %s", by, count, said)
-        if said == FAIL:
-            raise AirflowFailException(f"{by} decided that the task fails; {count} requests stay unknown")
-
-    def log_unforeseen(self, error: Exception | None) -> None:
-        """Log where an error that is not ours happened."""
-        if error is not None and not isinstance(error, SmsError):
-            # Where it happened, without its words: they may quote a row.
-            self.log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
-
-    def campaign_name(self, context: Context) -> str:
-        """Return the campaign's name: as the ledger has it, once it was looked up there; empty where it is none."""
         from airflow_provider_sms.execution.ledger_session import claimant_of
-        from airflow_provider_sms.ledger.campaign_names import default_name, read_name
+        from airflow_provider_sms.ledger.campaign_names import default_name, default_name_in, given_name_in, read_name
 
-        if self._name_in_ledger is not None:
-            return self._name_in_ledger
         if not self._has_name:
-            return default_name(claimant_of(context))
+            who = claimant_of(context)
+            return default_name(who) if store is None else default_name_in(store, who)
         try:
-            return read_name(self.campaign)
+            return read_name(self.campaign) if store is None else given_name_in(store, str(self.campaign))
         except InputError:
             return ""  # check_arguments says so, once the attempt has left its trace in the ledger
-
-    def look_up_campaign(self, context: Context, store: LedgerBackend) -> str:
-        """Look up what a ledger calls the campaign, and return its name; empty where it is none.
-
-        :raises LedgerError: when the ledger cannot be read.
-        """
-        from airflow_provider_sms.execution.ledger_session import claimant_of
-        from airflow_provider_sms.ledger.campaign_names import default_name_in, given_name_in
-
-        if not self._has_name:
-            self._name_in_ledger = default_name_in(store, claimant_of(context))
-        elif self.campaign_name(context):
-            self._name_in_ledger = given_name_in(store, str(self.campaign))
-        return self.campaign_name(context)
 
     @property
     def _has_name(self) -> bool:
         return self._is_named or self.campaign is not None
-
-    def push(self, context: Context, key: str, value: Any) -> None:
-        """Push an XCom, unless the task pushes none."""
-        if self.do_xcom_push:
-            context["ti"].xcom_push(key=key, value=value)

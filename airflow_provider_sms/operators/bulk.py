@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.execution.assets import with_assets
-from airflow_provider_sms.execution.redaction import shielded_source
+from airflow_provider_sms.execution.redaction import redacted_source
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.bulk_options import (
-    MAX_CHUNK,
-    check_bulk_arguments,
-    limits_of,
-    threshold_of,
-)
+from airflow_provider_sms.operators.bulk_options import MAX_CHUNK, read_bulk_options
 from airflow_provider_sms.operators.links import SmsReportLink
 
 if TYPE_CHECKING:
@@ -21,77 +17,79 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-    from airflow_provider_sms.planning.limits import Limits, Threshold
+    from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.send_window.window import SendWindow
 
 
 class BulkSmsOperator(SmsOperatorBase):
     """Text a table of people, each exactly as often as intended.
 
-    Every row is checked before the first request, and a plan of all that is about to be sent is logged and pushed as
-    the XCom ``plan``. Then each message is claimed in a durable ledger, posted, and its
-    outcome recorded; a message that is claimed already in the campaign is not posted again, whichever try, task or run
-    claimed it. See the delivery guarantees in the documentation.
+    Every row is checked before the first request, and a plan of the whole send is logged and pushed as the XCom
+    ``plan``. Then each message is claimed in a durable ledger, posted, and its outcome recorded; a message that is
+    claimed already in the campaign is not posted again, whichever attempt, task or run claimed it. See the delivery
+    guarantees in the documentation.
 
-    Returns a summary whose ``rows`` equals the sum of the seven counts after it; it and the XCom ``responses``, the raw
-    answers in request order, are pushed when the task fails, too.
+    Returns a summary whose ``rows`` equals the sum of the seven counts after it; the summary and the XCom
+    ``responses``, the raw responses in request order, are pushed when the task fails, too.
 
     :param source: recipients: a file, directory, glob or URI of Parquet or of CSV (``.csv``, ``.tsv``, also with
         ``.gz``, ``.bz2``, ``.zst``; every column is text); an asset whose URI names one, which becomes an inlet; a list
         of these; a pandas DataFrame; a ``pyarrow.Table``; a list of dicts; or an upstream task's result. (templated)
-    :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. None: see
-        ``content_column``. (templated)
+    :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. None means that
+        ``content_column`` has the texts. (templated)
     :param content_column: the column with each row's text, in place of ``message``.
     :param destination_column: the column with the numbers.
-    :param default_region: ISO 3166 code such as ``ZA``, completes numbers that are written nationally. None: every
-        number must carry its country code.
+    :param default_region: ISO 3166 code such as ``ZA``, completes numbers that are written nationally. None means that
+        every number must carry its country code.
     :param send_options: the service's Send Options, passed through. (templated)
     :param sms_conn_id: the connection. (templated)
-    :param campaign: within it a message goes out at most once. None: ``{dag_id}/{task_id}/{run_id}``. (templated)
-    :param key_columns: columns that identify a message beside its destination, for texts that change between tries.
-        None: the text itself.
+    :param campaign: within it a message goes out at most once. None means ``{dag_id}/{task_id}/{run_id}``.
+        (templated)
+    :param key_columns: columns that identify a message beside its destination, for texts that change between
+        attempts. None means the text itself.
     :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
         counted and left out.
-    :param on_unknown: what becomes of messages whose answer was lost. ``fail``: the task fails, and they are not sent
+    :param on_unknown: what happens to messages whose response was lost. ``fail``: the task fails, and they are not sent
         again; ``resend``: they are, at the risk of texting people twice; ``ask``: the task waits, without a slot, for
         a person to decide in Airflow's required actions (Airflow 3.1 and newer).
-    :param chunk_size: messages a request, 1 to 100.
+    :param chunk_size: messages in a request, 1 to 100.
     :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: None for no limit.
-    :param max_xcom_responses: above that many requests, XComs hold how many there were in place of each.
+    :param max_requests_per_second: above 0. None means no limit.
+    :param max_xcom_responses: above that many requests, XComs hold their number in place of their responses.
     :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
         ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
-        too, and replaced by the next try. None: no report. (templated)
+        too, and replaced by the next attempt. None means no report. (templated)
     :param dry_run: check every row, make the plan, and send nothing.
-    :param suppress: numbers that are not texted: what ``source`` may be, with the numbers in ``destination_column``,
-        such as a file of opt-outs, or reports of earlier sends. None: nobody. (templated)
-    :param campaign_group: what ``min_interval`` is about: all campaigns that give the same name. (templated)
-    :param min_interval: nobody is texted by any campaign of the group more often than that. None: as often as they are
-        in a source.
-    :param max_rows: rows of the source; with more nothing is sent. None: any number.
+    :param suppress: numbers that are not texted, in any form that ``source`` takes, with the numbers in
+        ``destination_column``, such as a file of opt-outs, or reports of earlier sends. None means no numbers.
+        (templated)
+    :param campaign_group: the campaigns that share one ``min_interval``: all with the same name here. (templated)
+    :param min_interval: the least time between two texts to a person by the campaigns of the group. None means no
+        least time.
+    :param max_rows: rows of the source; with more nothing is sent. None means no limit.
     :param max_invalid: rows that cannot be texted, a whole number or a share below 1 such as ``0.02``; with more
-        nothing is sent. For ``on_invalid="skip"``. None: any number.
-    :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None: any number.
-    :param max_cost: credits, as estimated; with more nothing is sent. None: any number.
+        nothing is sent. For ``on_invalid="skip"``. None means no limit.
+    :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None means no
+        limit.
+    :param max_cost: credits, as estimated; with more nothing is sent. None means no limit.
     :param cost_per_part: credits that the estimate takes for an SMS part: a number, or numbers by the first digits of
         the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest that fit count, and ``""`` is for all
         others.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last 1,000;
-        above it sending stops. None: any.
-    :param check_balance: fail before the first request where the balance does not cover the estimate.
-    :param wait_for_credit: give up the slot, before the first request and in the middle, until the balance covers what
-        is left, and go on then. A post-paid account always does.
-    :param credit_interval: seconds between two looks at the balance while waiting.
+        above it sending stops. None means no limit.
+    :param check_balance: fail before the first request where the balance is below the estimate.
+    :param wait_for_credit: give up the slot, before the first request and in the middle, until the balance covers the
+        rest, and go on then. A post-paid account always does.
+    :param credit_interval: seconds between two readings of the balance while waiting.
     :param approve: wait, without a slot, until a person has seen the plan and approves it in Airflow's required actions
         (Airflow 3.1 and newer).
-    :param approve_above: the same above so many messages, or above
-        ``{"rows": 10000, "cost": 500}``, whichever is passed. None: never.
+    :param approve_above: the same for a plan of more than that many messages, or beyond one of
+        ``{"rows": 10000, "cost": 500}``. None means no size.
     :param send_window: the hours in which messages may go out, a
         :class:`~airflow_provider_sms.send_window.window.SendWindow`; outside of them the task gives up its slot until
-        they begin. None: any hours.
-    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None: ``[sms] ledger_conn_id``,
-        else a file of this machine. (templated)
+        they begin. None means any hours.
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
+        ledger_conn_id``, else a file on this machine. (templated)
     """
 
     template_fields: Sequence[str] = (
@@ -179,7 +177,7 @@ class BulkSmsOperator(SmsOperatorBase):
 
     @source.setter
     def source(self, value: Any) -> None:
-        self._source = shielded_source(value)
+        self._source = redacted_source(value)
         self.inlets = with_assets(self.inlets, value)
 
     @property
@@ -189,55 +187,34 @@ class BulkSmsOperator(SmsOperatorBase):
 
     @suppress.setter
     def suppress(self, value: Any) -> None:
-        self._suppress = shielded_source(value)
+        self._suppress = redacted_source(value)
         self.inlets = with_assets(self.inlets, value)
 
-    @property
-    def limits(self) -> Limits:
-        """What the plan must not go beyond."""
-        return limits_of(self)
-
-    @property
-    def approval_threshold(self) -> Threshold | None:
-        """What needs no approval; None: nothing needs it because of its size."""
-        return threshold_of(self.approve_above)
-
-    @property
-    def frequency_cap(self) -> FrequencyCap | None:
-        """How often the group may text a person; None: as often as it likes."""
-        from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-
-        if self.min_interval is None or self.campaign_group is None:
-            return None
-        return FrequencyCap(self.campaign_group, self.min_interval.total_seconds())
-
     def get_source(self, context: Context) -> Any:  # noqa: ARG002 - a task that computes its source needs it
-        """Give the recipients of a try, as :attr:`source` holds them."""
+        """Return the recipients of an attempt, as :attr:`source` holds them."""
         return self.source
 
-    def check_arguments(self) -> None:
-        """Refuse arguments that cannot be obeyed.
+    def read_options(self) -> BulkOptions:
+        """Check the rendered arguments, and return them.
 
         :raises InputError: names the argument.
         """
-        super().check_arguments()
-        check_bulk_arguments(self)
+        self.check_arguments()
+        return read_bulk_options(self)
 
-    def send(self, context: Context, event: Mapping[str, Any] | None) -> dict[str, Any]:
-        """Check every row, send, and give the summary.
-
-        :param event: what a person answered, where this try asked one; None where not.
-        """
+    def send(self, task: SendingTask) -> dict[str, Any]:
+        """Check every row, send, and return the summary."""
         from airflow_provider_sms.execution.attempt import BulkAttempt
 
-        return BulkAttempt(self, context, event).run()
+        read_source = partial(self.get_source, task.context)
+        return BulkAttempt(task, self.read_options, read_source, dry_run=self.dry_run_only).run()
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Give what the task reads and writes; asked for by OpenLineage's provider, where that is installed."""
+        """Return the datasets that the task reads and writes; OpenLineage's provider asks, where it is installed."""
         from airflow_provider_sms.operators.openlineage import lineage_of
 
-        return lineage_of(self)
+        return lineage_of(self.source, self.report, inlets=self.inlets, outlets=self.outlets)
 
     def get_openlineage_facets_on_complete(self, task_instance: Any) -> Any:  # noqa: ARG002  # OpenLineage's signature
-        """Give what the task read and wrote."""
+        """Return the datasets that the task read and wrote."""
         return self.get_openlineage_facets_on_start()

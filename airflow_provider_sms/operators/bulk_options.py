@@ -1,21 +1,26 @@
-"""What the arguments of a :class:`BulkSmsOperator` may be, and what they come to."""
+"""The check of a :class:`BulkSmsOperator`'s arguments, once they are rendered.
+
+Below the operator, whose attributes it reads: a rendered template may be of any type, whatever the operator declares.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from datetime import timedelta
 from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.options import BulkOptions
 from airflow_provider_sms.planning.limits import Limits, Threshold
 
 if TYPE_CHECKING:
-    from airflow_provider_sms.operators.bulk import BulkSmsOperator
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
 MAX_CHUNK = 100
-"""Messages a request: the service's own limit."""
+"""Messages in a request: the service's own limit."""
 
 _WHOLE = (
     ("chunk_size", 1, MAX_CHUNK),
@@ -25,8 +30,8 @@ _WHOLE = (
 _WHOLE_OR_NONE = (("max_rows", 0), ("max_parts_per_message", 1))
 
 
-def check_bulk_arguments(task: BulkSmsOperator) -> None:
-    """Refuse arguments that cannot be obeyed.
+def read_bulk_options(task: Any) -> BulkOptions:
+    """Check the arguments that are a :class:`BulkSmsOperator`'s own, and return them with those of its base.
 
     :raises InputError: names the argument.
     """
@@ -45,24 +50,25 @@ def check_bulk_arguments(task: BulkSmsOperator) -> None:
     if task.report is not None and not (isinstance(task.report, str) and task.report.strip()):
         raise InputError("report must be the path or URI of a file to write, or None for no report")
     _check_shares(task)
+    made: dict[str, Any] = {
+        "approval_threshold": threshold_of(task.approve_above),
+        "limits": Limits(
+            max_rows=task.max_rows,
+            max_cost=None if task.max_cost is None else Decimal(str(task.max_cost)),
+            max_invalid=task.max_invalid,
+            max_parts_per_message=task.max_parts_per_message,
+        ),
+        "frequency_cap": _frequency_cap(task.campaign_group, task.min_interval),
+    }
     _check_waits(task)
-    _check_cap(task)
-
-
-def limits_of(task: BulkSmsOperator) -> Limits:
-    """Give what the plan of a task must not go beyond."""
-    return Limits(
-        max_rows=task.max_rows,
-        max_cost=None if task.max_cost is None else Decimal(str(task.max_cost)),
-        max_invalid=task.max_invalid,
-        max_parts_per_message=task.max_parts_per_message,
-    )
+    taken = {each.name: getattr(task, each.name) for each in fields(BulkOptions) if each.name not in made}
+    return BulkOptions(**taken, **made)
 
 
 def threshold_of(value: int | Mapping[str, float] | None) -> Threshold | None:
-    """Give what needs no approval.
+    """Return the size above which a plan needs approval.
 
-    :param value: messages; or these as ``rows``, and credits as ``cost``; None: nothing needs it.
+    :param value: messages; or these as ``rows``, and credits as ``cost``; None means that no size needs approval.
     :raises InputError: names the argument.
     """
     if value is None:
@@ -74,7 +80,7 @@ def threshold_of(value: int | Mapping[str, float] | None) -> Threshold | None:
     return Threshold(None if rows is None else int(rows), None if cost is None else Decimal(str(cost)))
 
 
-def _check_shares(task: BulkSmsOperator) -> None:
+def _check_shares(task: Any) -> None:
     cost, errors, invalid = task.max_cost, task.max_error_rate, task.max_invalid
     if cost is not None and not (_is_number(cost) and cost >= 0):
         raise InputError("max_cost must be a number of credits, at least 0, or None for no limit")
@@ -88,7 +94,7 @@ def _check_shares(task: BulkSmsOperator) -> None:
         raise InputError("max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many")
 
 
-def _check_waits(task: BulkSmsOperator) -> None:
+def _check_waits(task: Any) -> None:
     for name in ("check_balance", "wait_for_credit", "approve"):
         if not isinstance(getattr(task, name), bool):
             raise InputError(f"{name} must be True or False")
@@ -97,7 +103,6 @@ def _check_waits(task: BulkSmsOperator) -> None:
     window = task.send_window
     if window is not None and not hasattr(window, "closed_until"):
         raise InputError("send_window must be a SendWindow, or None for any hours")
-    threshold_of(task.approve_above)
     if task.approve or task.approve_above is not None:
         from airflow_provider_sms.execution.human_input import require_asking
 
@@ -110,14 +115,19 @@ def _check_waits(task: BulkSmsOperator) -> None:
             )
 
 
-def _check_cap(task: BulkSmsOperator) -> None:
-    group, interval = task.campaign_group, task.min_interval
+def _frequency_cap(group: Any, interval: Any) -> FrequencyCap | None:
+    """Return how often the group may text a person; None where nothing limits that."""
     if group is not None and not (isinstance(group, str) and group.strip()):
         raise InputError("campaign_group must be a name that is not empty, or None")
     if interval is not None and not (isinstance(interval, timedelta) and interval > timedelta(0)):
         raise InputError("min_interval must be a timedelta above 0, or None")
     if (group is None) != (interval is None):
-        raise InputError("campaign_group and min_interval belong together: give both or neither")
+        raise InputError("campaign_group and min_interval belong together: set both or neither")
+    if group is None or interval is None:
+        return None
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+
+    return FrequencyCap(group, interval.total_seconds())
 
 
 def _require_whole(name: str, value: Any, least: int, most: int | None) -> None:

@@ -1,25 +1,20 @@
-"""What a task reads and writes, for OpenLineage."""
+"""The datasets that a task reads and writes, for OpenLineage."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from airflow_provider_sms.operators.bulk import BulkSmsOperator
+from typing import Any
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Other names of a store, and the one that OpenLineage's naming has for it."""
 
 
-def lineage_of(task: BulkSmsOperator) -> Any:
-    """Give the datasets of a task, as OpenLineage's provider for Airflow asks for them.
+def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any]) -> Any:
+    """Return the datasets of a task, as OpenLineage's provider for Airflow asks for them.
 
     Inputs are the files of the source, and no rows in memory; the output is the report. Assets that the task declares
-    are added, since the provider looks at those only where it is given nothing.
-
-    :param task: whose arguments are rendered, as far as they can be by now.
+    are added, since the provider looks at them only where this returns nothing.
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset
     from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset
@@ -31,16 +26,14 @@ def lineage_of(task: BulkSmsOperator) -> Any:
         found = {(each.namespace, each.name): each for each in assets if each is not None}
         return list({**{name: Dataset(*name) for name in named}, **found}.values())
 
-    return OperatorLineage(
-        inputs=all_of(datasets(task.source), task.inlets), outputs=all_of(datasets(task.report), task.outlets)
-    )
+    return OperatorLineage(inputs=all_of(datasets(source), inlets), outputs=all_of(datasets(report), outlets))
 
 
 def datasets(place: Any) -> list[tuple[str, str]]:
-    """Give the namespace and the name of each dataset that a path, a URI, or a list of them stands for.
+    """Return the namespace and the name of each dataset that a path, a URI, or a list of them stands for.
 
     As in OpenLineage's naming of datasets: ``file`` and the absolute path, or ``s3://bucket`` and the key. A directory
-    or a glob is one dataset. What is no path gives none.
+    or a glob is one dataset. Rows in memory are none.
     """
     if isinstance(place, (list, tuple)):
         return [name for each in place for name in datasets(each)]

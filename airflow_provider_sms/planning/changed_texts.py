@@ -1,74 +1,75 @@
-"""Earlier attempts that texted other words: found before the first request, and refused."""
+"""Changed texts: recipients whom an earlier attempt of the task texted, and who would now get another text.
+
+A retry whose message holds the time of day, or whose rows were cut anew, has new keys, which the ledger has never seen:
+it would text everybody twice. So before the first request the table is compared with what earlier attempts hold.
+"""
 
 from __future__ import annotations
 
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
-from airflow_provider_sms.ledger.attempts import (
-    _GROUP,
-    EarlierClaims,
-    Part,
-    key_halves,
-)
-from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, are_in
+from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
+from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, are_in, key_halves
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     import numpy.typing as npt
 
+    from airflow_provider_sms.ledger.attempts import EarlierClaims
     from airflow_provider_sms.messages.outgoing import Block
     from airflow_provider_sms.stop_flag import StopFlag
 
+T = TypeVar("T")
+
 
 class TableKeys:
-    """Which messages a table has: half of each one's key, enough to tell them apart, in 8 bytes a row on disk."""
+    """The messages of a table: half of each key, which is enough to tell them apart, in 8 bytes of disk for each."""
 
     def __init__(self) -> None:
         self._halves = DiskBackedIntegers(np.uint64)
 
     def add(self, keys: Sequence[bytes]) -> None:
-        """Take in the keys of some rows.
+        """Add the keys of some rows.
 
         :raises OSError: there is no room in the folder for temporary files.
         """
         self._halves.add(key_halves(keys))
 
-    def in_order(self) -> npt.NDArray[np.uint64]:
-        """Give all of them in order, to read until they are closed."""
+    def sorted(self) -> npt.NDArray[np.uint64]:
+        """Return all halves in ascending order, readable until this is closed."""
         return self._halves.sorted()
 
     def count_distinct(self) -> int:
-        """Count the messages, each once however many rows give it."""
+        """Return the number of messages, each counted once however many rows repeat it."""
         return self._halves.count_distinct()
 
     def close(self) -> None:
-        """Forget them, and give their room back."""
+        """Release the keys and their room on disk."""
         self._halves.close()
 
 
 def refuse_changed_texts(
     blocks: Callable[[], Iterable[Block]], earlier: EarlierClaims, stop: StopFlag, keys: TableKeys | None = None
 ) -> None:
-    """Refuse to send where recipients whom an earlier try claimed would now get another text.
+    """Refuse to send where recipients whose messages an earlier attempt claimed would now get another text.
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
-    try claimed is no longer in the table, or is of another campaign, and the same recipient has one there that nobody
-    claimed. Where the table is another one than the earlier try planned, the same holds for what other mapped copies of
-    the task claimed: their tables may have been cut anew. Takes 8 bytes of disk for each row of the table and each
-    message that is gone, and nothing on a first try.
+    attempt claimed is no longer in the table, or is of another campaign, and the same recipient has a message there
+    that nobody claimed. Where the table differs from the one that the earlier attempt planned, the same holds for
+    claims of other mapped copies of the task: their tables may have been cut anew. Takes 8 bytes of disk for each row
+    of the table and each message that is gone, and nothing on a first attempt.
 
     :param blocks: reads the table anew.
-    :param stop: ends the look early.
-    :param keys: of the table, where they are known; closed in any case, since a send need not hold them. None: they
-        are read.
-    :raises InputError: says how many, and what to do.
-    :raises StoppedError: when it was told to stop.
-    :raises LedgerError: when the ledger cannot be read.
+    :param stop: ends the comparison early.
+    :param keys: of the table; closed in any case, since a send need not hold them. None: they are read with the blocks.
+    :raises InputError: texts have changed; names their count, and what to do.
+    :raises StoppedError: the comparison was stopped.
+    :raises LedgerError: the ledger cannot be read.
     """
     if not earlier.any():
         if keys is not None:
@@ -80,46 +81,46 @@ def refuse_changed_texts(
             keys.add(block.keys(0, len(block)))
     with DiskBackedIntegers(np.int64) as gone:
         with closing(keys):
-            _add_destinations_gone(gone, keys.in_order(), earlier, stop)
+            _add_destinations_gone(gone, keys.sorted(), earlier, stop)
         ordered = gone.sorted()
         if not len(ordered):
             return
         changed = sum(_count_changed(block, ordered, earlier) for block in _until_stopped(blocks(), stop))
     if changed:
         raise InputError(
-            f"{changed} messages to recipients that an earlier try of this task claimed in this run have another text, "
-            "other key columns or another campaign now, so people could be texted twice. Nothing was sent by this "
-            "try. Is there a now() or the like in the message or in the campaign's name, did a column change, or does "
-            "a mapped task get rows now that another one had? To go on, give the task back the text, the campaign and "
-            "the rows that it had. For the next run, say in key_columns what identifies a message beside its number. "
-            "Where a second text is meant, send it in a new run, under a new campaign"
+            f"{changed} messages to recipients that an earlier attempt of this task claimed in this run have another "
+            "text, other key columns or another campaign now, so people could be texted twice. Nothing was sent by "
+            "this attempt. Is there a now() or the like in the message or in the campaign's name, did a column change, "
+            "or does a mapped task get rows now that another one had? To go on, give the task back the text, the "
+            "campaign and the rows that it had. For the next run, say in key_columns what identifies a message beside "
+            "its number. Where a second text is meant, send it in a new run, under a new campaign"
         )
 
 
-def _until_stopped(parts: Iterable[Part], stop: StopFlag) -> Iterator[Part]:
-    for part in parts:
+def _until_stopped(blocks: Iterable[T], stop: StopFlag) -> Iterator[T]:
+    for block in blocks:
         if stop.is_set():
             raise StoppedError("Told to stop before anything was sent")
-        yield part
+        yield block
 
 
 def _add_destinations_gone(
     gone: DiskBackedIntegers[np.int64], table: npt.NDArray[np.uint64], earlier: EarlierClaims, stop: StopFlag
 ) -> None:
-    """Collect the destinations of messages that earlier attempts hold and that are not about to be met again."""
+    """Collect the destinations of messages that earlier attempts hold and that the table no longer has."""
     with closing(earlier.own_blocks()) as own:
         for held in _until_stopped(own, stop):
             gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])
     with closing(earlier.blocks_of_copies(any_gone=bool(len(gone)))) as copies:
         for held in _until_stopped(copies, stop):
             is_gone = ~(held.is_here & are_in(table, held.halves))
-            # Copies text different groups, of which nothing says who is in them.
-            gone.add(held.destinations[is_gone & (held.destinations != _GROUP)])
+            # Copies text different groups, whose members are not known.
+            gone.add(held.destinations[is_gone & (held.destinations != GROUP_DESTINATION)])
 
 
 def _count_changed(block: Block, gone: npt.NDArray[np.int64], earlier: EarlierClaims) -> int:
     destinations = block.destinations(0, len(block))
-    numbers = np.array([_GROUP if number is None else int(number) for number in destinations], np.int64)
+    numbers = np.array([GROUP_DESTINATION if number is None else int(number) for number in destinations], np.int64)
     keys = block.keys(0, len(block))
     of_same_people = [keys[position] for position in np.flatnonzero(are_in(gone, numbers)).tolist()]
     held = earlier.held(of_same_people)

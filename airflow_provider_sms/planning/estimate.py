@@ -1,4 +1,4 @@
-"""What sending a table would come to, told from its messages before the first of them goes out."""
+"""The estimate of a table before its first message goes out: SMS parts, cost, and characters that make them dear."""
 
 from __future__ import annotations
 
@@ -9,55 +9,46 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from airflow_provider_sms.messages.part_columns import lay_out
+from airflow_provider_sms.messages.part_columns import count_part_columns
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     import pyarrow as pa
 
-    from airflow_provider_sms.messages.part_columns import Layout
+    from airflow_provider_sms.messages.part_columns import PartColumns
     from airflow_provider_sms.planning.prices import Prices
 
 MOST_CHARACTERS = 1000
-"""How many different characters are counted each by itself."""
+"""Different characters that have a count of their own; the rest share one, so that memory is bounded."""
 MOST_SHOWN = 10
-"""How many of them an XCom names."""
+"""Characters that an XCom names."""
 
-_ROWS_AT_ONCE = 2500  # what is made for more of them at a time no longer fits the processor's caches
+_ROWS_AT_ONCE = 2500  # the arrays made for more rows no longer fit the processor's caches
 _CODES = 0x110000
 _NOT_SEEN = -1
 _LABELS = {"Cc": "control", "Cs": "surrogate", "Co": "private use"}
 
 
-def parts_of(contents: pa.Array) -> npt.NDArray[np.int32]:
-    """Count the SMS that each text of a column takes, as :func:`~airflow_provider_sms.messages.parts.count_parts` does.
-
-    :param contents: of type ``string``, without nulls.
-    :returns: at least 1 for each.
-    """
-    return lay_out(contents).parts
-
-
 @dataclass(slots=True)
-class Encoded:
-    """Messages that are sent in one alphabet."""
+class EncodingTotals:
+    """Messages that are sent in one encoding, and their SMS parts."""
 
     messages: int = 0
     parts: int = 0
 
 
 class ForcingCharacter(NamedTuple):
-    """A character outside of the GSM alphabet, which makes a whole text UCS-2."""
+    """A character outside of the GSM alphabet (GSM 03.38), which makes a whole text UCS-2."""
 
     character: str
     code: str
-    """As in ``U+2019``."""
+    """Such as ``U+2019``."""
     name: str
-    """In Unicode."""
+    """The character's name in Unicode."""
     messages: int
-    """That contain it."""
+    """Messages that contain it."""
     alone: int
-    """That contain it and no other such character: without it, they would be sent in septets."""
+    """Messages that contain it and no other such character: without it, they would be sent in septets."""
 
 
 class ForcingCharacters:
@@ -73,13 +64,13 @@ class ForcingCharacters:
     def __len__(self) -> int:
         return len(self._codes)
 
-    def add(self, texts: Layout) -> None:
-        """Take in the characters of some texts."""
+    def add(self, texts: PartColumns) -> None:
+        """Count the characters of some texts."""
         if not len(texts.foreign_codes):
             return
         places = self._places[texts.foreign_codes]
         if (places == _NOT_SEEN).any():
-            self._enter(np.unique(texts.foreign_codes[places == _NOT_SEEN]))
+            self._assign_places(np.unique(texts.foreign_codes[places == _NOT_SEEN]))
             places = self._places[texts.foreign_codes]
         rows = np.cumsum(np.diff(texts.foreign_rows, prepend=texts.foreign_rows[0]) > 0)
         contained = np.zeros((rows[-1] + 1, places.max() + 1), np.bool_)
@@ -89,46 +80,46 @@ class ForcingCharacters:
         self._alone[: single.shape[1]] += single.sum(axis=0)
 
     def most_frequent(self) -> list[ForcingCharacter]:
-        """Give those that are counted each by itself: the first 1000 that came, the most frequent first."""
+        """Return the characters that have a count of their own, the first 1000 that came; the most frequent first."""
         counts = zip(self._codes, self._messages.tolist(), self._alone.tolist(), strict=False)
         ordered = sorted(counts, key=lambda counted: (-counted[1], counted[0]))
         return [ForcingCharacter(chr(code), f"U+{code:04X}", _name(code), *figures) for code, *figures in ordered]
 
     @property
     def beyond(self) -> int:
-        """Messages with any character that is not one of these."""
+        """Messages with any character that has no count of its own."""
         return int(self._messages[MOST_CHARACTERS])
 
     @property
     def alone(self) -> int:
-        """Messages with only one such character, which is one of these."""
+        """Messages with only one such character, which has a count of its own."""
         return int(self._alone.sum())
 
-    def _enter(self, codes: npt.NDArray[np.uint32]) -> None:
+    def _assign_places(self, codes: npt.NDArray[np.uint32]) -> None:
         free = MOST_CHARACTERS - len(self)
-        entered = codes[:free]
-        self._places[entered] = np.arange(len(self), len(self) + len(entered))
+        placed = codes[:free]
+        self._places[placed] = np.arange(len(self), len(self) + len(placed))
         self._places[codes[free:]] = MOST_CHARACTERS
-        self._codes.extend(entered.tolist())
+        self._codes.extend(placed.tolist())
 
 
 @dataclass(slots=True)
 class Estimate:
-    """Figures of messages, added up in memory that does not grow with them; holds no text and no number of anybody.
+    """Figures of messages, added up in memory that does not grow with them; holds no text and no number of a person.
 
     :param prices: of an SMS part.
     :param cost: credits, as the prices say; the service may charge otherwise.
     :param longest: characters of the longest text.
-    :param longest_parts: SMS that it takes.
-    :param most_parts: of one message.
-    :param most_parts_row: index in the source of the first message that has so many; None: there is no message.
-    :param characters: those that make texts UCS-2.
+    :param longest_parts: SMS parts of the longest text.
+    :param most_parts: SMS parts of the message that takes the most.
+    :param most_parts_row: index in the source of the first message with so many; None: there is no message.
+    :param characters: characters that make texts UCS-2.
     """
 
     prices: Prices
     cost: Decimal = Decimal(0)
-    gsm: Encoded = field(default_factory=Encoded)
-    ucs2: Encoded = field(default_factory=Encoded)
+    gsm: EncodingTotals = field(default_factory=EncodingTotals)
+    ucs2: EncodingTotals = field(default_factory=EncodingTotals)
     longest: int = 0
     longest_parts: int = 0
     most_parts: int = 0
@@ -137,31 +128,31 @@ class Estimate:
 
     @property
     def messages(self) -> int:
-        """All of them."""
+        """Messages in both encodings."""
         return self.gsm.messages + self.ucs2.messages
 
     @property
     def parts(self) -> int:
-        """SMS that all of them take."""
+        """SMS parts of all messages."""
         return self.gsm.parts + self.ucs2.parts
 
     def add(self, destinations: pa.Array, contents: pa.Array, rows: npt.NDArray[np.int64]) -> None:
-        """Take in some messages: three columns of one length, without nulls.
+        """Count some messages: three columns of one length, without nulls.
 
         :param destinations: digits with country code.
         :param contents: the texts.
         :param rows: indices in the source, ascending.
-        :raises InputError: there is no price for one of the numbers; it is masked.
+        :raises InputError: there is no price for a number, which the error shows masked.
         """
         for start in range(0, len(rows), _ROWS_AT_ONCE):
-            texts = lay_out(contents.slice(start, _ROWS_AT_ONCE))
+            texts = count_part_columns(contents.slice(start, _ROWS_AT_ONCE))
             self.cost += self.prices.total(destinations.slice(start, _ROWS_AT_ONCE), texts.parts)
             self._add(texts, rows[start : start + _ROWS_AT_ONCE])
 
-    def _add(self, texts: Layout, rows: npt.NDArray[np.int64]) -> None:
-        for encoded, own in ((self.gsm, ~texts.ucs2), (self.ucs2, texts.ucs2)):
-            encoded.messages += int(np.count_nonzero(own))
-            encoded.parts += int(texts.parts[own].sum())
+    def _add(self, texts: PartColumns, rows: npt.NDArray[np.int64]) -> None:
+        for totals, own in ((self.gsm, ~texts.ucs2), (self.ucs2, texts.ucs2)):
+            totals.messages += int(np.count_nonzero(own))
+            totals.parts += int(texts.parts[own].sum())
         longest, most = int(texts.characters.argmax()), int(texts.parts.argmax())
         if self.most_parts_row is None or texts.characters[longest] > self.longest:
             self.longest, self.longest_parts = int(texts.characters[longest]), int(texts.parts[longest])
@@ -169,35 +160,34 @@ class Estimate:
             self.most_parts, self.most_parts_row = int(texts.parts[most]), int(rows[most])
         self.characters.add(texts)
 
+    def as_json(self) -> dict[str, Any]:
+        """Return the figures as an XCom holds them: of one size, however many messages there are, and without any text.
 
-def as_json(measure: Estimate) -> dict[str, Any]:
-    """Give the figures as an XCom holds them: of one size, whatever was measured, and without any text.
-
-    :returns: ``messages``, ``parts`` and ``cost``; by ``encodings`` the first two; the ``longest`` text; the
-        ``most_parts`` of one message and its row, None where there is none; and what is ``forcing`` texts to be UCS-2:
-        the ten most frequent ``characters``, how many ``more`` there are at least, and the messages in which one of
-        them stands ``alone``.
-    """
-    characters = measure.characters.most_frequent()
-    return {
-        "messages": measure.messages,
-        "parts": measure.parts,
-        "cost": float(measure.cost),
-        "encodings": {
-            name: {"messages": encoded.messages, "parts": encoded.parts}
-            for name, encoded in (("GSM-7", measure.gsm), ("UCS-2", measure.ucs2))
-        },
-        "longest": {"characters": measure.longest, "parts": measure.longest_parts},
-        "most_parts": {"parts": measure.most_parts, "row": measure.most_parts_row},
-        "forcing": {
-            "characters": [character._asdict() for character in characters[:MOST_SHOWN]],
-            "more": max(len(characters) - MOST_SHOWN, 0) + bool(measure.characters.beyond),
-            "alone": measure.characters.alone,
-        },
-    }
+        :returns: ``messages``, ``parts`` and ``cost``; by ``encodings`` the first two; the ``longest`` text; the
+            ``most_parts`` of one message and its row, None where there is none; and what is ``forcing`` texts to be
+            UCS-2: the ten most frequent ``characters``, how many ``more`` there are at least, and the messages in which
+            one of them stands ``alone``.
+        """
+        characters = self.characters.most_frequent()
+        return {
+            "messages": self.messages,
+            "parts": self.parts,
+            "cost": float(self.cost),
+            "encodings": {
+                name: {"messages": totals.messages, "parts": totals.parts}
+                for name, totals in (("GSM-7", self.gsm), ("UCS-2", self.ucs2))
+            },
+            "longest": {"characters": self.longest, "parts": self.longest_parts},
+            "most_parts": {"parts": self.most_parts, "row": self.most_parts_row},
+            "forcing": {
+                "characters": [character._asdict() for character in characters[:MOST_SHOWN]],
+                "more": max(len(characters) - MOST_SHOWN, 0) + bool(self.characters.beyond),
+                "alone": self.characters.alone,
+            },
+        }
 
 
 def _name(code: int) -> str:
-    """Name a character; one that has none by what it is for, as the Unicode Standard does (section 4.8)."""
+    """Return a character's name; without one, what it is for, as the Unicode Standard does (section 4.8)."""
     character = chr(code)
     return unicodedata.name(character, "") or _LABELS.get(unicodedata.category(character), "unassigned")

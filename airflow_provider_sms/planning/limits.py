@@ -1,4 +1,4 @@
-"""Limits that a plan must keep before anything of it is sent."""
+"""Limits of a plan, checked before anything of it is sent, and the thresholds above which a person must approve it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from airflow_provider_sms.planning.plan import Plan
-    from airflow_provider_sms.planning.scan import CheckedTable
+    from airflow_provider_sms.planning.scan import Scan
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a plan must not go beyond. None: no limit.
+    """The most that a plan may have. None means no limit.
 
     :param max_rows: rows of the source.
     :param max_cost: credits, as estimated.
@@ -30,9 +30,10 @@ class Limits:
     max_parts_per_message: int | None = None
 
     def check_rows(self, rows: int) -> None:
-        """Refuse too many rows, as soon as they have been seen.
+        """Refuse too many rows, while they are being read.
 
-        :raises LimitError: says how many.
+        :param rows: read so far.
+        :raises LimitError: there are more than ``max_rows``.
         """
         if self.max_rows is not None and rows > self.max_rows:
             raise LimitError(
@@ -40,29 +41,29 @@ class Limits:
                 "Else raise max_rows"
             )
 
-    def check_invalid(self, table: CheckedTable) -> None:
+    def check_invalid(self, scan: Scan) -> None:
         """Refuse too many rows that cannot be texted.
 
-        :raises InvalidRowsError: says how many, why and which.
+        :raises InvalidRowsError: names the count, the reasons and the first rows.
         """
         if self.max_invalid is None:
             return
         is_share = isinstance(self.max_invalid, float)
-        if table.invalid > (self.max_invalid * table.rows if is_share else self.max_invalid):
+        if scan.invalid > (self.max_invalid * scan.rows if is_share else self.max_invalid):
             raise InvalidRowsError(
-                f"{table.explain()}. Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
-                f"{' (a share of the rows)' if is_share else ''}. Mend the rows, or raise max_invalid"
+                f"{scan.explain_invalid()}. Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
+                f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
             )
 
     def check(self, plan: Plan) -> None:
-        """Refuse a plan that is beyond a limit.
+        """Refuse a plan that costs too much, or has too long a text.
 
         :raises LimitError: names the limit, and what to do.
         """
-        most, measure = self.max_parts_per_message, plan.measure
-        if most is not None and measure.most_parts > most:
+        most, estimate = self.max_parts_per_message, plan.estimate
+        if most is not None and estimate.most_parts > most:
             raise LimitError(
-                f"The message of row {measure.most_parts_row} takes {measure.most_parts} SMS parts, more than "
+                f"The message of row {estimate.most_parts_row} takes {estimate.most_parts} SMS parts, more than "
                 f"max_parts_per_message={most}. Rows count from 0. Nothing was sent. Shorten the text, look at the "
                 "encoding in the plan above, or raise max_parts_per_message"
             )
@@ -75,7 +76,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """What a plan may be without anybody's approval. None: anything.
+    """The most that a plan may send without a person's approval. None means no threshold.
 
     :param rows: messages to be sent.
     :param cost: credits, as estimated.
@@ -84,7 +85,7 @@ class Threshold:
     rows: int | None = None
     cost: Decimal | None = None
 
-    def is_below(self, plan: Plan) -> bool:
-        """Whether a plan is beyond it."""
+    def is_exceeded_by(self, plan: Plan) -> bool:
+        """Return whether a plan has more messages or costs more."""
         too_many = self.rows is not None and plan.to_send > self.rows
         return too_many or (self.cost is not None and plan.cost > self.cost)

@@ -1,4 +1,4 @@
-"""What is about to be sent, known before the first request: whom, how much, and what it costs."""
+"""The plan of a send, made before the first request: how many messages go out, to whom they do not, and the cost."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
     from airflow_provider_sms.planning.estimate import Estimate
-    from airflow_provider_sms.planning.scan import CheckedTable, Scan
+    from airflow_provider_sms.planning.scan import Scan
     from airflow_provider_sms.service.responses import Balance
 
 MAX_CHARACTERS = 5
-"""Characters that are named in the table of the log."""
+"""Characters that the table in the log names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is about to be sent.
+    """The messages of a table that are about to be sent, as figures; counts are of rows unless they say otherwise.
 
-    :param id: of the recipients and their texts: another table has another one, the same in another order has not.
+    :param id: a digest of the recipients and their texts: it changes with any of them, and not with their order.
     :param invalid: rows that cannot be texted, by reason.
     :param duplicate: rows that repeat the message of another row.
-    :param suppressed: rows whose number is on a list of those not to be texted.
+    :param suppressed: rows whose number is suppressed.
     :param capped: rows whose recipient was texted too recently.
     :param already_sent: rows whose message the campaign has sent already.
     :param unknown: rows whose message may have been sent, or that another process is sending.
     :param to_send: messages to be sent: all other rows.
-    :param requests: that they take.
-    :param measure: of their texts; of rows that repeat another one it may hold some.
-    :param balance: now; None where nobody asked.
-    :param seconds: that sending takes, about; None where nothing tells.
+    :param requests: requests that the messages take.
+    :param estimate: of the texts; it may count some rows that repeat another one.
+    :param balance: at the time of the plan; None where it was not read.
+    :param seconds: that sending takes, about; None where no earlier request tells.
     """
 
     id: str
@@ -46,24 +46,22 @@ class Plan:
     unknown: int
     to_send: int
     requests: int
-    measure: Estimate
+    estimate: Estimate
     balance: Balance | None
     seconds: float | None
 
     @property
     def cost(self) -> Decimal:
-        """Credits that it costs, about."""
-        return self.measure.cost
+        """Credits, as estimated."""
+        return self.estimate.cost
 
     @property
     def is_settled(self) -> bool:
-        """Whether the ledger says of every message that it is sent: nothing is left to be done or found out."""
+        """Whether the ledger has every message as sent: nothing is left to send or to find out."""
         return not (self.to_send or self.unknown or self.capped)
 
     def as_json(self) -> dict[str, Any]:
-        """Give it as an XCom holds it: no number, and no text but single characters."""
-        from airflow_provider_sms.planning.estimate import as_json
-
+        """Return the plan as an XCom holds it: no number, and no text but single characters."""
         balance = self.balance
         return {
             "id": self.id,
@@ -77,16 +75,16 @@ class Plan:
             "unknown": self.unknown,
             "to_send": self.to_send,
             "requests": self.requests,
-            "parts": self.measure.parts,
+            "parts": self.estimate.parts,
             "cost": float(self.cost),
             "balance": None if balance is None else float(balance.amount),
             "post_paid": None if balance is None else balance.post_paid,
             "seconds": None if self.seconds is None else round(self.seconds),
-            "texts": as_json(self.measure),
+            "texts": self.estimate.as_json(),
         }
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Give it as pairs of a name and a value, for people."""
+        """Yield pairs of a name and a value, for people."""
         yield "rows", str(self.rows)
         reasons = "; ".join(f"{count} times {reason}" for reason, count in self.invalid.items())
         yield "invalid", f"{sum(self.invalid.values())}{f' ({reasons})' if reasons else ''}"
@@ -97,14 +95,14 @@ class Plan:
         if self.unknown:
             yield "unknown", f"{self.unknown} that may have been sent, or are being sent"
         yield "to send", f"{self.to_send} messages in {self.requests} requests"
-        yield from _text_lines(self.measure)
+        yield from _text_lines(self.estimate)
         yield "cost", f"about {self.cost:f} credits"
         if self.balance is not None:
             yield "balance", "post-paid" if self.balance.post_paid else f"{self.balance.amount:f}"
         yield "time", "not known yet" if self.seconds is None else f"about {duration(self.seconds)}"
 
     def table(self) -> str:
-        """Give it as a table for a log."""
+        """Return the plan as a table for a log."""
         lines = list(self.lines())
         width = max(len(name) for name, _ in lines)
         return "\n".join(
@@ -114,58 +112,60 @@ class Plan:
 
 def make_plan(
     campaign: str,
-    table: CheckedTable,
-    survey: Scan,
+    scan: Scan,
     *,
     chunk_size: int,
     balance: Balance | None = None,
     seconds_per_request: float | None = None,
 ) -> Plan:
-    """Put together what a check and a survey found.
+    """Return the plan of a table that was scanned.
 
-    :param chunk_size: messages a request.
-    :param seconds_per_request: that go by for each one, with several at once; None where that is not known.
+    :param scan: finished.
+    :param chunk_size: messages of a request.
+    :param seconds_per_request: from one request to the next, with several at once; None where that is not known.
     """
-    duplicate = survey.duplicate
-    others = survey.suppressed + survey.capped + survey.already_sent + survey.unknown + duplicate
-    to_send = table.rows - table.invalid - others
+    duplicate = scan.duplicate
+    to_send = scan.valid - (scan.suppressed + scan.capped + scan.already_sent + scan.unknown + duplicate)
     requests = -(-to_send // chunk_size)
     return Plan(
-        id=survey.fingerprint.hexdigest(),
+        id=scan.fingerprint.hexdigest(),
         campaign=campaign,
-        rows=table.rows,
-        invalid=dict(table.reasons.most_common()),
+        rows=scan.rows,
+        invalid=dict(scan.reasons.most_common()),
         duplicate=duplicate,
-        suppressed=survey.suppressed,
-        capped=survey.capped,
-        already_sent=survey.already_sent,
-        unknown=survey.unknown,
+        suppressed=scan.suppressed,
+        capped=scan.capped,
+        already_sent=scan.already_sent,
+        unknown=scan.unknown,
         to_send=to_send,
         requests=requests,
-        measure=survey.measure,
+        estimate=scan.estimate,
         balance=balance,
         seconds=None if seconds_per_request is None else requests * seconds_per_request,
     )
 
 
-def _text_lines(measure: Estimate) -> Iterator[tuple[str, str]]:
-    yield "SMS parts", str(measure.parts)
-    for name, encoded in (("GSM-7", measure.gsm), ("UCS-2", measure.ucs2)):
+def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
+    yield "SMS parts", str(estimate.parts)
+    for name, encoded in (("GSM-7", estimate.gsm), ("UCS-2", estimate.ucs2)):
         if encoded.messages:
             yield f"  in {name}", f"{encoded.parts} of {encoded.messages} messages"
-    characters = measure.characters.most_frequent()
+    characters = estimate.characters.most_frequent()
     for character in characters[:MAX_CHARACTERS]:
         alone = f", in {character.alone} of them it alone" if character.alone else ""
         what = f"{character.code} {character.name}"
         yield "  UCS-2 because of", f"{what} ({character.character}) in {character.messages} messages{alone}"
     if len(characters) > MAX_CHARACTERS:
         yield "  UCS-2 because of", f"{len(characters) - MAX_CHARACTERS} more characters"
-    if measure.messages:
-        yield "longest text", f"{measure.longest} characters, {measure.longest_parts} parts"
+    if estimate.messages:
+        yield "longest text", f"{estimate.longest} characters, {estimate.longest_parts} parts"
 
 
 def duration(seconds: float) -> str:
-    """Give a time in words: of two units at most."""
+    """Return a length of time in words, of two units at most.
+
+    :param seconds: 0 or more; less than one counts as one.
+    """
     if seconds < 60:  # noqa: PLR2004 - a minute
         return f"{max(round(seconds), 1)} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""What a message costs, as the caller says: credits for each SMS part, for all numbers or by their first digits."""
+"""The prices that a caller names: credits for each SMS part, for all numbers or by their first digits."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class Prices:
     """Credits for SMS parts, as exact decimals: sums of floats are off by a little.
 
     :param cost_per_part: one price for all, 0 or more; or prices by the first digits of the number, with country code
-        and with or without a plus: ``{"27": 1, "44": 2.5, "": 3}``. The longest that fit count; ``""`` is for all
-        other numbers. A float means what it reads as: ``0.1`` is a tenth.
+        and with or without a plus: ``{"27": 1, "44": 2.5, "": 3}``. The longest prefix that fits counts; ``""`` is for
+        all other numbers. A float means what it reads as: ``0.1`` is a tenth.
     :raises InputError: a price is negative or no number, a prefix has other than digits, or there is no price at all.
     """
 
     def __init__(self, cost_per_part: Price | Mapping[str, Price] = 1) -> None:
         by_prefix = cost_per_part if isinstance(cost_per_part, Mapping) else {"": cost_per_part}
         if not by_prefix:
-            raise InputError("cost_per_part has no price: give at least one, '' for all numbers")
+            raise InputError("cost_per_part has no price: name at least one, '' for all numbers")
         self._prices: dict[str, Decimal] = {}
         for key, value in by_prefix.items():
             prefix = _prefix(key)
@@ -46,11 +46,11 @@ class Prices:
         return f"Prices({', '.join(f'{prefix!r}: {price}' for prefix, price in self._prices.items())})"
 
     def of(self, destination: str, parts: int) -> Decimal:
-        """Say what a message costs.
+        """Return the credits that a message costs.
 
         :param destination: digits with country code.
-        :param parts: SMS that it takes.
-        :raises InputError: there is no price for this number; it is masked.
+        :param parts: SMS parts that it takes.
+        :raises InputError: there is no price for this number, which the error shows masked.
         """
         for length in self._lengths:
             price = self._prices.get(destination[:length])
@@ -59,11 +59,11 @@ class Prices:
         raise _no_price(destination)
 
     def total(self, destinations: pa.Array, parts: npt.NDArray[np.integer]) -> Decimal:
-        """Say what many messages cost together.
+        """Return the credits that many messages cost together.
 
         :param destinations: digits with country code, of type ``string``, without nulls.
-        :param parts: SMS that each takes.
-        :raises InputError: there is no price for one of the numbers; it is masked.
+        :param parts: SMS parts that each takes.
+        :raises InputError: there is no price for a number, which the error shows masked.
         """
         total, left = Decimal(0), np.ones(len(parts), np.bool_)
         for length in filter(None, self._lengths):
@@ -86,7 +86,7 @@ def _prefix(key: Any) -> str:
     prefix = key.removeprefix("+") if isinstance(key, str) else None
     if prefix is None or (key and not (prefix.isascii() and prefix.isdecimal())):
         raise InputError(
-            f"cost_per_part: {key!r} is no prefix: give the first digits of numbers with country code as text, "
+            f"cost_per_part: {key!r} is no prefix: write the first digits of numbers with country code as text, "
             "such as '27' or '+27', or '' for all others"
         )
     return prefix
@@ -94,7 +94,7 @@ def _prefix(key: Any) -> str:
 
 def _price(value: Any, name: str) -> Decimal:
     try:
-        # By its text: the float 0.1 is meant as a tenth.
+        # By its text: the float 0.1 means a tenth.
         price = None if isinstance(value, bool) else Decimal(str(value))
     except InvalidOperation:
         price = None

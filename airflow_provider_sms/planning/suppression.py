@@ -1,4 +1,4 @@
-"""Numbers that must not be texted, read from a table as large as that of the recipients."""
+"""Suppression: numbers that must not be texted, read from a table that may be as large as that of the recipients."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.recipients.sources import Source
 
 MAX_EXAMPLES = 10
+"""Unreadable rows that an error names."""
 
 _USED_BY = "suppress"
 _ROWS_AT_ONCE = 10_000
@@ -32,20 +33,20 @@ _ROWS_AT_ONCE = 10_000
 
 @dataclass(slots=True, eq=False, repr=False)
 class SuppressedNumbers:
-    """Numbers that must not be texted, as :func:`read_suppressed` finds them. To be closed."""
+    """Numbers that must not be texted, as :func:`read_suppressed` finds them. Close it to free its room on disk."""
 
     rows: int = 0
-    """That were read."""
+    """Rows that were read."""
     numbers: int = 0
-    """Different ones."""
+    """Different numbers."""
     blank: int = 0
-    """Rows without a number: they are nobody's."""
+    """Rows without a number, which suppress nobody."""
     unreadable: Counter[str] = field(default_factory=Counter)
-    """Why rows have a number that cannot be read, and how many rows each."""
+    """Why numbers cannot be read, and how many rows for each reason."""
     examples: list[RejectedRow] = field(default_factory=list)
-    """The first of these."""
+    """The first rows with a number that cannot be read."""
     digits: DiskBackedIntegers[np.int64] = field(default_factory=lambda: DiskBackedIntegers(np.int64))
-    """The numbers, as often as they were read."""
+    """The numbers, as many times as they were read."""
 
     def __repr__(self) -> str:
         return f"SuppressedNumbers({self.numbers} numbers of {self.rows} rows)"
@@ -57,14 +58,14 @@ class SuppressedNumbers:
         self.close()
 
     def mask(self, destinations: pa.Array) -> npt.NDArray[np.bool_]:
-        """Say of each destination whether it must not be texted.
+        """Return which destinations must not be texted.
 
         :param destinations: digits with country code, of type ``string``, without nulls.
         """
         return self.digits.contains(_as_integers(destinations))
 
     def explain(self) -> str:
-        """Say how many rows cannot be read and why; numbers are masked."""
+        """Return how many rows cannot be read and why, in words; numbers are masked."""
         reasons = "; ".join(f"{count} times {reason}" for reason, count in self.unreadable.most_common())
         examples = "; ".join(f"row {row.row}: {row.reason} ({row.value})" for row in self.examples)
         return (
@@ -73,20 +74,20 @@ class SuppressedNumbers:
         )
 
     def close(self) -> None:
-        """Forget the numbers, and give their room back; the counts stay."""
+        """Release the numbers and their room on disk; the counts stay."""
         self.digits.close()
 
 
 def read_suppressed(source: Source, destination_column: str, default_region: str | None) -> SuppressedNumbers:
     """Read numbers that must not be texted, cleaned as those of the recipients are.
 
-    Takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted, and does not end
-    it. Whoever has it is not held back: what to do about it is for the caller to decide.
+    Takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and suppresses
+    nobody: the caller decides what to do about it.
 
-    :param source: with a number in each row; a row may be without.
+    :param source: with a number, or nothing, in each row.
     :param destination_column: column with the number.
-    :param default_region: ISO 3166 alpha-2 of the country whose numbers are stored without country code; None: every
-        number carries its country code.
+    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code; None:
+        every number carries its country code.
     :raises ColumnError: the column is missing, or of a type that holds no numbers.
     :raises SourceError: the source cannot be read.
     :raises InputError: the region is unknown.
@@ -128,5 +129,5 @@ def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: 
 
 
 def _as_integers(destinations: pa.Array) -> npt.NDArray[np.int64]:
-    """Write clean numbers as integers, which have as many digits: none begins with a zero."""
+    """Return clean numbers as integers, which keep every digit: no number begins with a zero."""
     return integers(destinations.cast(pa.int64()))

@@ -1,4 +1,7 @@
-"""The many Arrow types of one thing, brought down to one: ``string``, floats of 64 bits, one plain array."""
+"""Columns: the many Arrow types of one thing, reduced to one; their look-up by name; and arrays made from buffers.
+
+Arrays are made of buffers and read as buffers, since pyarrow's own conversions from and to NumPy import pandas.
+"""
 
 from __future__ import annotations
 
@@ -23,22 +26,22 @@ _MOST_NAMES = 20
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Tell whether a type is text of any width; a dictionary of text is not."""
+    """Return whether a type is text of any width; a dictionary of text is not."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
 
 
 def is_float(kind: pa.DataType) -> bool:
-    """Tell whether a type is a float; those of 16 bits hold nothing that anybody would send."""
+    """Return whether a type is a float of 32 or 64 bits; one of 16 bits holds no number that anybody would send."""
     return bool(pa.types.is_float32(kind) or pa.types.is_float64(kind))
 
 
 def value_type(kind: pa.DataType) -> pa.DataType:
-    """Look through a dictionary encoding at the type of its values."""
+    """Return the type of the values, without a dictionary encoding."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that a column of a type is read as."""
+    """Return the type that :func:`plain` makes of a type."""
     kind = value_type(kind)
     if is_text(kind):
         return pa.string()
@@ -46,10 +49,10 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
 
 
 def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Bring a column into one array, dictionaries decoded, text of any width as ``string``, floats in 64 bits.
+    """Return a column as one array: dictionaries decoded, text of any width as ``string``, floats in 64 bits.
 
-    A float of 32 bits becomes the number that it was written as: 0.1, and not 0.10000000149011612. One that is too
-    large to tell it from its neighbours becomes infinite: its digits are lost, and nothing takes infinity for a value.
+    A float of 32 bits becomes the number that it was written as: 0.1, and not 0.10000000149011612. A float too large to
+    tell it from its neighbours becomes infinite: its digits are lost, and infinity is nowhere taken for a value.
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -62,7 +65,7 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def lost_digits(column: pa.Array) -> pa.Array | None:
-    """Return which values are floats too large to say which integer they were; NaN is none of them.
+    """Return which values are floats too large to tell which integer they were; NaN is not.
 
     :param column: plain.
     :returns: a condition for each row, null for null; None where the type cannot hold such values.
@@ -73,8 +76,8 @@ def lost_digits(column: pa.Array) -> pa.Array | None:
 
 
 DECIMALS = {b"airflow_provider_sms": b"decimals"}
-"""Metadata of a column that was made of Python's decimals: its type depends on the values, and so says nothing of how
-any of them is meant to be written."""
+"""Metadata of a column that was made of Python's decimals: its type depends on the values, and so does not tell how any
+of them is meant to be written."""
 
 
 def holds_decimals(field: pa.Field) -> bool:
@@ -83,9 +86,9 @@ def holds_decimals(field: pa.Field) -> bool:
 
 
 def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
-    """Find a column.
+    """Return the field of a column.
 
-    :param used_by: the argument that names it, for the error.
+    :param used_by: the argument that names the column, for the error.
     :raises ColumnError: there is no such column, or more than one.
     """
     indices = schema.get_all_field_indices(name)
@@ -101,9 +104,9 @@ def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
 
 
 def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
-    """Take a column of a batch, plain.
+    """Return a column of a batch, plain.
 
-    :param used_by: the argument that names it, for the error.
+    :param used_by: the argument that names the column, for the error.
     :raises ColumnError: there is no such column, or more than one.
     """
     field_of(batch.schema, name, used_by)
@@ -111,9 +114,9 @@ def column_of(batch: pa.RecordBatch, name: str, used_by: str) -> pa.Array:
 
 
 def check_text(batch: pa.RecordBatch, description: str) -> None:
-    """Refuse text that is not UTF-8: it would fail at some later row, and not as an error of ours.
+    """Refuse text that is not UTF-8: it would fail later, with an error that names no source.
 
-    :param description: what to call the source.
+    :param description: the name of the source.
     :raises SourceError: names the first column with such text.
     """
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
@@ -124,7 +127,7 @@ def check_text(batch: pa.RecordBatch, description: str) -> None:
 
 
 def strings(values: Sequence[str | None]) -> pa.Array:
-    """Make a column of texts, with nulls."""
+    """Return a column of texts, with nulls."""
     encoded = [b"" if value is None else value.encode() for value in values]
     offsets = np.fromiter(accumulate(map(len, encoded), initial=0), np.int32, len(encoded) + 1)
     valid = np.fromiter((value is not None for value in values), np.bool_, len(values))
@@ -134,40 +137,40 @@ def strings(values: Sequence[str | None]) -> pa.Array:
 def string_array(
     offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytes, valid: npt.NDArray[np.bool_] | None
 ) -> pa.Array:
-    """Make a column of texts of its parts.
+    """Return a column of texts made of buffers.
 
     :param offsets: where each text begins in the data, and where the last ends.
     :param data: UTF-8.
-    :param valid: which are not null; None: none is.
+    :param valid: which texts are not null; None: no text is null.
     """
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [bits, pa.py_buffer(offsets), pa.py_buffer(data)])
 
 
 def mask(values: npt.NDArray[np.bool_]) -> pa.Array:
-    """Make a condition for each row."""
+    """Return a boolean column."""
     bits = pa.py_buffer(np.packbits(values, bitorder="little"))
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, bits])
 
 
 def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
-    """Tell which rows are not null."""
+    """Return which rows are not null."""
     flags = column.is_valid().cast(pa.uint8())
     return np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
 
 
 def whole(column: pa.Array) -> pa.Array:
-    """Return a column that begins where its buffers do: before version 18 Arrow writes other letters for a slice."""
+    """Return a column that begins where its buffers do: before version 18, Arrow writes the wrong text of a slice."""
     return pa.concat_arrays([column]) if column.offset else column
 
 
-def replaced(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
+def replace_rows(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
     """Return a column with other values in some rows.
 
-    In place of Arrow's ``replace_with_mask``, which minds slices, see :func:`whole`.
+    In place of Arrow's ``replace_with_mask``, which fails for slices as :func:`whole` says.
 
-    :param rows: a condition for each row; null counts as not met.
-    :param values: one for each row that meets it, of the column's type.
+    :param rows: whether each row is replaced; null counts as not.
+    :param values: one for each row that is, of the column's type.
     """
     flags = pc.coalesce(rows, mask(np.zeros(1, np.bool_))[0]).cast(pa.uint8())
     chosen = np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
@@ -178,9 +181,9 @@ def replaced(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
 
 
 def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-    """Look at a column of texts as its parts.
+    """Return the buffers of a column of texts, without a copy.
 
-    :returns: where each text begins, from 0, and where the last ends; and UTF-8, of no byte where all are empty.
+    :returns: where each text begins, from 0, and where the last ends; and UTF-8, no byte where all are empty.
     """
     _, offsets, data = texts.buffers()
     if offsets is None or data is None or not len(texts):
@@ -190,19 +193,19 @@ def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]
 
 
 def integers(column: pa.Array) -> npt.NDArray[Any]:
-    """Look at a column of signed integers as an array; what stands in place of a null is not defined."""
+    """Return a column of signed integers as an array, without a copy; the value in place of a null is undefined."""
     values = np.frombuffer(column.buffers()[1], f"i{column.type.bit_width // 8}")
     return values[column.offset : column.offset + len(column)]
 
 
 def text(value: str) -> pa.Scalar:
-    """Make a text for all rows."""
+    """Return a text that stands in all rows."""
     return strings([value])[0]
 
 
 @lru_cache(maxsize=None, typed=True)
 def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a value, and no switch
-    """Make a value for all rows, once: a text, a 64-bit integer or float, a truth, or the null of a text."""
+    """Return a value that stands in all rows, made once: a text, 64-bit number, boolean, or the null of a text."""
     if value is None:
         return pa.nulls(1, pa.string())[0]
     if isinstance(value, bool):

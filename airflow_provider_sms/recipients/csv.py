@@ -1,4 +1,8 @@
-"""CSV files, plain and compressed, read a block at a time: every column is text, as it is written."""
+"""CSV files, plain and compressed, read a block at a time: every column is text, and every quote is checked.
+
+Arrow parses the rows. Before it, :class:`QuotedText` refuses quotes that RFC 4180 does not allow: a parser would take
+the rest of the file for one value, and nobody would miss the rows in it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from airflow_provider_sms.exceptions import SourceError
-from airflow_provider_sms.recipients.file_format import Format, Header, reading
+from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
 from airflow_provider_sms.recipients.paths import CSV_NAME
 
 if TYPE_CHECKING:
@@ -22,7 +26,7 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 20
-"""Bytes parsed at once; no row may be longer."""
+"""Bytes parsed at once: a row may not be longer, so that an unclosed quote is found."""
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
 _CODECS = {None: None, "gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OTHER_DELIMITERS = ";\t|,"
@@ -30,21 +34,21 @@ _OTHER_DELIMITERS = ";\t|,"
 _NUMBER = re.compile(r"\s*\+?(?:[\s().-]*[0-9]){9,15}(?:\.0)?\s*|[0-9]\.[0-9]+[eE]\+?[0-9]+")
 
 
-def _read_header(file: DataFile) -> Header:
+def _read_schema(file: DataFile) -> pa.Schema:
     with _opened(file, None) as (reader, _):
         names = reader.schema.names
-    delimiter, _ = _style(file)
+    delimiter, _ = _dialect(file)
     other = next((sign for sign in _OTHER_DELIMITERS if len(names) == 1 and sign in names[0] and sign != delimiter), "")
     if other:
         raise SourceError(f"{file.name}: the columns seem to be separated by {other!r}, not by {delimiter!r}")
     if any(_NUMBER.fullmatch(name) for name in names):
         raise SourceError(f"{file.name}: the first line holds a number; it must hold the names of the columns")
-    return Header(pa.schema([(name, pa.string()) for name in names]), None)
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _read_rows(file: DataFile, names: Sequence[str], _: int) -> Generator[pa.RecordBatch, None, None]:
     # Without a column, rows could not be counted.
-    with _opened(file, names or _read_header(file).schema.names[:1]) as (reader, text):
+    with _opened(file, names or _read_schema(file).names[:1]) as (reader, text):
         for batch in reader:
             if text.failure is not None:
                 # The last row of it may be cut short.
@@ -52,14 +56,14 @@ def _read_rows(file: DataFile, names: Sequence[str], _: int) -> Generator[pa.Rec
             yield batch
 
 
-CSV = Format("CSV", _read_header, _read_rows)
+CSV = FileFormat("CSV", _read_schema, _read_rows)
 
 
 @contextmanager
 def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
     """Open a file at its first row.
 
-    :param names: the columns to give, as text; None: all, for a look at their names.
+    :param names: the columns to read, as text; None: all, to read their names.
     """
     ragged: list[csv.InvalidRow] = []
 
@@ -67,11 +71,11 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
         ragged.append(row)
         return "error"
 
-    delimiter, codec = _style(file)
-    with reading(file, lambda error: _explain(error, ragged)), file.open() as stream:
+    delimiter, codec = _dialect(file)
+    with source_errors(file, lambda error: _explain(error, ragged)), file.open() as stream:
         stored = pa.PythonFile(stream, "r")
         content = stored if codec is None else pa.CompressedInputStream(stored, codec)
-        with content, closing(QuotedText(content, delimiter, file.name)) as text, _failing(text), csv.open_csv(
+        with content, closing(QuotedText(content, delimiter, file.name)) as text, _failure_of(text), csv.open_csv(
             pa.PythonFile(text, "r"),
             # One thread, so that Arrow knows the row of an error and reads a bounded way ahead.
             read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
@@ -88,8 +92,8 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
             yield reader, text
 
 
-def _style(file: DataFile) -> tuple[str, str | None]:
-    """Give the delimiter and the compression that the name of a file says."""
+def _dialect(file: DataFile) -> tuple[str, str | None]:
+    """Return the delimiter and the compression that the name of a file tells."""
     found = CSV_NAME.search(file.name.lower())
     kind, compression = found.groups() if found else ("csv", None)
     return _DELIMITERS[kind], _CODECS[compression]
@@ -115,13 +119,13 @@ def _explain(error: Exception, ragged: Sequence[csv.InvalidRow]) -> str:
 
 
 def _row(number: int | None) -> str:
-    """Say which row, as all rows are counted here: from 0, without the header, which is Arrow's row 1."""
+    """Return which row, counted from 0 without the header, which is Arrow's row 1."""
     return "a row" if number is None else f"row {number - 2} of the file"
 
 
 @contextmanager
-def _failing(text: QuotedText) -> Iterator[None]:
-    """Raise what reading the text raised, at the end and in place of what Arrow made of it."""
+def _failure_of(text: QuotedText) -> Iterator[None]:
+    """Raise the error of reading the text at the end of the ``with``, in place of the error that Arrow made of it."""
     try:
         yield
     except Exception:
@@ -141,7 +145,7 @@ _OTHERS = {
     b"PK\x03\x04": "a workbook or a zip archive; save it as CSV",
     b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
 }
-"""What files begin with that are no CSV."""
+"""The first bytes of files that are no CSV, and what to do."""
 
 
 class _Readable(Protocol):
@@ -151,12 +155,12 @@ class _Readable(Protocol):
 class QuotedText:
     """A file to read from, in which every quote must be as RFC 4180 has it.
 
-    A quote opens at the start of a field and closes at the end of one; inside it is doubled. Parsers take other quotes
-    as they come: one that is never closed makes the rest of the file one value, and nobody misses the rows in it.
+    A quote opens at the start of a field and closes at the end of one; inside it is doubled. Parsers accept other
+    quotes: one that is never closed makes the rest of the file one value.
 
     :param content: the text.
-    :param delimiter: what stands between fields, one character of ASCII.
-    :param name: what to call the file in an error.
+    :param delimiter: between fields, one character of ASCII.
+    :param name: the name of the file in an error.
     """
 
     def __init__(self, content: _Readable, delimiter: str, name: str) -> None:
@@ -164,18 +168,18 @@ class QuotedText:
         self._name = name
         self._around = np.frombuffer(f'{delimiter}\r\n"'.encode(), np.uint8)
         self._last = b"\n"
-        """The byte before those to come."""
+        """The last byte that was passed on."""
         self._held = b""
-        """A quote whose next byte is still to come, or nothing."""
+        """A quote or a carriage return whose next byte is not read yet, or nothing."""
         self._begun = self._ended = self._inside = False
         self._line = self._opening_line = 1
         self._reading = Lock()
         self.closed = False
         self.failure: Exception | None = None
-        """What reading raised. It is not raised there: Arrow reads in a thread that may wait for itself after it."""
+        """The error of reading. It is not raised there: Arrow reads in a thread that may wait for itself afterwards."""
 
     def read(self, size: int) -> bytes:
-        """Read at most so many bytes, at least three; none at the end, when it is closed, or once ``failure`` is set.
+        """Return up to ``size`` bytes, at least 3; none at the end, when this is closed, or once ``failure`` is set.
 
         The last line ends with a line break, whether the file has one or not. The failure is a :class:`SourceError`
         that names the line where the text is of another format, or a quote is out of place.
@@ -190,7 +194,7 @@ class QuotedText:
                 return b""
 
     def close(self) -> None:
-        """Read no more, once this returns: Arrow reads ahead in a thread that does not notice that nobody wants it."""
+        """End reading: Arrow reads ahead in a thread that does not notice that nobody wants the rest."""
         with self._reading:
             self.closed = True
 
@@ -204,7 +208,7 @@ class QuotedText:
             block = self._without_mark(block)
         if self._ended and (block or self._last)[-1:] not in (b"\n", b"\r"):
             block += b"\n"
-        # Nor may a block end within a line end: Arrow would take its second character for a line of its own.
+        # Nor may a block end within a line break: Arrow would take its second character for a line of its own.
         passed = block[:-1] if not self._ended and block.endswith((_QUOTE, b"\r")) else block
         self._held = block[len(passed) :]
         self._check(passed, block)
@@ -220,9 +224,10 @@ class QuotedText:
         return beginning.removeprefix(_BOM)
 
     def _check(self, passed: bytes, block: bytes) -> None:
-        """Look at the quotes in some bytes.
+        """Check some bytes for zeros and for quotes out of place.
 
-        :param block: these and, where a quote comes next, that.
+        :param passed: the bytes that are passed on.
+        :param block: these and, where a quote comes next, that quote.
         """
         if b"\0" in passed:
             raise SourceError(f"{self._name}: line {self._line}: holds a zero byte, so it is no text in UTF-8")
@@ -231,7 +236,7 @@ class QuotedText:
         self._line += passed.count(b"\n")
 
     def _check_quotes(self, passed: bytes, text: np.ndarray) -> None:
-        """Look whether each quote stands beside what it may.
+        """Check that each quote stands beside a delimiter, a line break or another quote.
 
         :param text: the bytes and those around them.
         """

@@ -1,4 +1,4 @@
-"""What a file format can do, and how its failures are told: by the file's name, without a value of it."""
+"""File formats: the functions of each, and its errors, which name the file and quote no value from it."""
 
 from __future__ import annotations
 
@@ -14,34 +14,25 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
 
-class Header(NamedTuple):
-    """What a file says of itself before its rows are read."""
-
-    schema: pa.Schema
-    """Its columns; text of any kind as ``string``."""
-    num_rows: int | None
-    """None where only reading them would tell."""
-
-
-class Format(NamedTuple):
-    """A way to read files."""
+class FileFormat(NamedTuple):
+    """The functions that read files of one format."""
 
     name: str
-    """What to call it in a log."""
-    read_header: Callable[[DataFile], Header]
-    """Look at a file; raises SourceError where it is not of the format."""
+    """The name of the format in a log."""
+    read_schema: Callable[[DataFile], pa.Schema]
+    """Returns the columns of a file, text of any kind as ``string``; raises SourceError for another format."""
     read_rows: Callable[[DataFile, Sequence[str], int], Generator[pa.RecordBatch, None, None]]
-    """Go through the rows in order: the columns of these names, in batches of any size, in memory that does not grow
-    with the file. The number is of rows that a batch had best hold. Closes the file when it is closed. Raises
-    SourceError where the file cannot be read."""
+    """Yields the rows of the named columns in order, in memory that does not grow with the file. The number is the rows
+    that a batch should hold; a batch may have any size. Closes the file when it is closed. Raises SourceError where the
+    file cannot be read."""
 
 
 @contextmanager
-def reading(file: DataFile, explain: Callable[[Exception], str]) -> Iterator[None]:
-    """Say of this file whatever fails inside of the ``with``.
+def source_errors(file: DataFile, explain: Callable[[Exception], str]) -> Iterator[None]:
+    """Raise a :class:`SourceError` that names the file for any error inside of the ``with``.
 
-    :param explain: says what an error of Arrow's means. Its own words may quote values, so they are not passed on.
-    :raises SourceError: the file is not there, not what it should be, damaged, or its storage fails.
+    :param explain: returns what an error of Arrow means. Arrow's own words may quote values, so they are not passed on.
+    :raises SourceError: the file is missing, of another format or damaged, or its storage fails.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""Files that are one table together → record batches, in the order of the files and of the rows in them."""
+"""Files that together are one table → record batches of one size, in the order of the files and of their rows."""
 
 from __future__ import annotations
 
@@ -17,97 +17,94 @@ from airflow_provider_sms.recipients.memory import check_names
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
-    from airflow_provider_sms.recipients.file_format import Format, Header
+    from airflow_provider_sms.recipients.file_format import FileFormat
     from airflow_provider_sms.recipients.paths import DataFile
 
 
-# Headers of files in an object store are waited for, so many at once.
 _HEADERS_AT_ONCE = 16
+"""Headers that are read from an object store at the same time, since each takes the time of a request."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One file and what its header and its path say."""
+class _TableFile:
+    """One file of the table, with the columns of its header and of its path."""
 
-    file: DataFile
+    data: DataFile
     schema: pa.Schema
-    """Its columns, with those that its path gives."""
+    """All columns, those of the path included."""
     constants: dict[str, pa.Scalar]
-    """The columns that its path gives."""
+    """The columns that the path names, with their values."""
 
 
 class FileSource:
     """Files of one table and one format, in the order given.
 
-    :param format: how to read them.
-    :param files: the files; their headers are read at once, their rows only when they are asked for.
-    :param description: what to call them in a log.
-    :raises SourceError: names a file that is not of the format, or whose columns do not go together with the others'.
+    :param file_format: of all files.
+    :param files: their headers are read at once, their rows with :meth:`batches`.
+    :param description: the name of the source in a log.
+    :raises SourceError: names a file that is not of the format, or whose columns do not match the other files.
     """
 
-    def __init__(self, format: Format, files: Sequence[DataFile], description: str) -> None:  # noqa: A002 - its name
-        self._format = format
+    def __init__(self, file_format: FileFormat, files: Sequence[DataFile], description: str) -> None:
+        self._format = file_format
         self._description = description
-        headers = _read_headers(format, files)
-        self._parts = _parts(files, headers)
-        self.schema: pa.Schema = _unify(self._parts)
-        counts = [header.num_rows for header in headers]
-        self.num_rows: int | None = None if None in counts else sum(count or 0 for count in counts)
+        self._files = _with_columns(files, _read_schemas(file_format, files))
+        self.schema: pa.Schema = _unify(self._files)
 
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
-        """Go through the rows in order; each call starts anew, beside others.
+        """Yield the rows in order; each call starts anew, beside others.
 
-        :param columns: the columns that are needed; only these are kept, of Parquet only these are read. None: all.
-        :param batch_size: rows in each batch but the last, which has fewer, however the rows lie in files.
+        :param columns: the columns to keep; of Parquet only these are read. None: all.
+        :param batch_size: rows in each batch but the last, which may have fewer, however the rows lie in files.
         :raises SourceError: a file cannot be read to its end, or lacks a column that others have.
         """
         names = self.schema.names if columns is None else list(dict.fromkeys(columns))
         schema = pa.schema([field_of(self.schema, name, "columns") for name in names])
         with closing(self._batches(schema, batch_size)) as batches:
-            yield from rebatched(batches, batch_size)
+            yield from rebatch(batches, batch_size)
 
     def _batches(self, schema: pa.Schema, batch_size: int) -> Generator[pa.RecordBatch, None, None]:
-        for part in self._parts:
+        for file in self._files:
             for name in schema.names:
-                if name not in part.schema.names:
-                    raise SourceError(f"{part.file.name}: has no column {name!r}, unlike other files of the source")
-            names = [name for name in schema.names if name not in part.constants]
-            with closing(self._format.read_rows(part.file, names, batch_size)) as batches:
+                if name not in file.schema.names:
+                    raise SourceError(f"{file.data.name}: has no column {name!r}, unlike other files of the source")
+            names = [name for name in schema.names if name not in file.constants]
+            with closing(self._format.read_rows(file.data, names, batch_size)) as batches:
                 for batch in batches:
-                    yield _in_schema(batch, part, schema)
+                    yield _in_schema(batch, file, schema)
 
     def describe(self) -> str:
-        """Say which files they are."""
+        """Return which files they are, as a log may show them."""
         return self._description
 
 
-def _read_headers(format: Format, files: Sequence[DataFile]) -> list[Header]:  # noqa: A002 - its name
+def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa.Schema]:
     if not all(getattr(file.filesystem, "async_impl", False) for file in files):
         # Others, such as FTP, may have one connection that cannot be shared.
-        return [format.read_header(file) for file in files]
+        return [file_format.read_schema(file) for file in files]
     with ThreadPoolExecutor(min(_HEADERS_AT_ONCE, len(files))) as pool:
-        return list(pool.map(format.read_header, files))
+        return list(pool.map(file_format.read_schema, files))
 
 
-def _parts(files: Sequence[DataFile], headers: Sequence[Header]) -> list[_Part]:
+def _with_columns(files: Sequence[DataFile], stored: Sequence[pa.Schema]) -> list[_TableFile]:
     kinds = _partition_kinds(files)
-    known: dict[pa.Schema, pa.Schema] = {}  # one for all files that are alike: they may be many, and wide
-    parts = []
-    for file, header in zip(files, headers, strict=True):
-        check_names(header.schema.names, file.name)
+    known: dict[pa.Schema, pa.Schema] = {}  # one schema for all files that are alike: they may be many, and wide
+    table_files = []
+    for file, own in zip(files, stored, strict=True):
+        check_names(own.names, file.name)
         constants = {
             name: pa.scalar(int(text) if text is not None and pa.types.is_integer(kinds[name]) else text, kinds[name])
             for name, text in file.partitions.items()
-            if name not in header.schema.names  # a column in the file itself goes before one of its path
+            if name not in own.names  # a column in the file itself precedes one of its path
         }
         given = [pa.field(name, constant.type) for name, constant in constants.items()]
-        schema = pa.schema([*header.schema, *given]) if given else header.schema
-        parts.append(_Part(file, known.setdefault(schema, schema), constants))
-    return parts
+        schema = pa.schema([*own, *given]) if given else own
+        table_files.append(_TableFile(file, known.setdefault(schema, schema), constants))
+    return table_files
 
 
 def _partition_kinds(files: Sequence[DataFile]) -> dict[str, pa.DataType]:
-    """Find the columns that the paths give: integers where all their values are, else text."""
+    """Return the types of the columns that the paths name: integers where all their values are, else text."""
     values: dict[str, list[str]] = {}
     for file in files:
         for name, value in file.partitions.items():
@@ -119,17 +116,17 @@ def _partition_kinds(files: Sequence[DataFile]) -> dict[str, pa.DataType]:
     }
 
 
-def _unify(parts: Sequence[_Part]) -> pa.Schema:
-    """Find the columns of all files together; a type may widen, but not turn into another.
+def _unify(files: Sequence[_TableFile]) -> pa.Schema:
+    """Return the columns of all files together; a type may widen, but not turn into another.
 
     :raises SourceError: names the first file and column that do not fit those before.
     """
-    first: dict[pa.Schema, _Part] = {}
-    for part in parts:
-        first.setdefault(part.schema, part)
-    schema = parts[0].schema
-    for part in first.values():
-        for field in part.schema:
+    first: dict[pa.Schema, _TableFile] = {}
+    for file in files:
+        first.setdefault(file.schema, file)
+    schema = files[0].schema
+    for file in first.values():
+        for field in file.schema:
             known = schema.field(field.name) if field.name in schema.names else field
             try:
                 if _would_change(known.type, field.type):
@@ -137,15 +134,15 @@ def _unify(parts: Sequence[_Part]) -> pa.Schema:
                 pa.unify_schemas([pa.schema([known]), pa.schema([field])], promote_options="permissive")
             except pa.ArrowException:
                 raise SourceError(
-                    f"{part.file.name}: column {field.name!r} is of type {field.type}, but of type {known.type} in "
-                    f"{parts[0].file.name} or another file before it; write all files with one type"
+                    f"{file.data.name}: column {field.name!r} is of type {field.type}, but of type {known.type} in "
+                    f"{files[0].data.name} or another file before it; write all files with one type"
                 ) from None
-        schema = pa.unify_schemas([schema, part.schema], promote_options="permissive")
+        schema = pa.unify_schemas([schema, file.schema], promote_options="permissive")
     return schema
 
 
 def _would_change(one: pa.DataType, other: pa.DataType) -> bool:
-    """Return whether Arrow's common type of two could change values, as decimals to floats, or texts to bytes."""
+    """Return whether Arrow's common type of two could change values, as from decimals to floats, or text to bytes."""
     types = pa.types
     return one != other and any(
         (types.is_floating(a) and types.is_decimal(b))
@@ -155,31 +152,31 @@ def _would_change(one: pa.DataType, other: pa.DataType) -> bool:
     )
 
 
-def _in_schema(batch: pa.RecordBatch, part: _Part, schema: pa.Schema) -> pa.RecordBatch:
-    """Bring rows of one file into the types of all files."""
+def _in_schema(batch: pa.RecordBatch, file: _TableFile, schema: pa.Schema) -> pa.RecordBatch:
+    """Cast the rows of one file to the types of all files."""
     columns = []
     for field in schema:
-        if field.name in part.constants:
-            column = pa.repeat(part.constants[field.name], batch.num_rows)
+        if field.name in file.constants:
+            column = pa.repeat(file.constants[field.name], batch.num_rows)
         else:
             column = plain(batch.column(batch.schema.get_field_index(field.name)))
         try:
             columns.append(column.cast(field.type))
         except pa.ArrowException:
             raise SourceError(
-                f"{part.file.name}: column {field.name!r} has values of type {column.type} that do not fit the type "
+                f"{file.data.name}: column {field.name!r} has values of type {column.type} that do not fit the type "
                 f"{field.type} of the other files; write all files with one type"
             ) from None
     converted = pa.RecordBatch.from_arrays(columns, schema=schema)
-    check_text(converted, part.file.name)
+    check_text(converted, file.data.name)
     return converted
 
 
-def rebatched(batches: Iterable[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
-    """Give the same rows in the same order.
+def rebatch(batches: Iterable[pa.RecordBatch], batch_size: int) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in the same order, in batches of one size.
 
-    :param batches: of one schema.
-    :param batch_size: rows in each batch but the last, which has fewer.
+    :param batches: of one schema, of any size.
+    :param batch_size: rows in each batch but the last, which may have fewer.
     """
     held: list[pa.RecordBatch] = []
     rows = 0
@@ -191,13 +188,13 @@ def rebatched(batches: Iterable[pa.RecordBatch], batch_size: int) -> Iterator[pa
             start += piece.num_rows
             rows += piece.num_rows
             if rows == batch_size:
-                yield _combined(held)
+                yield _concat(held)
                 held, rows = [], 0
     if held:
-        yield _combined(held)
+        yield _concat(held)
 
 
-def _combined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()

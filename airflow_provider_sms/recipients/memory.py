@@ -1,4 +1,4 @@
-"""Recipients that are in memory already: a DataFrame, an Arrow table, a list of dicts."""
+"""Recipients that are in memory already: a DataFrame, an Arrow table or a list of dicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.columns import DECIMALS, check_text, field_of, is_text
-from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, by_itself
+from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, mixed_value_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _KINDS = {str: 0, bool: 0, int: 0, float: 0, Decimal: 0, dt.datetime: 0, dt.date: 0, dt.time: 0}.keys()
-"""What a value may be, a kind before the one that it is one of: True is a number to Python, and a time a date."""
+"""The kinds of values; a kind comes before the one that it is a subclass of: True is an int to Python, and a datetime a
+date."""
 _NUMBERS = {int, float, np.float32, np.float16}
 
 
@@ -27,24 +28,23 @@ class TableSource:
     """A table in memory.
 
     :param table: all rows.
-    :param description: what to call it in a log; holds no value of a row.
+    :param description: the name of the source in a log, without values of rows.
     :raises SourceError: two columns have one name.
     """
 
     def __init__(self, table: pa.Table, description: str) -> None:
         check_names(table.schema.names, description)
         self.schema: pa.Schema = table.schema
-        self.num_rows: int | None = table.num_rows
         self._table = table
         self._description = description
 
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
-        """Go through the rows in order; each call starts anew.
+        """Yield the rows in order; each call starts anew.
 
-        :param columns: the columns that are needed; None: all.
+        :param columns: the columns to read; None: all.
         :param batch_size: rows in a batch, at most. There are no empty batches.
         """
-        if not self.num_rows:
+        if not self._table.num_rows:
             return
         names = self.schema.names if columns is None else list(dict.fromkeys(columns))
         for name in names:
@@ -55,24 +55,24 @@ class TableSource:
                 yield batch
 
     def describe(self) -> str:
-        """Say what the source is, without any of its values."""
+        """Return what the source is, without any of its values."""
         return self._description
 
 
 def from_table(table: pa.Table) -> TableSource:
-    """Read an Arrow table.
+    """Return the source of an Arrow table.
 
     :raises SourceError: two columns have one name.
     """
-    return TableSource(table, _sized("Table", table.num_rows, table.num_columns))
+    return TableSource(table, _describe("Table", table.num_rows, table.num_columns))
 
 
 def from_dataframe(frame: pd.DataFrame) -> TableSource:
-    """Read a DataFrame; its index is left out.
+    """Return the source of a DataFrame; the index is left out.
 
-    :raises SourceError: two columns have one name, or one has values of which no column can be made.
+    :raises SourceError: two columns have one name, or a column has values of which no column can be made.
     """
-    description = _sized("DataFrame", len(frame), len(frame.columns))
+    description = _describe("DataFrame", len(frame), len(frame.columns))
     names = [str(name) for name in frame.columns]
     check_names(names, description)
     columns = [_column_of_series(frame.iloc[:, n], name, description) for n, name in enumerate(names)]
@@ -80,7 +80,7 @@ def from_dataframe(frame: pd.DataFrame) -> TableSource:
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
-    """Read a list of dicts; a key that a dict lacks is null there.
+    """Return the source of a list of dicts; a key that a dict lacks is null there.
 
     :raises SourceError: a key is no text, or has values of which no column can be made.
     """
@@ -95,7 +95,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
 def check_names(names: Iterable[str], description: str) -> None:
     """Refuse columns that cannot be told apart.
 
-    :raises SourceError: names the first that comes twice.
+    :raises SourceError: names the first column name that comes twice.
     """
     seen: set[str] = set()
     for name in names:
@@ -104,7 +104,7 @@ def check_names(names: Iterable[str], description: str) -> None:
         seen.add(name)
 
 
-def _sized(kind: str, rows: int, columns: int) -> str:
+def _describe(kind: str, rows: int, columns: int) -> str:
     return f"{kind} of {rows} rows × {columns} columns"  # noqa: RUF001 - a multiplication sign is meant
 
 
@@ -121,11 +121,11 @@ def _source(names: Sequence[str], columns: Sequence[_Column], rows: int, descrip
 class _Column(NamedTuple):
     array: pa.Array
     holds_decimals: bool = False
-    """Whether any of its values is one of Python's decimals."""
+    """Whether any value is one of Python's decimals."""
 
 
 def _column_of_series(series: pd.Series[Any], name: str, description: str) -> _Column:
-    """Make a column of a Series as its type says, or, where that says nothing, of its values."""
+    """Return a column of the type of a Series, or, where that is ``object``, of the types of its values."""
     categories = getattr(series.dtype, "categories", None)
     of_objects = series.dtype == object or (
         categories is not None and categories.dtype == object and _kinds(categories) != {str}
@@ -135,9 +135,9 @@ def _column_of_series(series: pd.Series[Any], name: str, description: str) -> _C
 
 
 def _column(values: list[Any], name: str, description: str) -> _Column:
-    """Make a column of Python values, each of which stays what it is: where no type holds them all, a column of text.
+    """Return a column of Python values, each of which keeps its value: where no type holds them all, a column of text.
 
-    Arrow would make of one value what another is: of a time beside a date a date, and of True beside 0.5 the number 1.
+    Arrow would turn one value into the type of another: a time beside a date into a date, and True beside 0.5 into 1.
     """
     kinds = _kinds(values)
     column = None
@@ -158,7 +158,7 @@ def _column(values: list[Any], name: str, description: str) -> _Column:
     if column is not None:
         return _Column(column, decimals)
     try:
-        return _Column(pa.array([by_itself(value) for value in values], pa.string()), decimals)
+        return _Column(pa.array([mixed_value_text(value) for value in values], pa.string()), decimals)
     except (TypeError, ValueError):
         found = ", ".join(sorted({type(value).__name__ for value in values}))
     raise SourceError(
@@ -168,7 +168,7 @@ def _column(values: list[Any], name: str, description: str) -> _Column:
 
 
 def _kinds(values: Iterable[Any]) -> set[type]:
-    """Return what the values are, without what is null in pandas."""
+    """Return the kinds of the values, without those that are null in pandas."""
     return {_kind(kind) for kind in set(map(type, values)) if kind.__name__ not in NULLS}
 
 
@@ -187,14 +187,14 @@ def _is_nan(value: Any) -> bool:
 
 
 def _floats(values: Sequence[Any]) -> pa.Array | None:
-    """Make a column of numbers of several types, None where a float does not hold one of them."""
+    """Return a column of numbers of several types; None where a float cannot hold one of them."""
     if any(isinstance(value, (int, np.integer)) and abs(int(value)) >= LOST_FROM[64] for value in values):
         return None
     return pa.array([None if value is None else _float(value) for value in values], pa.float64(), from_pandas=True)
 
 
 def _float(value: Any) -> float:
-    """Return a number as a float of 64 bits, one of fewer as the number that it was written as."""
+    """Return a number as a float of 64 bits; a float of fewer bits as the number that it was written as."""
     bits = 8 * value.dtype.itemsize if isinstance(value, np.floating) else 64
     if bits >= 64:  # noqa: PLR2004 - as many as a float has
         return float(value)
@@ -202,7 +202,7 @@ def _float(value: Any) -> float:
 
 
 def _moments(values: Sequence[Any]) -> pa.Array | None:
-    """Make a column of times, and of dates as their midnights; None where they have not one zone, or none."""
+    """Return a column of times, and of dates as their midnights; None where the times have several zones."""
     moments = [
         dt.datetime.combine(value, dt.time())
         if isinstance(value, dt.date) and not isinstance(value, dt.datetime)
@@ -219,7 +219,7 @@ def _zone(moment: dt.datetime) -> str | None:
 
 
 def _converted(values: Any) -> pa.Array | None:
-    """Make a column as Arrow would; None where it cannot, since its errors quote values and are not passed on."""
+    """Return the column that Arrow makes; None where it cannot, since its errors quote values and are not passed on."""
     try:
         return pa.array(values, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

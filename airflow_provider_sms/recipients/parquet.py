@@ -1,4 +1,4 @@
-"""Parquet files, read a step at a time: what is held in memory does not grow with their row groups."""
+"""Parquet files, read a step at a time, in memory that does not grow with their row groups."""
 
 from __future__ import annotations
 
@@ -12,24 +12,23 @@ import pyarrow.parquet as pq
 from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.recipients.columns import plain_type, value_type
-from airflow_provider_sms.recipients.file_format import Format, Header, reading
+from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from airflow_provider_sms.recipients.paths import DataFile
 
-# Each column is read in steps of so many bytes, as a row group may be the whole file; elsewhere a step is a request.
-# Nothing is read ahead (pre_buffer), as what was read ahead is kept until the end of the file.
+# Bytes of a step in which each column is read, since a row group may be the whole file; in an object store a step is a
+# request. Nothing is read ahead (pre_buffer): Arrow would keep it until the end of the file.
 _LOCAL_STEP = 1 << 20
 _REMOTE_STEP = 16 << 20
 _ARROW_SCHEMA = b"ARROW:schema"
 
 
-def _read_header(file: DataFile) -> Header:
+def _read_schema(file: DataFile) -> pa.Schema:
     with _opened(file) as parquet:
-        fields = [pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow]
-        return Header(pa.schema(fields), parquet.metadata.num_rows)
+        return pa.schema([pa.field(field.name, plain_type(field.type)) for field in parquet.schema_arrow])
 
 
 def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generator[pa.RecordBatch, None, None]:
@@ -37,12 +36,12 @@ def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generat
         yield from parquet.iter_batches(batch_size, columns=names)
 
 
-PARQUET = Format("Parquet", _read_header, _read_rows)
+PARQUET = FileFormat("Parquet", _read_schema, _read_rows)
 
 
 @contextmanager
 def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
-    with reading(file, lambda _: "is not a Parquet file, or is damaged or cut short"):
+    with source_errors(file, lambda _: "is not a Parquet file, or is damaged or cut short"):
         if isinstance(file.filesystem, LocalFileSystem):
             with _parquet_file(file.path, _LOCAL_STEP) as parquet:
                 yield parquet
@@ -63,7 +62,7 @@ def _parquet_file(where: Any, step: int) -> Iterator[pq.ParquetFile]:
 
 
 def _without_dictionaries(metadata: pq.FileMetaData) -> pq.FileMetaData:
-    """Have dictionaries read as plain columns.
+    """Return metadata with which Arrow reads dictionary columns as plain ones.
 
     Arrow reads the dictionary columns that its writer noted in the footer a whole row group at once, and then the whole
     dictionary comes with every batch. No option turns that off, so the note is replaced by one of the same length.

@@ -1,4 +1,4 @@
-"""Paths, directories, globs and URIs → the files that they stand for."""
+"""Paths, directories, globs and URIs → the data files that they stand for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import fsspec
 from airflow_provider_sms.exceptions import SourceError
 
 CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
-"""Finds in a name in small letters whether a file is CSV, how its fields are divided, and how it is compressed."""
+"""Searched in a name in lower case: whether a file is CSV, its delimiter (``csv`` or ``tsv``), and its compression."""
 _PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 _MAGIC = b"PAR1"
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -21,57 +21,57 @@ _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file to be read."""
+    """A file with rows of recipients."""
 
     filesystem: Any
-    """Its fsspec filesystem."""
+    """The fsspec filesystem of the file."""
     path: str
-    """Where it is there."""
+    """The path of the file on that filesystem."""
 
     @property
     def name(self) -> str:
         """The path as logs may show it."""
-        return shown(self.path)
+        return without_secrets(self.path)
 
     @property
     def is_csv(self) -> bool:
-        """Whether it is CSV, by its name; all else is Parquet."""
+        """Whether the file is CSV, by its name; every other file is Parquet."""
         return bool(CSV_NAME.search(self.name.lower()))
 
     @property
     def partitions(self) -> dict[str, str | None]:
-        """What the directories of its path say in the manner of Hive: ``country=ZA`` is a column."""
+        """Columns and values that the directories of the path name as Hive does: ``country=ZA``."""
         pairs = (segment.split("=", 1) for segment in self.path.split("/")[:-1] if "=" in segment)
         return {unquote(name): None if value == _HIVE_NULL else unquote(value) for name, value in pairs}
 
     def open(self) -> Any:
-        """Open it for reading bytes; to be closed by the caller."""
+        """Return the file, opened for reading bytes; the caller closes it."""
         return self.filesystem.open(self.path, "rb")
 
 
 def is_path(source: object) -> bool:
-    """Tell whether a source is a path, or an object such as a ``UPath`` that has one on a filesystem."""
+    """Return whether a source is a path, or an object such as a ``UPath`` that has one on a filesystem."""
     return isinstance(source, (str, os.PathLike)) or (hasattr(source, "fs") and hasattr(source, "path"))
 
 
-def shown(source: Any) -> str:
-    """Write a path for logs, without the password or the signature that a URI may carry."""
+def without_secrets(source: Any) -> str:
+    """Return a path for logs, without the password or the signature that a URI may carry."""
     text = re.sub(r"(?<=://)[^/@]*@", "*****@", str(source))
     return re.sub(r"^(https?://[^?]*)\?.*", r"\1", text)
 
 
 def safe_cause(error: Exception, source: Any) -> Exception | None:
-    """Pass on the error of a filesystem, unless it may quote a secret that is in the path."""
-    return error if shown(source) == str(source) else None
+    """Return the error of a filesystem, or None where it may quote a secret that is in the path."""
+    return error if without_secrets(source) == str(source) else None
 
 
 def find_files(source: Any) -> list[DataFile]:
-    """Find the files that a path stands for, sorted.
+    """Return the files that a path stands for, sorted.
 
     :param source: path or URI of a file or a directory, a glob, or an object with ``fs`` and ``path``.
-    :raises SourceError: there are none, or the filesystem cannot be asked.
+    :raises SourceError: there are no such files, or the filesystem cannot list them.
     """
-    name = shown(source)
+    name = without_secrets(source)
     try:
         filesystem, path = _locate(source)
         return [DataFile(filesystem, found) for found in _expand(filesystem, path, name)]
@@ -90,8 +90,8 @@ def _locate(source: Any) -> tuple[Any, str]:
     try:
         filesystem, path = fsspec.core.url_to_fs(text)
     except (ImportError, ValueError) as error:
-        # These say which package to install, or that there is no such protocol.
-        raise SourceError(f"{shown(text)}: {error}") from safe_cause(error, text)
+        # These errors name the package to install, or an unknown protocol.
+        raise SourceError(f"{without_secrets(text)}: {error}") from safe_cause(error, text)
     return filesystem, path
 
 
@@ -140,7 +140,7 @@ def _is_hidden(segment: str) -> bool:
 
 
 def _is_data(filesystem: Any, path: str) -> bool:
-    """Tell data from the notes beside it; in doubt it is data, so that no one's file is passed over in silence."""
+    """Return whether a file is data and not a note beside it; in doubt it is, so that no recipients are left out."""
     name = path.rsplit("/", 1)[-1]
     if "." not in name or name.lower().endswith(_PARQUET_SUFFIXES) or CSV_NAME.search(name.lower()):
         return True

@@ -1,4 +1,4 @@
-"""Whatever a caller hands over as recipients → Arrow record batches, again and again in the same order."""
+"""Sources: recipients in any form → Arrow record batches, read as often as needed in the same order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from airflow_provider_sms.recipients.csv import CSV
 from airflow_provider_sms.recipients.files import FileSource
 from airflow_provider_sms.recipients.memory import from_dataframe, from_rows, from_table
 from airflow_provider_sms.recipients.parquet import PARQUET
-from airflow_provider_sms.recipients.paths import find_files, is_path, shown
+from airflow_provider_sms.recipients.paths import find_files, is_path, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,29 +28,25 @@ class Source(Protocol):
     def schema(self) -> pa.Schema:
         """The columns and their types."""
 
-    @property
-    def num_rows(self) -> int | None:
-        """How many rows there are; None where only reading them would tell."""
-
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
-        """Go through the rows in order; each call starts anew.
+        """Yield the rows in order; each call starts anew.
 
-        :param columns: the columns that are needed; None: all.
+        :param columns: the columns to read; None: all.
         :param batch_size: rows in a batch, at most. There are no empty batches.
         """
 
     def describe(self) -> str:
-        """Say what the source is, as a log may show it."""
+        """Return what the source is, as a log may show it."""
 
 
 def open_source(source: Any) -> Source:
-    """Open recipients, whatever form they have.
+    """Open recipients in any form.
 
     :param source: path or URI of a Parquet or CSV file or of a directory with such files, at any depth, where files and
         directories that begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path`` such as
         an ``ObjectStoragePath``; a list of these; a pandas DataFrame; a pyarrow Table or RecordBatch; a list of dicts.
-        A file is CSV where its name says so (``.csv``, ``.tsv``, and with ``.gz``, ``.bz2``, ``.zst``), else Parquet.
-    :raises SourceError: there is nothing to read there, the files are not all of one format, or it is none of these.
+        A file is CSV where its name ends so (``.csv``, ``.tsv``, and with ``.gz``, ``.bz2``, ``.zst``), else Parquet.
+    :raises SourceError: there is nothing to read, the files are not all of one format, or the source is none of these.
     """
     pandas = sys.modules.get("pandas")  # a DataFrame cannot be where pandas has not been imported
     if pandas is not None and isinstance(source, pandas.DataFrame):
@@ -69,7 +65,7 @@ def open_source(source: Any) -> Source:
         kinds = ", ".join(sorted({type(element).__name__ for element in source}))
         raise SourceError(f"a list of recipients holds either paths or dicts, not {kinds}")
     raise SourceError(
-        f"recipients cannot be read from {type(source).__name__}: give a path or a URI of Parquet or CSV files, "
+        f"recipients cannot be read from {type(source).__name__}: pass a path or a URI of Parquet or CSV files, "
         "a DataFrame, a pyarrow Table, or a list of dicts"
     )
 
@@ -84,7 +80,7 @@ def _open_paths(paths: Sequence[Any]) -> Source:
             "choose with a glob, such as *.csv or **/*.parquet"
         )
     file_format = PARQUET if of_csv is None else CSV
-    names = ", ".join(shown(path) for path in paths[:_MOST_SHOWN])
+    names = ", ".join(without_secrets(path) for path in paths[:_MOST_SHOWN])
     more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
     kind = f"{file_format.name} {'file' if len(files) == 1 else 'files'}"
     return FileSource(file_format, files, f"{names}{more} ({len(files)} {kind})")

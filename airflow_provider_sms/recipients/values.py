@@ -1,4 +1,4 @@
-"""What one value is, and how it reads: the same in whichever type, column, file or format it is stored.
+"""Values: what one value is, and how it reads, in whichever type, column, file or format it is stored.
 
 A number is its value: 1, 1.0, 1.00 and a decimal of 1 are one number, and a float is the shortest decimal that stands
 for it. So a column that changes its type, because of another row or on its way through pandas or a CSV file, changes no
@@ -19,12 +19,12 @@ _NUMBER_FORMAT = re.compile(
 )
 _OF_INTEGERS, _FIXED_POINT, _OF_FLOATS = {*"bcdoxX"}, {*"fF%"}, {*"eEgG"}
 _DEFAULT_PRECISION = 6  # Python's, for floats
-_SURE_BELOW = 2.0**30  # a float below it is off by less than half of the last of so many digits
+_SURE_BELOW = 2.0**30  # a float below this is off by less than half of its sixth decimal
 
-# With the exponent's sign, which everything that writes numbers writes: 1e5 may be an id, and 1e-05 is a float.
+# With the exponent's sign, which all programs write: 1e5 may be an id, and 1e-05 is a float.
 _EXPONENT = r"(?:[eE][-+][0-9]{1,3})?"
 _NUMBER = re.compile(rf"[-+]?[0-9]+(?:\.[0-9]+)?{_EXPONENT}", re.ASCII)
-# A leading zero or plus says that it is a code and not a count.
+# A leading zero or plus marks a code, not a count.
 _KEY_NUMBER = re.compile(rf"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?{_EXPONENT}", re.ASCII)
 _MOMENT = re.compile(
     r"(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})"
@@ -34,12 +34,12 @@ _MOMENT = re.compile(
 _TIME = re.compile(r"(?P<time>[0-9]{2}:[0-9]{2}:[0-9]{2})\.(?P<fraction>[0-9]+)", re.ASCII)
 
 NULLS = {"NoneType", "NAType", "NaTType"}
-"""The types of what is null in pandas, by name: pandas may not be there."""
+"""The types of null values in pandas, by name: pandas may not be installed."""
 
 _SOME_DAY = dt.date(2000, 1, 1)
 
 LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
-"""The first whole number that a float of so many bits cannot tell from its neighbour."""
+"""The first whole number that a float of a number of bits cannot tell from its neighbour."""
 
 
 def write(value: Any, spec: str = "") -> str:
@@ -93,10 +93,10 @@ def _write_number(value: float | Decimal, spec: str) -> str:
 
 
 def _rounds_alike(value: float, precision: int | None) -> bool:
-    """Return whether a float is sure to round as the decimal does that it stands for.
+    """Return whether a float is certain to round as the decimal that it stands for.
 
-    Python rounds what the float is exactly. That differs only where the decimal lies in the middle between two texts,
-    or where so many digits are asked for that those beyond the decimal's show.
+    Python rounds the exact value of the float. That differs only where the decimal lies in the middle between two
+    texts, or where more digits are written than the decimal has.
     """
     if precision is None or precision > _DEFAULT_PRECISION or not abs(value) < _SURE_BELOW:
         return False
@@ -106,7 +106,7 @@ def _rounds_alike(value: float, precision: int | None) -> bool:
 
 def _fixed(exact: Decimal, spec: str) -> str:
     if not exact:
-        exact = abs(exact)  # zero has no sign that anybody would read
+        exact = abs(exact)  # nobody would read the sign of zero
     try:
         return format(exact, spec)
     except ValueError:
@@ -114,26 +114,26 @@ def _fixed(exact: Decimal, spec: str) -> str:
 
 
 def _plain(exact: Decimal | int) -> str:
-    """Write a number with the digits that it needs."""
+    """Return a number with the digits that it needs."""
     digits = format(exact, "f")
     if "." in digits:
         digits = digits.rstrip("0").rstrip(".")
     return "0" if digits == "-0" else digits
 
 
-def says_digits(spec: str) -> bool:
-    """Return whether a format says with how many digits a number that is not whole is written."""
+def sets_decimals(spec: str) -> bool:
+    """Return whether a format sets the number of digits of a number that is not whole."""
     found = _number_format(spec)
     return found is not None and bool(found.kind or found.precision is not None)
 
 
 def number_in(text: str) -> Decimal | None:
-    """Return the number that a text is, None where it is none."""
+    """Return the number that a text is; None where it is no number."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def moment_in(text: str) -> dt.datetime | None:
-    """Return the date or time that a text is, as ISO 8601 has it; None where it is none."""
+    """Return the date or time that a text is, in the form of ISO 8601; None where it is neither."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
@@ -145,22 +145,22 @@ def moment_in(text: str) -> dt.datetime | None:
         return None
 
 
-def formatted(text: str, spec: str) -> str | None:
-    """Return a text that is a number, a date or a time in a format for such, None where it is none.
+def format_value_in(text: str, spec: str) -> str | None:
+    """Return a text that is a number, a date or a time in a format for it; None where the text is none.
 
-    :raises ValueError: it is one, and has no such form.
+    :raises ValueError: the value has no such form.
     """
-    value = number_in(text) if is_of_numbers(spec) else moment_in(text)
+    value = number_in(text) if is_number_format(spec) else moment_in(text)
     return None if value is None else write(value, spec)
 
 
-def is_of_numbers(spec: str) -> bool:
-    """Return whether a format is one of numbers."""
+def is_number_format(spec: str) -> bool:
+    """Return whether a format is for numbers."""
     return _number_format(spec) is not None
 
 
 def fits_text(spec: str) -> bool:
-    """Return whether a format is one of text as it stands."""
+    """Return whether a format is for text as it stands."""
     try:
         format("", spec)
     except ValueError:
@@ -169,9 +169,9 @@ def fits_text(spec: str) -> bool:
 
 
 def fits_value_in_text(spec: str) -> bool:
-    """Return whether a format is one of numbers, dates or times, which a text may hold."""
+    """Return whether a format is for numbers, dates or times, which a text may hold."""
     try:
-        if is_of_numbers(spec):
+        if is_number_format(spec):
             write(0, spec)
             return True
         return write(_SOME_DAY, spec) != spec
@@ -180,7 +180,7 @@ def fits_value_in_text(spec: str) -> bool:
 
 
 def key_text(text: str) -> str:
-    """Return what a text counts as in a key: numbers, dates, times and truths as they do when stored as such."""
+    """Return a text as it counts in a key: numbers, dates, times and booleans as if they were stored as such."""
     if _KEY_NUMBER.fullmatch(text):
         return _plain(Decimal(text))
     if text in {"True", "False"}:
@@ -207,10 +207,10 @@ def _fraction(digits: str) -> str:
     return f".{kept}" if kept else ""
 
 
-def by_itself(value: Any) -> str | None:
-    """Return a value of a column of several kinds as text, None where it is none.
+def mixed_value_text(value: Any) -> str | None:
+    """Return the text of a value in a column of several kinds of values; None where there is no value.
 
-    :raises TypeError: it is no text, number, truth, date or time.
+    :raises TypeError: the value is no text, number, boolean, date or time.
     """
     if type(value).__name__ in NULLS:
         return None
@@ -224,7 +224,7 @@ def by_itself(value: Any) -> str | None:
     if isinstance(value, (float, Decimal)) and not Decimal(value).is_finite():
         return None
     if isinstance(value, float) and abs(value) >= lost_from:
-        return format(value, ".17e")  # its digits are lost, and it is refused as such where they matter
+        return format(value, ".17e")  # its digits are lost, and it is refused where they matter
     if hasattr(value, "to_pydatetime"):
         value = value.to_pydatetime(warn=False)
     if isinstance(value, (bool, int, float, Decimal, dt.date, dt.time)):

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.transitions import LAPSED
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.responses import parse_send_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sms.ledger.requests import RequestRecord
+    from airflow_provider_sms.ledger.requests import RequestRow
 
 ALREADY_SENT = "already_sent"
 DUPLICATE = "duplicate"
@@ -55,11 +54,11 @@ class RequestStatuses:
     :param record: of the request, in the ledger.
     """
 
-    def __init__(self, record: RequestRecord) -> None:
+    def __init__(self, record: RequestRow) -> None:
         self.mine = record.mine
         self._default = _status(record)
         self._named: dict[int, RowStatus] = {}
-        if record.state == ACCEPTED and record.messages is not None and record.messages < record.submitted:
+        if record.state == ACCEPTED and record.taken is not None and record.taken < record.submitted:
             self._default, self._named = _statuses_in_part(record, self._default)
 
     def of(self, destination: str) -> RowStatus:
@@ -72,7 +71,7 @@ def short(text: str | None) -> str | None:
     return mask_numbers_in(text)[:LONGEST_REASON] if text else None
 
 
-def _status(record: RequestRecord) -> RowStatus:
+def _status(record: RequestRow) -> RowStatus:
     unknown = RowStatus(
         UNKNOWN, short(record.reason), record.request_id, record.event_id, _microseconds(record.claimed_at)
     )
@@ -83,17 +82,17 @@ def _status(record: RequestRecord) -> RowStatus:
         # Released between the look-up of its messages and that of its record.
         return unknown._replace(status=NOT_SENT, sent_at=None)
     if record.state == CLAIMED:
-        return unknown._replace(reason=LAPSED if record.lapsed else OPEN_HERE if record.mine else OPEN_ELSEWHERE)
+        return unknown._replace(reason=OPEN_HERE if record.mine else OPEN_ELSEWHERE)
     return unknown
 
 
-def _statuses_in_part(record: RequestRecord, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
+def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
     """Tell messages that the service took from those that it left out, as far as its faults name the latter.
 
     :param whole: the status of a message that was taken.
     :returns: the status of most messages, and that of the others by destination.
     """
-    taken, missing = record.messages or 0, record.submitted - (record.messages or 0)
+    taken, missing = record.taken or 0, record.submitted - (record.taken or 0)
     some = f"the service took {taken} of the request's {record.submitted} messages, and does not say which"
     none = f"the service took none of the request's {record.submitted} messages"
     partial = RowStatus(PARTIAL, some, record.request_id, record.event_id)

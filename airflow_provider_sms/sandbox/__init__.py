@@ -1,1 +1,1 @@
-"""The Messaging Service on this machine: its whole contract, a witness file and faults on demand."""
+"""The Messaging Service on this machine, with its whole contract, a witness file and faults on demand."""

@@ -17,13 +17,13 @@ EXTRA = "airflow-provider-sms[sandbox]"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the sandbox until SIGINT or SIGTERM.
 
-    :param arguments: the command line without the program's name; None, the default, takes the process's own.
-    :returns: exit status: 0 when it was stopped, 1 when it could not start, 2 for wrong arguments.
+    :param arguments: the command line without the program's name; None, the default, reads that of the process.
+    :returns: exit status: 0 after a signal, 1 when the sandbox could not start, 2 for invalid arguments.
     """
     parser = _parser()
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        config = _config(given)
+        config = _config(options)
     except ValueError as error:
         parser.error(str(error))
     try:  # here and not at the top: fastapi may be missing
@@ -49,8 +49,8 @@ def _failed(reason: str) -> int:
     return 1
 
 
-def _config(given: argparse.Namespace) -> SandboxConfig:
-    settings = vars(given)
+def _config(options: argparse.Namespace) -> SandboxConfig:
+    settings = vars(options)
     names = settings.pop("group")
     if names:
         settings["groups"] = named_groups(names)
@@ -60,22 +60,22 @@ def _config(given: argparse.Namespace) -> SandboxConfig:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m airflow_provider_sms.sandbox",
-        description="The Messaging Service on this machine: it answers like the real one and sends nothing.",
+        description="The Messaging Service on this machine: it responds like the real one and sends nothing.",
     )
-    parser.add_argument("--port", type=int, default=8025, help="TCP port; 0 takes a free one (default: 8025)")
+    parser.add_argument("--port", type=int, default=8025, help="TCP port; 0 picks a free one (default: 8025)")
     parser.add_argument("--host", default="127.0.0.1", help="loopback address to listen on (default: 127.0.0.1)")
-    parser.add_argument("--token", help="bearer token that is accepted")
+    parser.add_argument("--token", help="bearer token to accept")
     parser.add_argument("--client-id", metavar="ID", help="client id that may fetch tokens")
     parser.add_argument("--client-secret", metavar="SECRET", help="API secret of the client id")
-    parser.add_argument("--balance", default="1000", metavar="CREDITS", help="credit at the start (default: 1000)")
-    parser.add_argument("--post-paid", action="store_true", help="deduct nothing, report a balance of 1000000")
+    parser.add_argument("--balance", default="1000", metavar="CREDITS", help="initial balance (default: 1000)")
+    parser.add_argument("--post-paid", action="store_true", help="deduct nothing and report a balance of 1000000")
     parser.add_argument(
-        "--latency", type=float, default=0.0, metavar="SECONDS", help="time that every send answer waits"
+        "--latency", type=float, default=0.0, metavar="SECONDS", help="delay of every response to a send request"
     )
-    parser.add_argument("--log", metavar="FILE", help="append every accepted message to this file before answering")
+    parser.add_argument("--log", metavar="FILE", help="append every accepted message to this file before responding")
     parser.add_argument(
         "--group", nargs="+", action="extend", metavar="NAME",
-        help="known groups, each with made-up members (default: customers staff)",
+        help="known groups, each with five made-up members (default: customers staff)",
     )  # fmt: skip
     parser.add_argument(
         "--opted-out",
@@ -83,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         action="extend",
         default=[],
         metavar="NUMBER",
-        help="numbers that want no messages",
+        help="numbers that have opted out of messages",
     )
     return parser
 

@@ -1,4 +1,4 @@
-"""How one sandbox is set up: account, groups, faults of timing and the shape of its answers."""
+"""The settings of one sandbox: account, access, groups, timing and the form of its responses."""
 
 from __future__ import annotations
 
@@ -15,31 +15,33 @@ if TYPE_CHECKING:
 KeyCase = Literal["pascal", "camel"]
 
 TOKEN_MINUTES = 1440
+"""Lifetime of a fetched token in minutes: one day."""
 KEEP_ALIVE_SECONDS = 5
+"""Seconds after which an idle connection is closed: uvicorn's default."""
 
 
 def made_up_members(name: str) -> tuple[str, ...]:
-    """Give five numbers for a group that was named without members.
+    """Return five made-up numbers for a group.
 
-    :param name: the group's name; the same name gives the same numbers.
+    :param name: the group's name; the same name always yields the same numbers.
     """
     start = zlib.crc32(name.encode()) % 1000
     return tuple(f"2782{start:03}{member:04}" for member in range(1, 6))
 
 
 def named_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Give groups of made-up members by name.
+    """Return groups of made-up members by name.
 
     :param names: the groups' names.
     """
     return {name: made_up_members(name) for name in names}
 
 
-def as_money(value: Decimal | float | str) -> Decimal:
-    """Read an amount exactly as it was written.
+def parse_amount(value: Decimal | float | str) -> Decimal:
+    """Return an amount exactly as it was written.
 
-    :param value: an amount of at least 0.
-    :raises ValueError: when it is not a finite number of at least 0.
+    :param value: credits, at least 0.
+    :raises ValueError: when the value is not a finite number of at least 0.
     """
     try:
         amount = Decimal(str(value))
@@ -52,24 +54,24 @@ def as_money(value: Decimal | float | str) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class SandboxConfig:
-    """One sandbox's settings. Tokens, secrets and numbers are left out of its ``repr``.
+    """The settings of one sandbox. Tokens, secrets and numbers are left out of the ``repr``.
 
-    :param token: bearer token that is accepted, default ``sandbox-token``; None accepts fetched ones only.
-    :param balance: credit at the start, at least 0; default 1000.
+    :param token: bearer token to accept, default ``sandbox-token``; None accepts fetched tokens only.
+    :param balance: initial balance in credits, at least 0; default 1000.
     :param post_paid: True deducts nothing and reports a balance of 1000000; default False.
-    :param latency: seconds, at least 0, that every answer to a send request waits; default 0.
-    :param log: file to which every accepted message is appended; None, the default, keeps no file.
-    :param groups: the numbers of each known group; default ``customers`` and ``staff``.
-    :param opted_out: numbers that no longer want messages; default none.
+    :param latency: seconds, at least 0, by which every response to a send request is delayed; default 0.
+    :param log: the witness, a file to which every accepted message is appended; None, the default, writes no file.
+    :param groups: the numbers of each known group; default ``customers`` and ``staff``, five made-up numbers each.
+    :param opted_out: numbers that have opted out of messages; default none.
     :param host: loopback address to listen on; default ``127.0.0.1``.
-    :param port: TCP port; 0, the default, takes a free one.
-    :param client_id: client id for ``Authentication``; None, the default, refuses every client.
-    :param client_secret: API secret that belongs to ``client_id``.
-    :param token_minutes: minutes, at least 0, that a fetched token lives; default 1440.
-    :param key_case: ``pascal`` (default) or ``camel`` keys in answers.
+    :param port: TCP port; 0, the default, picks a free one.
+    :param client_id: client id that may fetch tokens; None, the default, refuses every client.
+    :param client_secret: API secret of ``client_id``.
+    :param token_minutes: lifetime of a fetched token in minutes, at least 0; default 1440.
+    :param key_case: ``pascal`` (default) or ``camel`` keys in responses.
     :param wrapped: True wraps send responses as ``{"statusCode", "sendResponse", "errors"}``; default False.
-    :param keep_alive: seconds after which an idle connection is closed; default 5.
-    :raises ValueError: when a setting is out of its range.
+    :param keep_alive: seconds, at least 0, after which an idle connection is closed; default 5.
+    :raises ValueError: when a setting is out of range.
     """
 
     token: str | None = field(default="sandbox-token", repr=False)
@@ -91,23 +93,23 @@ class SandboxConfig:
     keep_alive: float = KEEP_ALIVE_SECONDS
 
     def __post_init__(self) -> None:
-        as_money(self.balance)
+        parse_amount(self.balance)
         if not is_loopback(self.host):
             raise ValueError("the sandbox listens on loopback addresses only, for example 127.0.0.1")
         if not 0 <= self.port <= 65535:  # noqa: PLR2004 - the largest TCP port, RFC 9293
             raise ValueError("a port must be between 0 and 65535")
         if (self.client_id is None) != (self.client_secret is None):
-            raise ValueError("a client id and a client secret belong together: give both or neither")
+            raise ValueError("a client id and a client secret belong together: set both or neither")
         if self.token is None and self.client_id is None:
-            raise ValueError("no client could ever get in: give a token, or a client id and secret")
+            raise ValueError("no client could authenticate: set a token, or a client id and secret")
         if min(self.latency, self.token_minutes, self.keep_alive) < 0:
-            raise ValueError("a time must be at least 0")
+            raise ValueError("latency, token_minutes and keep_alive must be at least 0")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host reaches this machine only.
+    """Return whether a host can be reached from this machine only.
 
-    :param host: ``localhost`` or an IP address; any other name is refused, since it may resolve elsewhere.
+    :param host: ``localhost`` or an IP address; False for any other name, which may resolve to another machine.
     """
     if host == "localhost":
         return True

@@ -1,35 +1,61 @@
-"""The paths under ``/_sandbox`` that only a sandbox has, without a token: faults, balance, a look inside."""
+"""The control paths under ``/_sandbox``, which the real service does not have: faults, account, state and reset.
+
+They take no token. A browser would therefore submit a form of any website to them: a change that a browser requests
+for another site is refused.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import orjson
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from airflow_provider_sms.sandbox.answers import number
+from airflow_provider_sms.sandbox.errors import FORMAT, TYPE, RefusalError, bad_request
 from airflow_provider_sms.sandbox.faults import parse_fault
-from airflow_provider_sms.sandbox.refusals import FORMAT, TYPE, bad_request
+from airflow_provider_sms.sandbox.response_bodies import json_number
 from airflow_provider_sms.sandbox.responses import JsonResponse
-from airflow_provider_sms.sandbox.sites import refuse_other_sites
 
 if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.state import SandboxState
 
-MAX_PAGE = 10_000
+MAX_MESSAGES = 10_000
+"""Messages in one response of ``GET messages``, at most, so that a large memory is never copied at once."""
+
+READ_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+OWN_SITE = frozenset({"same-origin", "none"})
+"""Values of ``Sec-Fetch-Site`` for the sandbox's own page, and for an address that a person typed."""
+
+
+async def refuse_other_sites(request: Request) -> None:
+    """Raise when a browser asks for a change on behalf of another site's page.
+
+    Browsers name the origin of a request (Fetch Metadata, and RFC 6454 section 7). Other clients name none, and pass.
+
+    :param request: the request.
+    :raises RefusalError: 403.
+    """
+    if request.method in READ_METHODS:
+        return
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    is_other_site = site is not None and site not in OWN_SITE
+    is_other_origin = origin is not None and urlsplit(origin).netloc != request.headers.get("host")
+    if is_other_site or is_other_origin:
+        raise RefusalError(403, ("OtherSite", "in a browser, only the sandbox's own page may change the sandbox"))
 
 
 class Control:
-    """The control paths of one sandbox. Each that changes something answers with the state after it.
+    """The control paths of one sandbox. Every path that changes the sandbox responds with the new state.
 
-    :param state: its memory.
+    :param state: the sandbox's memory.
     """
 
     def __init__(self, state: SandboxState) -> None:
         self._state = state
 
     def router(self) -> APIRouter:
-        """Give the routes."""
+        """Return the routes."""
         router = APIRouter(prefix="/_sandbox", dependencies=[Depends(refuse_other_sites)])
         router.add_api_route("/state", self.show, methods=["GET"])
         router.add_api_route("/messages", self.messages, methods=["GET"])
@@ -41,29 +67,29 @@ class Control:
         return router
 
     async def show(self) -> Response:
-        """Give balance, counts and the faults that wait."""
-        mark = self._state.mark()
+        """Respond with balance, counts and waiting faults."""
+        snapshot = self._state.snapshot()
         return JsonResponse(
             {
-                "balance": number(mark.balance),
-                "post_paid": mark.post_paid,
-                "requests": mark.requests,
-                "accepted_messages": mark.messages,
+                "balance": json_number(snapshot.balance),
+                "post_paid": snapshot.post_paid,
+                "requests": snapshot.requests,
+                "accepted_messages": snapshot.messages,
                 "faults": self._state.faults.pending(),
             }
         )
 
-    async def messages(self, limit: int = Query(100, ge=0, le=MAX_PAGE), offset: int = Query(0, ge=0)) -> Response:
-        """Give accepted messages, oldest first, each as its line of the witness.
+    async def messages(self, limit: int = Query(100, ge=0, le=MAX_MESSAGES), offset: int = Query(0, ge=0)) -> Response:
+        """Respond with accepted messages, oldest first, each as in the witness.
 
-        :param limit: messages to give, at most 10,000; default 100.
-        :param offset: messages to leave out first; default 0.
+        :param limit: maximum number of messages, up to 10,000; default 100.
+        :param offset: number of messages to skip; default 0.
         """
-        total, accepted = self._state.page(limit, offset)
+        total, accepted = self._state.accepted_page(limit, offset)
         return JsonResponse({"total": total, "messages": [message.entry() for message in accepted]})
 
     async def add_faults(self, request: Request) -> Response:
-        """Put faults, a JSON list, behind those that wait."""
+        """Append the faults of a JSON list to the waiting ones."""
         faults = await _json(request)
         if not isinstance(faults, list):
             raise bad_request(TYPE, "the body must be a list of faults")
@@ -75,12 +101,12 @@ class Control:
         return await self.show()
 
     async def clear_faults(self) -> Response:
-        """Forget every fault that waits."""
+        """Remove all waiting faults."""
         self._state.faults.clear()
         return await self.show()
 
     async def set_balance(self, request: Request) -> Response:
-        """Change the pre-paid credit: ``{"balance": 500}``."""
+        """Set the pre-paid balance: ``{"balance": 500}``."""
         balance = _only(await _json(request), "balance")
         if type(balance) not in (int, float):
             raise bad_request(TYPE, "balance must be a number")
@@ -99,7 +125,7 @@ class Control:
         return await self.show()
 
     async def reset(self) -> Response:
-        """Forget requests, messages and faults, and restore the balance."""
+        """Remove messages, requests and faults, and restore the account."""
         self._state.reset()
         return await self.show()
 
@@ -113,5 +139,5 @@ async def _json(request: Request) -> Any:
 
 def _only(body: Any, key: str) -> Any:
     if not isinstance(body, dict) or body.keys() != {key}:
-        raise bad_request(FORMAT, f"the body must be an object with the key {key} alone")
+        raise bad_request(FORMAT, f"the body must be an object whose only key is {key}")
     return body[key]

@@ -1,4 +1,4 @@
-"""Faults on demand: what goes wrong with the next requests, in the order it was asked for."""
+"""Faults on demand: what goes wrong with the next requests, in the order in which the faults were added."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ AUTHORS: tuple[Author, ...] = get_args(Author)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing to go wrong.
+    """A fault that one or more requests will meet.
 
-    :param kind: what goes wrong; ``none`` lets a request through unharmed.
-    :param on: the operation it waits for: ``send`` (default), ``balance`` or ``authentication``.
-    :param times: requests it lasts for, at least 1; default 1.
-    :param persistent: True makes it last until the faults are cleared; default False.
-    :param seconds: how late a ``delay`` answers; default 0.
+    :param kind: what goes wrong; ``none`` serves a request as usual.
+    :param on: the operation that the fault applies to: ``send`` (default), ``balance`` or ``authentication``.
+    :param times: number of requests that meet the fault, at least 1; default 1.
+    :param persistent: True applies the fault until the faults are cleared; default False.
+    :param seconds: delay of the response, for a ``delay``; default 0.
     :param status: HTTP status of a ``status`` fault, 200 to 599; default 500.
     :param accepted: whether a ``status`` fault processes the request first; default False.
-    :param by: who writes the response of a ``status`` fault: ``service`` (default), whose error body has an
-        ``errorCode``, or ``gateway``, a proxy before it, which shows an HTML page.
-    :param retry_after: ``Retry-After`` of a ``status`` fault (RFC 9110 section 10.2.3); None (default): none, but
-        for the 503 of a gateway, which asks for 5 seconds as Varnish does.
-    :param body: body of a ``status`` fault, as it stands; None (default): that of ``by``.
+    :param by: author of the response of a ``status`` fault: ``service`` (default), whose error body has an
+        ``errorCode``, or ``gateway``, a proxy in front of the service, which returns an HTML page.
+    :param retry_after: ``Retry-After`` of a ``status`` fault (RFC 9110 section 10.2.3); None (default) sends no such
+        header, except for the 503 of a gateway, which asks for 5 seconds as Varnish does.
+    :param body: body of a ``status`` fault, sent unchanged; None (default) sends that of ``by``.
     :param reset: whether a dropped connection is reset (RST); default False, an orderly end (FIN).
-    :raises ValueError: when a field has another type or is out of its range.
+    :raises ValueError: when a field has the wrong type or is out of range.
     """
 
     kind: FaultKind
@@ -62,20 +62,20 @@ class Fault:
 
 
 def parse_fault(fields: Any) -> Fault:
-    """Read one fault from its JSON object.
+    """Return the fault that a JSON object describes.
 
     :param fields: an object with the fields of :class:`Fault`.
-    :raises ValueError: when it is no object, lacks ``kind`` or has fields that mean nothing.
+    :raises ValueError: when the value is not an object, lacks ``kind``, or has an unknown or invalid field.
     """
     _require(isinstance(fields, Mapping), "a fault must be an object")
     _require("kind" in fields, "a fault must have a kind")
     unknown = fields.keys() - set(Fault.__slots__)
-    _require(not unknown, f"a fault has the fields {', '.join(Fault.__slots__)} and no other")
+    _require(not unknown, f"a fault may have only the fields {', '.join(Fault.__slots__)}")
     return Fault(**fields)
 
 
 class FaultQueue:
-    """The faults that still wait for a request. Safe to use from several threads."""
+    """The faults that still wait for a request. Every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -83,60 +83,60 @@ class FaultQueue:
         self._version = 0
 
     def add(self, faults: Iterable[Fault]) -> None:
-        """Put faults behind those that wait.
+        """Append faults to the waiting ones.
 
-        :param faults: what goes wrong next, in order.
+        :param faults: the faults, in the order in which requests will meet them.
         """
         with self._lock:
             self._waiting.extend((fault, fault.times) for fault in faults)
             self._version += 1
 
     def clear(self) -> None:
-        """Forget every fault that waits."""
+        """Remove all waiting faults."""
         with self._lock:
             self._waiting.clear()
             self._version += 1
 
     def take(self, target: Target) -> Fault:
-        """Give the next fault of an operation, and use it up by one request.
+        """Return the next fault of an operation, and count one request against it.
 
-        :param target: the operation that was asked for.
-        :returns: the fault; one of kind ``none`` when nothing waits.
+        :param target: the operation of the request.
+        :returns: the fault; one of kind ``none`` when no fault waits.
         """
         with self._lock:
-            for place, (fault, left) in enumerate(self._waiting):
+            for position, (fault, left) in enumerate(self._waiting):
                 if fault.on == target:
                     if fault.persistent:
                         pass
                     elif left > 1:
-                        self._waiting[place] = (fault, left - 1)
+                        self._waiting[position] = (fault, left - 1)
                     else:
-                        del self._waiting[place]
+                        del self._waiting[position]
                     self._version += not fault.persistent
                     return fault
         return Fault("none")
 
     @property
     def version(self) -> int:
-        """A number that is another one whenever the faults that wait are others."""
+        """A number that changes whenever the waiting faults change."""
         with self._lock:
             return self._version
 
     def pending(self) -> list[dict[str, Any]]:
-        """Give the faults that wait as JSON objects, ``times`` being what is left of each."""
+        """Return the waiting faults as JSON objects, with the requests left in ``times``."""
         with self._lock:
             return [{**asdict(fault), "times": left} for fault, left in self._waiting]
 
     def first(self, limit: int) -> tuple[int, list[tuple[Fault, int]]]:
-        """Give the faults that come next, without copying all of them.
+        """Return the next faults, without copying all of them.
 
-        :param limit: faults to give, at most.
-        :returns: the number of all that wait, and the first of them with what is left of each, in requests.
+        :param limit: maximum number of faults.
+        :returns: the number of all waiting faults, and the first of them, each with its requests left.
         """
         with self._lock:
             return len(self._waiting), self._waiting[:limit]
 
 
-def _require(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as a sentence at its calls
-    if not holds:
-        raise ValueError(otherwise)
+def _require(condition: bool, message: str) -> None:  # noqa: FBT001 - a condition, like that of an assertion
+    if not condition:
+        raise ValueError(message)

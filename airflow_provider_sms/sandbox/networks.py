@@ -1,4 +1,4 @@
-"""Which network a number belongs to, and what a part of a text costs there: a small made-up table."""
+"""The network of each number, and its price per SMS part: a small made-up table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from decimal import Decimal
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """One network.
+    """A mobile network.
 
     :param name: its name in ``CostBreakDown``.
     :param price: credits per SMS part.
@@ -22,21 +22,20 @@ LOCAL = Network("Local", Decimal(1))
 INTERNATIONAL = Network("International", Decimal("2.4"))
 
 NETWORKS: dict[str, Network | None] = {
-    "2700": None,  # the range for tests: numbers that no network serves
+    "2700": None,  # a range for tests: no network serves these numbers
     "276": Network("Acacia", Decimal("0.35")),
     "277": Network("Baobab", Decimal("0.8")),
     "27": LOCAL,
 }
-"""Network by the first digits of a number; the longest match counts, and what matches nothing is abroad."""
+"""Networks by the first digits of a number. The longest match wins; a number without a match is international."""
 
 _PREFIXES = sorted(NETWORKS, key=len, reverse=True)
 
 
 def network_of(destination: str) -> Network | None:
-    """Find the network that serves a number.
+    """Return the network that serves a number, or None when no network does.
 
     :param destination: digits with country code.
-    :returns: the network, or None when no network serves the number.
     """
     for prefix in _PREFIXES:
         if destination.startswith(prefix):

@@ -1,4 +1,4 @@
-"""What the sandbox remembers of each request and each message."""
+"""What the sandbox remembers of each request and of each accepted message."""
 
 from __future__ import annotations
 
@@ -9,37 +9,29 @@ if TYPE_CHECKING:
     from datetime import datetime
     from decimal import Decimal
 
-    from airflow_provider_sms.sandbox.faults import FaultKind, Target
-    from airflow_provider_sms.sandbox.screening import Priced, Screened
-    from airflow_provider_sms.sandbox.submissions import Kind
+    from airflow_provider_sms.sandbox.faults import FaultKind
+    from airflow_provider_sms.sandbox.message_filter import FilteredMessages, SendableMessage
+    from airflow_provider_sms.sandbox.request_bodies import Kind
 
 Operation = Literal["bulk", "group", "balance", "authentication"]
 
-TARGETS: dict[Operation, Target] = {
-    "bulk": "send",
-    "group": "send",
-    "balance": "balance",
-    "authentication": "authentication",
-}
-"""What a fault is said to be on, by the operation that meets it."""
-
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request to the service, as it was answered.
+class RequestRecord:
+    """One request to the service, and its response.
 
-    :param number: 1 for the first request since the start; the witness names it too.
+    :param number: 1 for the first request since the start; the witness has the same number.
     :param operation: ``bulk``, ``group``, ``balance`` or ``authentication``.
     :param path: path of the URL.
-    :param status: HTTP status of the answer; None when the connection was dropped instead.
-    :param error: the first error code when the service refused it; None otherwise.
-    :param fault: kind of the fault that met it; ``none`` when nothing was made to go wrong.
-    :param advice: what a correct client must do then; None when nothing was made to go wrong.
-    :param submitted: messages that it asked for; 0 when its body was refused.
+    :param status: HTTP status of the response; None when the connection was dropped instead.
+    :param error: the first error code when the service refused the request; None otherwise.
+    :param fault: kind of the fault that the request met; ``none`` when it met no fault.
+    :param advice: what a correct client must do about the fault; None when the request met no fault.
+    :param submitted: messages in the request; 0 when its body was refused.
     :param accepted: messages that were accepted.
-    :param event_id: event id of its send response; None when it has none.
-    :param send_options: ``SendOptions`` as received; None when there were none.
-    :param at: when it was decided, UTC.
+    :param event_id: event id of the send response; None when there is none.
+    :param send_options: ``SendOptions`` as received; None when the request had none.
+    :param at: when the outcome was decided, UTC.
     """
 
     number: int
@@ -57,18 +49,18 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class AcceptedMessage:
     """One accepted message.
 
     :param event_id: event id of the send response.
-    :param request: number of its request.
-    :param index: its position in the request, from 0.
+    :param request: number of the request.
+    :param index: position of the message in the request, from 0.
     :param destination: digits with country code.
     :param content: the text.
     :param kind: ``bulk`` or ``group``.
     :param parts: SMS parts of the text.
     :param cost: credits.
-    :param at: when it was accepted, UTC.
+    :param at: when the message was accepted, UTC.
     """
 
     event_id: int
@@ -82,19 +74,19 @@ class Accepted:
     at: datetime
 
     @classmethod
-    def of(cls, sent: Priced, *, event_id: int, request: int, kind: Kind, at: datetime) -> Accepted:
-        """Give the record of a message.
+    def of(cls, sent: SendableMessage, *, event_id: int, request: int, kind: Kind, at: datetime) -> AcceptedMessage:
+        """Return the record of a message.
 
         :param sent: the message and its price.
         :param event_id: event id of the send response.
-        :param request: number of its request.
+        :param request: number of the request.
         :param kind: ``bulk`` or ``group``.
-        :param at: when it was accepted, UTC.
+        :param at: when the message was accepted, UTC.
         """
         return cls(event_id, request, sent.index, sent.destination, sent.content, kind, sent.parts, sent.cost, at)
 
     def entry(self) -> dict[str, Any]:
-        """Give its line of the witness."""
+        """Return the message's line in the witness."""
         return {
             "event_id": self.event_id,
             "request": self.request,
@@ -107,16 +99,16 @@ class Accepted:
 
 
 @dataclass(frozen=True, slots=True)
-class Receipt:
-    """What a send response reports.
+class SendResult:
+    """The result of a send request, which its response reports.
 
-    :param event_id: identifier of the send.
-    :param screened: what became of its messages.
-    :param remaining_balance: credit after it.
-    :param accepted: messages that are in the witness: all that can be sent, or 0 in test mode.
+    :param event_id: event id of the send response.
+    :param messages: the sendable messages, and the number of others.
+    :param remaining_balance: the balance after the request, in credits.
+    :param accepted: messages that were accepted: all sendable ones, or 0 in test mode.
     """
 
     event_id: int
-    screened: Screened
+    messages: FilteredMessages
     remaining_balance: Decimal
     accepted: int

@@ -1,8 +1,8 @@
-"""Answers that no HTTP framework offers: none at all, and half of one.
+"""Responses that no HTTP framework offers: none at all, and half of one.
 
-An ASGI application sees no socket. :class:`SandboxProtocol`, uvicorn's h11 protocol, therefore puts the
-connection's transport into the request's state, from where the responses below take it to close it. Then they
-wait until the server knows that the connection is gone: one that returns sooner makes it answer 500.
+An ASGI application has no access to the socket. :class:`SandboxProtocol`, uvicorn's h11 protocol, therefore puts the
+connection's transport into the request's state, and the responses below close it. Afterwards they wait until the
+server has noticed the disconnect: a response that returned sooner would make the server respond with 500.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 TRANSPORT = "sandbox_transport"
 
-_LINGER_NOT = struct.pack("ii", 1, 0)  # close sends RST and drops what is unsent, socket(7)
+_NO_LINGER = struct.pack("ii", 1, 0)  # closing sends RST and discards unsent bytes, socket(7)
 
 
 class SandboxProtocol(H11Protocol):
-    """The HTTP protocol of the sandbox: uvicorn's own, with the transport handed to the application."""
+    """The sandbox's HTTP protocol: uvicorn's own, which also passes the transport to the application."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Begin a connection.
@@ -34,28 +34,28 @@ class SandboxProtocol(H11Protocol):
         :param transport: the connection's transport.
         """
         connection = transport.get_extra_info("socket")
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer is 40 ms late
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each response is 40 ms late
         super().connection_made(transport)
         self.app_state = {**self.app_state, TRANSPORT: transport}
 
 
 class JsonResponse(Response):
-    """An answer with a JSON body."""
+    """A response with a JSON body."""
 
     media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
-        """Encode the body.
+        """Return the encoded body.
 
-        :param content: what JSON can hold.
+        :param content: a value that JSON can represent.
         """
         return orjson.dumps(content)
 
 
 class HangUp(Response):
-    """No answer: the connection ends, and not a byte is written.
+    """No response: the connection ends without a byte.
 
-    :param reset: True ends it with RST, a connection reset; False (default) with FIN, an early end of stream.
+    :param reset: True ends the connection with RST, a reset; False (default) with FIN, an early end of stream.
     """
 
     def __init__(self, *, reset: bool = False) -> None:
@@ -63,19 +63,19 @@ class HangUp(Response):
         self._reset = reset
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI
-        """Close the connection instead of answering."""
+        """Close the connection instead of responding."""
         transport: asyncio.Transport = scope["state"][TRANSPORT]
         if self._reset:
             connection = transport.get_extra_info("socket")
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_NOT)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         transport.abort()
-        await gone(receive)
+        await wait_for_disconnect(receive)
 
 
-class Truncated(Response):
-    """The first half of an answer under the headers of the whole, then the end of the connection.
+class TruncatedResponse(Response):
+    """The headers of a whole response and the first half of its body, then the end of the connection.
 
-    :param whole: the answer to cut.
+    :param whole: the response to truncate.
     """
 
     def __init__(self, whole: Response) -> None:
@@ -89,13 +89,13 @@ class Truncated(Response):
         await send({"type": "http.response.start", "status": whole.status_code, "headers": whole.raw_headers})
         await send({"type": "http.response.body", "body": half, "more_body": True})
         scope["state"][TRANSPORT].close()
-        await gone(receive)
+        await wait_for_disconnect(receive)
 
 
-async def gone(receive: Receive) -> None:
-    """Wait until the client, or the server itself, has ended the connection.
+async def wait_for_disconnect(receive: Receive) -> None:
+    """Wait until the client or the server has ended the connection.
 
-    :param receive: the request's channel of events.
+    :param receive: the request's ASGI channel of events.
     """
     while (await receive())["type"] != "http.disconnect":
         pass

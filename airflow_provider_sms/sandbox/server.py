@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.sandbox.state import SandboxState
 
-HOUSEKEEPING_SECONDS = 1.0
-LAST_WRITES_SECONDS = 5.0
+TICK_SECONDS = 1.0
+"""Interval of uvicorn's housekeeping, which renews the ``Date`` header; that header counts in seconds."""
+SHUTDOWN_SECONDS = 5.0
+"""Time for requests in progress to reach the witness, at most: a few fsyncs of a slow disk."""
 
 
 class SandboxServer(uvicorn.Server):
-    """uvicorn's server, made to start and stop at once.
+    """uvicorn's server, except that it starts and stops at once.
 
-    uvicorn itself looks only ten times a second whether it should stop, and then waits for its clients. A
-    service that goes away does not wait, nor does this one: open connections end, an answer due or not.
+    uvicorn checks only ten times a second whether to stop, and then waits for its clients. A service that goes away
+    waits for no client, and neither does this server: it ends open connections, even those with a response pending.
 
     :param config: the sandbox's settings.
-    :param on_ready: called once connections are accepted.
+    :param on_ready: function to call once the server accepts connections.
     :raises OSError: when the port is taken or the witness cannot be opened.
     """
 
@@ -54,7 +56,7 @@ class SandboxServer(uvicorn.Server):
                 log_config=None,
                 log_level="warning",
                 server_header=False,
-                timeout_keep_alive=config.keep_alive,  # type: ignore[arg-type]  # asyncio takes fractions too
+                timeout_keep_alive=config.keep_alive,  # type: ignore[arg-type]  # asyncio accepts fractions
             )
         )
         self.state: SandboxState = app.state.sandbox
@@ -65,26 +67,26 @@ class SandboxServer(uvicorn.Server):
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def run_until_stopped(self) -> None:
-        """Serve until :meth:`stop`, SIGINT or SIGTERM. Signals are heard in the main thread only."""
+        """Serve until :meth:`stop`, SIGINT or SIGTERM. Only the main thread receives signals."""
         self.run(sockets=[self._listener])
 
     def stop(self) -> None:
-        """Ask the server to stop, from any thread or from a signal handler."""
+        """Stop the server soon. May be called from any thread and from a signal handler."""
         self.should_exit = True
         if self._loop is not None:
-            with suppress(RuntimeError):  # the loop is closed: it has stopped already
+            with suppress(RuntimeError):  # the loop is closed: the server has stopped already
                 self._loop.call_soon_threadsafe(self._stop.set)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        """Stop on a signal, and let the process end as if it had finished.
+        """Stop on a signal, so that the process exits with status 0.
 
         :param sig: the signal.
-        :param frame: where it met the process.
+        :param frame: the interrupted frame.
         """
         self.stop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to accept connections.
+        """Start to accept connections.
 
         :param sockets: the sockets to listen on.
         """
@@ -93,15 +95,15 @@ class SandboxServer(uvicorn.Server):
         self._on_ready()
 
     async def main_loop(self) -> None:
-        """Wait until the server should stop, renewing the ``Date`` header meanwhile."""
+        """Wait until the server should stop, and renew the ``Date`` header meanwhile."""
         while not await self.on_tick(0):
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), HOUSEKEEPING_SECONDS)
+                await asyncio.wait_for(self._stop.wait(), TICK_SECONDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End every connection, and leave only when what is being accepted is in the witness.
+        """End every connection, and return only once messages that are being accepted are in the witness.
 
-        :param sockets: the sockets it listened on.
+        :param sockets: the sockets that the server listened on.
         """
         for server in self.servers:
             server.close()
@@ -111,18 +113,18 @@ class SandboxServer(uvicorn.Server):
             connection.shutdown()
             connection.transport.abort()
         if self.server_state.tasks:
-            await asyncio.wait(self.server_state.tasks, timeout=LAST_WRITES_SECONDS)
+            await asyncio.wait(self.server_state.tasks, timeout=SHUTDOWN_SECONDS)
         await asyncio.sleep(0)  # lets the transports close their sockets
         await self.lifespan.shutdown()
 
 
 @dataclass(frozen=True, slots=True)
 class SandboxHandle:
-    """A running sandbox, as tests see it.
+    """A running sandbox, for tests.
 
     :param base_url: base URL of the service, ending in ``/v1``.
     :param control_url: base URL of the control paths, ending in ``/_sandbox``.
-    :param state: the sandbox's memory, for reading and for setting faults; readable after the end, too.
+    :param state: the sandbox's memory, for reading and for setting faults; still readable after the end.
     """
 
     base_url: str
@@ -132,9 +134,9 @@ class SandboxHandle:
 
 @contextmanager
 def running_sandbox(config: SandboxConfig | None = None) -> Iterator[SandboxHandle]:
-    """Run a sandbox in a thread. Leaving ends every connection and the thread.
+    """Run a sandbox in a thread. Leaving the context ends every connection and the thread.
 
-    :param config: the sandbox's settings; None, the default, takes the defaults.
+    :param config: the sandbox's settings; None, the default, uses their defaults.
     :raises OSError: when the port is taken or the witness cannot be opened.
     """
     ready = threading.Event()
@@ -144,7 +146,7 @@ def running_sandbox(config: SandboxConfig | None = None) -> Iterator[SandboxHand
         try:
             server.run_until_stopped()
         finally:
-            ready.set()  # a server that failed to start must not leave its caller waiting
+            ready.set()  # a server that fails to start must not leave its caller waiting
 
     thread = threading.Thread(target=serve, name="sms-sandbox", daemon=True)
     thread.start()
@@ -157,6 +159,6 @@ def running_sandbox(config: SandboxConfig | None = None) -> Iterator[SandboxHand
 
 
 def _listen(config: SandboxConfig) -> socket.socket:
-    host = "127.0.0.1" if config.host == "localhost" else config.host  # whatever the hosts file makes of that name
+    host = "127.0.0.1" if config.host == "localhost" else config.host  # whatever the hosts file maps that name to
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, config.port), family=family)

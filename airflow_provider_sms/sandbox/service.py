@@ -1,4 +1,4 @@
-"""The service's operations over HTTP, and everything that can be made to go wrong with them."""
+"""The service's operations over HTTP, each with the fault that it meets."""
 
 from __future__ import annotations
 
@@ -10,46 +10,56 @@ from typing import TYPE_CHECKING, Any
 
 from fastapi import Request, Response
 
-from airflow_provider_sms.sandbox import records
-from airflow_provider_sms.sandbox.advice import advice
-from airflow_provider_sms.sandbox.answers import balance_body, send_body
+from airflow_provider_sms.sandbox.client_advice import advice_for
+from airflow_provider_sms.sandbox.errors import FORMAT, RefusalError, bad_request
 from airflow_provider_sms.sandbox.faults import Fault
-from airflow_provider_sms.sandbox.refusals import FORMAT, RefusalError, bad_request
-from airflow_provider_sms.sandbox.responses import HangUp, JsonResponse, Truncated, gone
-from airflow_provider_sms.sandbox.submissions import Submission, bulk_submission, group_submission
+from airflow_provider_sms.sandbox.records import RequestRecord
+from airflow_provider_sms.sandbox.request_bodies import SendRequest, parse_bulk_body, parse_group_body
+from airflow_provider_sms.sandbox.response_bodies import balance_body, send_body
+from airflow_provider_sms.sandbox.responses import HangUp, JsonResponse, TruncatedResponse, wait_for_disconnect
 
 if TYPE_CHECKING:
+    from airflow_provider_sms.sandbox.faults import Target
+    from airflow_provider_sms.sandbox.records import Operation, SendResult
     from airflow_provider_sms.sandbox.state import SandboxState
+
+FAULT_TARGETS: dict[Operation, Target] = {
+    "bulk": "send",
+    "group": "send",
+    "balance": "balance",
+    "authentication": "authentication",
+}
+"""The ``on`` of the faults that each operation meets."""
 
 JSON = "application/json"
 NO_FAULT = Fault("none")
 FOREIGN_PAGE = "<!doctype html><title>Welcome</title><p>This is not the service you are looking for.</p>"
 GATEWAY_PAGE = "<!doctype html><title>{0}</title><h1>Error {0}</h1><hr>gateway"
-GATEWAY_RETRY_AFTER = "5"  # of the 503 that an unmodified Varnish writes
+GATEWAY_RETRY_AFTER = "5"  # seconds, as in the 503 of an unmodified Varnish
 FAULT_CODES = {400: FORMAT, 401: "AuthenticationToken.Invalid", 403: "InsufficientCredits"}
-BODILESS = frozenset({204, 205, 304})  # RFC 9110 section 15: no content follows these
+WITHOUT_BODY = frozenset({204, 205, 304})  # RFC 9110 section 15
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the service made of a request.
+    """The service's response to a request, before a fault alters it.
 
     :param status: HTTP status.
-    :param body: body of the answer.
-    :param error: first error code of a refusal; None when it was served.
-    :param receipt: what its send response reports; None when it has none.
+    :param body: body of the response.
+    :param error: first error code of a refusal; None when the request was served.
+    :param sent: result of a send request; None for a refusal and for every other operation.
     """
 
     status: int = 200
     body: dict[str, Any] | None = None
     error: str | None = None
-    receipt: records.Receipt | None = None
+    sent: SendResult | None = None
 
 
 class Service:
     """The operations of one sandbox.
 
-    :param state: its memory.
+    :param state: the sandbox's memory.
     """
 
     def __init__(self, state: SandboxState) -> None:
@@ -57,57 +67,57 @@ class Service:
         self._config = state.config
 
     async def bulk(self, request: Request) -> Response:
-        """Answer ``bulkmessages``."""
+        """Serve ``bulkmessages``."""
         return await self._serve(request, "bulk")
 
     async def group(self, request: Request) -> Response:
-        """Answer ``groupmessages``."""
+        """Serve ``groupmessages``."""
         return await self._serve(request, "group")
 
     async def balance(self, request: Request) -> Response:
-        """Answer ``Balance``."""
+        """Serve ``Balance``."""
         return await self._serve(request, "balance")
 
     async def authentication(self, request: Request) -> Response:
-        """Answer ``Authentication``."""
+        """Serve ``Authentication``."""
         return await self._serve(request, "authentication")
 
-    async def _serve(self, request: Request, operation: records.Operation) -> Response:
-        number = self._state.next_number()
-        target = records.TARGETS[operation]
-        fault, submission = NO_FAULT, None
+    async def _serve(self, request: Request, operation: Operation) -> Response:
+        number = self._state.next_request_number()
+        target = FAULT_TARGETS[operation]
+        fault, send_request = NO_FAULT, None
         try:
-            submission = await self._checked(request, operation)
+            send_request = await self._checked(request, operation)
             fault = self._state.faults.take(target)
-            outcome = await self._outcome(operation, submission, fault, number)
+            outcome = await self._outcome(operation, send_request, fault, number)
         except RefusalError as refusal:
             outcome = Outcome(refusal.status, refusal.body(), refusal.errors[0][0])
         response = _response(fault, outcome, request.url.path)
-        answered = not isinstance(response, HangUp)
-        receipt = outcome.receipt
-        self._state.note(
-            records.Request(
+        has_response = not isinstance(response, HangUp)
+        sent = outcome.sent
+        self._state.record_request(
+            RequestRecord(
                 number=number,
                 operation=operation,
                 path=request.url.path,
-                status=response.status_code if answered else None,
+                status=response.status_code if has_response else None,
                 error=outcome.error,
                 fault=fault.kind,
-                advice=_advice_after(fault, accepted=bool(receipt and receipt.accepted)),
-                submitted=len(submission.messages) if submission else 0,
-                accepted=receipt.accepted if receipt else 0,
-                event_id=receipt.event_id if receipt else None,
-                send_options=submission.send_options if submission else None,
+                advice=_advice_after(fault, accepted=bool(sent and sent.accepted)),
+                submitted=len(send_request.messages) if send_request else 0,
+                accepted=sent.accepted if sent else 0,
+                event_id=sent.event_id if sent else None,
+                send_options=send_request.send_options if send_request else None,
                 at=datetime.now(timezone.utc),
             )
         )
-        late = (self._config.latency if target == "send" else 0) + (fault.seconds if fault.kind == "delay" else 0)
-        if answered and late and await _gone_within(request, late):
+        delay = (self._config.latency if target == "send" else 0) + (fault.seconds if fault.kind == "delay" else 0)
+        if has_response and delay and await _disconnects_within(request, delay):
             return HangUp()
         return response
 
-    async def _checked(self, request: Request, operation: records.Operation) -> Submission | None:
-        """Check everything that the service checks before it looks at the account."""
+    async def _checked(self, request: Request, operation: Operation) -> SendRequest | None:
+        """Perform every check that precedes the account, and return a send request's content."""
         authorization = request.headers.get("authorization")
         if operation == "authentication":
             self._state.tokens.check_client(authorization)
@@ -120,17 +130,17 @@ class Service:
         if _media_types(request.headers.get("content-type", "")) != [JSON]:
             raise bad_request(FORMAT, f"the header Content-Type: {JSON} is missing")
         body = await request.body()
-        return bulk_submission(body) if operation == "bulk" else group_submission(body, self._config.groups)
+        return parse_bulk_body(body) if operation == "bulk" else parse_group_body(body, self._config.groups)
 
     async def _outcome(
-        self, operation: records.Operation, submission: Submission | None, fault: Fault, number: int
+        self, operation: Operation, send_request: SendRequest | None, fault: Fault, number: int
     ) -> Outcome:
         if fault.kind == "drop_before" or (fault.kind == "status" and not fault.accepted):
             return Outcome()
-        if submission is not None:
-            # In a thread: while one request waits for the disk, others must be read and late answers sent.
-            receipt = await asyncio.to_thread(self._state.accept, submission, number)
-            return Outcome(body=send_body(receipt, self._config), receipt=receipt)
+        if send_request is not None:
+            # In a thread: while this request waits for the disk, others must be read and late responses sent.
+            sent = await asyncio.to_thread(self._state.accept, send_request, number)
+            return Outcome(body=send_body(sent, self._config), sent=sent)
         if operation == "balance":
             return Outcome(body=balance_body(self._state.balance, self._config))
         return Outcome(body=self._state.tokens.issue())
@@ -144,24 +154,24 @@ def _response(fault: Fault, outcome: Outcome, path: str) -> Response:
     if fault.kind == "foreign":
         return Response(FOREIGN_PAGE, media_type="text/html")
     whole = JsonResponse(outcome.body, outcome.status)
-    return Truncated(whole) if fault.kind == "truncated" else whole
+    return TruncatedResponse(whole) if fault.kind == "truncated" else whole
 
 
 def _advice_after(fault: Fault, *, accepted: bool) -> str | None:
-    """Return what a client must do after a fault that accepted a request, or did not: no fault gives credit."""
-    return None if fault.kind == "none" else advice(replace(fault, accepted=accepted))
+    """Return the advice for a fault. Whether messages were accepted depends on the balance, too."""
+    return None if fault.kind == "none" else advice_for(replace(fault, accepted=accepted))
 
 
 def status_response(fault: Fault, path: str) -> Response:
     """Return the response of a ``status`` fault.
 
     :param fault: the fault.
-    :param path: of the request.
+    :param path: path of the request's URL.
     """
     headers = {"Retry-After": fault.retry_after} if fault.retry_after is not None else {}
     if 300 <= fault.status < 400:  # noqa: PLR2004 - RFC 9110 section 15.4
-        headers["Location"] = path  # a client that follows it sends again, which the witness shows
-    if fault.status in BODILESS:
+        headers["Location"] = path  # a client that follows it sends twice, which the witness shows
+    if fault.status in WITHOUT_BODY:
         return Response(status_code=fault.status, headers=headers)
     if fault.body is not None:
         return Response(fault.body, fault.status, headers, media_type="text/plain")
@@ -170,7 +180,7 @@ def status_response(fault: Fault, path: str) -> Response:
             headers.setdefault("Retry-After", GATEWAY_RETRY_AFTER)
         name = f"{fault.status} {_phrase(fault.status)}".strip()
         return Response(GATEWAY_PAGE.format(name), fault.status, headers, media_type="text/html")
-    error = (FAULT_CODES.get(fault.status, "Fault"), "a fault of the sandbox, as asked for")
+    error = (FAULT_CODES.get(fault.status, "Fault"), "a fault that the sandbox was asked for")
     return JsonResponse(RefusalError(fault.status, error).body(), fault.status, headers)
 
 
@@ -185,10 +195,10 @@ def _media_types(header: str) -> list[str]:
     return [item.partition(";")[0].strip().lower() for item in header.split(",")]
 
 
-async def _gone_within(request: Request, seconds: float) -> bool:
-    """Wait, but no longer than the connection lasts: stopping the sandbox must not wait for late answers."""
+async def _disconnects_within(request: Request, seconds: float) -> bool:
+    """Return whether the client disconnects within a time. A stopping sandbox thus waits for no late response."""
     try:
-        await asyncio.wait_for(gone(request.receive), seconds)
+        await asyncio.wait_for(wait_for_disconnect(request.receive), seconds)
     except asyncio.TimeoutError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""What the sandbox remembers: balance, requests, accepted messages and the faults to come."""
+"""The sandbox's memory: balance, requests, accepted messages and waiting faults."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.sandbox.config import SandboxConfig, as_money
+from airflow_provider_sms.sandbox.config import SandboxConfig, parse_amount
+from airflow_provider_sms.sandbox.errors import RefusalError
 from airflow_provider_sms.sandbox.faults import Fault, FaultQueue, parse_fault
-from airflow_provider_sms.sandbox.records import Accepted, Receipt, Request
-from airflow_provider_sms.sandbox.refusals import RefusalError
-from airflow_provider_sms.sandbox.screening import screen
+from airflow_provider_sms.sandbox.message_filter import filter_messages
+from airflow_provider_sms.sandbox.records import AcceptedMessage, RequestRecord, SendResult
 from airflow_provider_sms.sandbox.tokens import Tokens
 from airflow_provider_sms.sandbox.witness import Witness
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from airflow_provider_sms.sandbox.submissions import Submission
+    from airflow_provider_sms.sandbox.request_bodies import SendRequest
 
 POST_PAID_BALANCE = Decimal(1000000)
+"""The balance that the service reports for every post-paid account."""
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
-    """How far a sandbox is: two marks are equal when nothing has happened between them.
+class Snapshot:
+    """The sandbox's counts and account at one moment. Two snapshots are equal when nothing happened between them.
 
-    :param epoch: another one after each start and each :meth:`SandboxState.reset`.
+    :param epoch: identifier that changes at each start and each :meth:`SandboxState.reset`.
     :param requests: requests to the service in this epoch.
-    :param messages: messages that were accepted in it.
-    :param balance: the credit that the service reports.
+    :param messages: messages accepted in this epoch.
+    :param balance: the balance that the service reports, in credits.
     :param post_paid: whether nothing is deducted.
-    :param faults: version of the faults that wait.
+    :param faults: version of the waiting faults.
     """
 
     epoch: str
@@ -47,23 +48,23 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True)
-class News:
-    """What was added to the memory since somebody looked.
+class NewRecords:
+    """The records added to the memory since an earlier read.
 
-    :param epoch: the epoch that it belongs to.
+    :param epoch: the epoch of the records.
     :param requests: requests, in the order in which they were decided.
-    :param messages: accepted messages, in the order of the witness; those of a request are neighbours.
+    :param messages: accepted messages, in the order of the witness; those of one request are consecutive.
     """
 
     epoch: str
-    requests: list[Request]
-    messages: list[Accepted]
+    requests: list[RequestRecord]
+    messages: list[AcceptedMessage]
 
 
 class SandboxState:
     """The memory of one sandbox. Every method may be called from any thread.
 
-    :param config: how it starts, and what :meth:`reset` goes back to.
+    :param config: the settings that a start and :meth:`reset` apply.
     :raises OSError: when the witness cannot be opened.
     """
 
@@ -73,23 +74,23 @@ class SandboxState:
         self.tokens = Tokens(config)
         self._opted_out = frozenset(config.opted_out)
         self._witness = Witness(config.log) if config.log is not None else None
-        self._lock = threading.Lock()  # guards what is read; held for moments only
-        self._turn = threading.Lock()  # one acceptance at a time: the witness keeps the order of the messages
+        self._lock = threading.Lock()  # guards all fields that are read; held only briefly
+        self._accepting = threading.Lock()  # one acceptance at a time: witness and memory keep the same order
         self._numbers = itertools.count(1)
-        # By the clock, so that a restart repeats none; odd and above 2**53, so that none survives as a float.
+        # From the clock, so that no restart repeats an id; odd and above 2**53, so that no float can hold one.
         self._event_ids = itertools.count(time.time_ns() | 1, 2)
         self._start()
 
     def _start(self) -> None:
-        self._balance = as_money(self.config.balance)
+        self._balance = parse_amount(self.config.balance)
         self._post_paid = self.config.post_paid
-        self._requests: list[Request] = []
-        self._accepted: list[Accepted] = []
+        self._requests: list[RequestRecord] = []
+        self._accepted: list[AcceptedMessage] = []
         self._epoch = f"{time.time_ns():x}"
 
     @property
     def balance(self) -> Decimal:
-        """The credit that the service reports."""
+        """The balance that the service reports, in credits."""
         with self._lock:
             return self._reported_balance()
 
@@ -100,127 +101,125 @@ class SandboxState:
             return self._post_paid
 
     @property
-    def requests(self) -> list[Request]:
-        """Every request to the service, in the order in which they were decided."""
+    def requests(self) -> list[RequestRecord]:
+        """All requests to the service, in the order in which they were decided."""
         with self._lock:
             return list(self._requests)
 
     @property
-    def accepted(self) -> list[Accepted]:
-        """Every accepted message, in the order of the witness."""
+    def accepted(self) -> list[AcceptedMessage]:
+        """All accepted messages, in the order of the witness."""
         with self._lock:
             return list(self._accepted)
 
     @property
     def accepted_messages(self) -> list[tuple[str, str]]:
-        """Destination and text of every accepted message, in the order of the witness."""
+        """Destination and text of all accepted messages, in the order of the witness."""
         return [(message.destination, message.content) for message in self.accepted]
 
-    def page(self, limit: int, offset: int) -> tuple[int, list[Accepted]]:
-        """Give a stretch of the accepted messages without copying all of them.
+    def accepted_page(self, limit: int, offset: int) -> tuple[int, list[AcceptedMessage]]:
+        """Return some of the accepted messages without copying all of them.
 
-        :param limit: messages to give, at most.
-        :param offset: messages to leave out first; negative counts from the newest.
-        :returns: the number of all accepted messages, and the stretch.
+        :param limit: maximum number of messages.
+        :param offset: number of messages to skip, at least 0.
+        :returns: the number of all accepted messages, and those of the page.
         """
         with self._lock:
-            total = len(self._accepted)
-            start = offset if offset >= 0 else max(0, total + offset)
-            return total, self._accepted[start : start + limit]
+            return len(self._accepted), self._accepted[offset : offset + limit]
 
-    def mark(self) -> Mark:
-        """Tell how far the sandbox is, whatever it remembers: this costs the same with a million messages."""
+    def snapshot(self) -> Snapshot:
+        """Return the current counts and account, as fast with a million messages as with none."""
         faults = self.faults.version
         with self._lock:
             requests, messages = len(self._requests), len(self._accepted)
-            return Mark(self._epoch, requests, messages, self._reported_balance(), self._post_paid, faults)
+            return Snapshot(self._epoch, requests, messages, self._reported_balance(), self._post_paid, faults)
 
-    def since(self, epoch: str | None, requests: int, messages: int, limit: int) -> News:
-        """Give what was added after a place, or all from the start when the epoch is another by now.
+    def added_since(self, epoch: str | None, requests: int, messages: int, limit: int) -> NewRecords:
+        """Return the records that the caller does not have yet; all of them once a new epoch has begun.
 
-        :param epoch: the epoch that the place is in; None for the start.
-        :param requests: requests that are known.
-        :param messages: messages that are known.
-        :param limit: requests, and messages, to give at most: there may be more.
+        :param epoch: the epoch of the caller's records; None when the caller has none.
+        :param requests: number of requests that the caller has.
+        :param messages: number of messages that the caller has.
+        :param limit: maximum number of requests, and of messages; more may remain.
         """
         with self._lock:
             if epoch != self._epoch:
                 requests = messages = 0
-            return News(
+            return NewRecords(
                 self._epoch, self._requests[requests : requests + limit], self._accepted[messages : messages + limit]
             )
 
     def set_balance(self, balance: Decimal | float) -> None:
-        """Change the credit of the pre-paid account.
+        """Set the balance of the pre-paid account.
 
-        :param balance: credit, at least 0.
-        :raises ValueError: when it is not a number of at least 0.
+        :param balance: credits, at least 0.
+        :raises ValueError: when the balance is not a finite number of at least 0.
         """
-        amount = as_money(balance)
+        amount = parse_amount(balance)
         with self._lock:
             self._balance = amount
 
     def set_post_paid(self, post_paid: bool) -> None:  # noqa: FBT001 - the only argument of a setter
         """Turn deduction off or on.
 
-        :param post_paid: True deducts nothing; False goes on with the pre-paid credit.
+        :param post_paid: True deducts nothing; False resumes with the pre-paid balance.
         """
         with self._lock:
             self._post_paid = post_paid
 
     def set_faults(self, faults: Iterable[Mapping[str, Any] | Fault]) -> None:
-        """Replace the faults that wait.
+        """Replace the waiting faults.
 
-        :param faults: what goes wrong with the next requests, in order.
-        :raises ValueError: when one of them means nothing; then those that wait stay.
+        :param faults: the faults, in the order in which requests will meet them.
+        :raises ValueError: when one of the faults is invalid; the waiting faults then stay.
         """
         parsed = [fault if isinstance(fault, Fault) else parse_fault(fault) for fault in faults]
         self.faults.clear()
         self.faults.add(parsed)
 
     def reset(self) -> None:
-        """Forget requests, messages and faults, and restore balance and post-paid. The witness stays."""
+        """Remove requests, messages and faults, and restore balance and post-paid. The witness stays unchanged."""
         self.faults.clear()
-        with self._turn, self._lock:
+        with self._accepting, self._lock:
             self._start()
 
-    def next_number(self) -> int:
-        """Give a request its number."""
+    def next_request_number(self) -> int:
+        """Return the number of a new request."""
         return next(self._numbers)
 
-    def note(self, request: Request) -> None:
-        """Remember a request.
+    def record_request(self, request: RequestRecord) -> None:
+        """Record a request.
 
-        :param request: the request as it was answered.
+        :param request: the request and its response.
         """
         with self._lock:
             self._requests.append(request)
 
-    def accept(self, submission: Submission, number: int) -> Receipt:
-        """Accept a send request as a whole. When this returns, the witness holds its messages on the disk.
+    def accept(self, request: SendRequest, number: int) -> SendResult:
+        """Accept a send request as a whole. On return, the witness holds its messages on the disk.
 
-        :param submission: the well-formed request.
+        :param request: the well-formed request.
         :param number: the request's number.
-        :raises RefusalError: 403, ``InsufficientCredits``, or 500 when the witness cannot be written; nothing is
+        :raises RefusalError: 403, ``InsufficientCredits``, or 500 when the witness cannot be written; no message is
             accepted then.
         """
-        screened = screen(submission.messages, self._opted_out)
-        with self._turn:
-            if submission.test_mode:
-                return Receipt(next(self._event_ids), screened, self.balance, accepted=0)
-            charge, remaining = self._charge(screened.cost)
+        filtered = filter_messages(request.messages, self._opted_out)
+        with self._accepting:
+            if request.test_mode:
+                return SendResult(next(self._event_ids), filtered, self.balance, accepted=0)
+            charge, remaining = self._charge(filtered.cost)
             event_id, at = next(self._event_ids), datetime.now(timezone.utc)
-            messages = [
-                Accepted.of(sent, event_id=event_id, request=number, kind=submission.kind, at=at)
-                for sent in screened.priced
+            accepted = [
+                AcceptedMessage.of(message, event_id=event_id, request=number, kind=request.kind, at=at)
+                for message in filtered.sendable
             ]
-            self._write(messages, charge)
+            self._write(accepted, charge)
             with self._lock:
-                self._accepted.extend(messages)
-        return Receipt(event_id, screened, remaining, accepted=len(messages))
+                self._accepted.extend(accepted)
+        return SendResult(event_id, filtered, remaining, accepted=len(accepted))
 
     def close(self) -> None:
-        """Close the witness. What is remembered can still be read."""
+        """Close the witness. The memory can still be read."""
         if self._witness is not None:
             self._witness.close()
 
@@ -232,7 +231,7 @@ class SandboxState:
             self._balance -= charge
             return charge, self._reported_balance()
 
-    def _write(self, messages: list[Accepted], charge: Decimal) -> None:
+    def _write(self, messages: list[AcceptedMessage], charge: Decimal) -> None:
         if self._witness is None or not messages:
             return
         try:

@@ -1,4 +1,4 @@
-"""Who may use the sandbox: the bearer tokens it knows, and the credentials that fetch one."""
+"""Authentication: the bearer tokens that the sandbox accepts, and the client credentials that fetch one."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.sandbox.refusals import RefusalError
+from airflow_provider_sms.sandbox.errors import RefusalError
 
 if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.config import SandboxConfig
 
 
 class Tokens:
-    """The tokens of one sandbox. Comparisons take the same time whether they fit or not.
+    """The tokens of one sandbox. A comparison takes the same time whether or not the values match.
 
-    :param config: gives the fixed token, the client's credentials and the lifetime of fetched tokens.
+    :param config: the fixed token, the client's credentials and the lifetime of fetched tokens.
     """
 
     def __init__(self, config: SandboxConfig) -> None:
@@ -29,9 +29,9 @@ class Tokens:
             self._deadlines[config.token.encode()] = math.inf
 
     def check(self, authorization: str | None) -> None:
-        """Let a request pass that carries a token which is known and alive.
+        """Raise unless a request carries a known token that has not expired.
 
-        :param authorization: value of the ``Authorization`` header; None when there is none.
+        :param authorization: value of the ``Authorization`` header; None when the header is missing.
         :raises RefusalError: 401, ``AuthenticationToken.Invalid`` or ``AuthenticationToken.Expired``.
         """
         given = _credentials("bearer", authorization)
@@ -45,7 +45,7 @@ class Tokens:
             raise RefusalError(401, ("AuthenticationToken.Expired", "the bearer token has expired"))
 
     def check_client(self, authorization: str | None) -> None:
-        """Let a request pass that carries the client's credentials.
+        """Raise unless a request carries the client's credentials.
 
         :param authorization: value of the ``Authorization`` header, HTTP Basic (RFC 7617).
         :raises RefusalError: 401, ``InvalidCredentials``.
@@ -59,7 +59,7 @@ class Tokens:
             raise RefusalError(401, ("InvalidCredentials", "the client id or the API secret is wrong"))
 
     def issue(self) -> dict[str, Any]:
-        """Make a fresh token, and give the answer that tells it."""
+        """Issue a new token, and return the response body that carries it."""
         minutes = self._config.token_minutes
         token = secrets.token_urlsafe(32)
         self._deadlines[token.encode()] = time.monotonic() + minutes * 60

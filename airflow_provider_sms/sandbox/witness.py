@@ -1,4 +1,7 @@
-"""The witness: a file that holds every accepted message before its sender hears of it."""
+"""The witness: a file that holds every accepted message before the client receives the response.
+
+A module of its own, however short: one write and one fsync per request are what the promises of the file rest on.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,11 @@ if TYPE_CHECKING:
 
 
 class Witness:
-    """A file of JSON lines that outlives the sandbox, whatever stops it.
+    """A file of JSON lines that survives the sandbox, however the sandbox ends.
 
-    :param path: the file; appended to when it exists. It holds numbers and texts: only its owner may read it.
-    :raises OSError: when it cannot be opened for writing.
+    :param path: the file. An existing file is appended to. A new one, which will hold numbers and texts, is readable
+        by its owner only.
+    :raises OSError: when the file cannot be opened for writing.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -24,14 +28,14 @@ class Witness:
         self._descriptor = os.open(path, flags, 0o600)
 
     def append(self, entries: Iterable[Mapping[str, Any]]) -> None:
-        """Append one line per entry, and return when they are on the disk.
+        """Append one line per entry, and return once the lines are on the disk.
 
-        :param entries: what to write; all of it goes out in one write and one fsync.
-        :raises OSError: when it cannot be written.
+        :param entries: the entries, written together and followed by one fsync.
+        :raises OSError: when the file cannot be written.
         """
         lines = memoryview(b"".join(orjson.dumps(entry) + b"\n" for entry in entries))
         while lines:
-            lines = lines[os.write(self._descriptor, lines) :]  # a disk that fills up takes only a part
+            lines = lines[os.write(self._descriptor, lines) :]  # a disk that fills up takes only some of the bytes
         os.fsync(self._descriptor)
 
     def close(self) -> None:

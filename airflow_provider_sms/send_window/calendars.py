@@ -1,4 +1,8 @@
-"""Time zones: by their name, and those in which the owner of a number may be."""
+"""Calendars: time zones, by name and by the first digits of a number, and public holidays by country.
+
+``phonenumbers`` and ``holidays`` have the data. They are imported where they are needed: a DAG file is parsed every few
+seconds, and most windows need neither.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +19,14 @@ if TYPE_CHECKING:
 
 
 NORTH_AMERICA = "1"
+"""The country code of the United States, Canada and others."""
 
 
 @cache
 def find_zone(name: str) -> ZoneInfo:
-    """Find a time zone by its name in the IANA database.
+    """Return a time zone by its name in the IANA database.
 
-    :raises InputError: there is none.
+    :raises InputError: there is no such time zone.
     """
     try:
         return ZoneInfo(name)
@@ -33,10 +38,10 @@ def find_zone(name: str) -> ZoneInfo:
 
 
 def zones_of(destination: str) -> tuple[str, ...]:
-    """Name the time zones in which a number may be, by its first digits; none where these say nothing.
+    """Return the names of the time zones in which a number may be, by its first digits; none where these do not tell.
 
-    A mobile number mostly tells its country only: then these are all zones of the country. It tells more in the
-    countries in which mobile numbers have an area code.
+    A mobile number mostly tells its country only, and so all zones of the country. It tells more in countries in which
+    mobile numbers have an area code.
 
     :param destination: digits with country code.
     """
@@ -50,23 +55,25 @@ def zones_of(destination: str) -> tuple[str, ...]:
 
 @cache
 def _lengths(begin: str) -> tuple[int, ...]:
-    """Give the lengths of the prefixes that begin as a number does, or that it begins with: longest first."""
+    """Return the lengths of the prefixes that begin with the same three digits, or are shorter: longest first.
+
+    :param begin: the first three digits of a number.
+    """
     return tuple(sorted({len(prefix) for prefix in _zones_by_prefix() if prefix[:3] == begin[: len(prefix)]})[::-1])
 
 
 @cache
 def _zones_by_prefix() -> dict[str, tuple[str, ...]]:
-    """Take from the data of ``phonenumbers`` what holds for mobile numbers.
+    """Return the time zones of prefixes that ``phonenumbers`` knows, where they hold for mobile numbers.
 
-    Its ``time_zones_for_number`` judges the whole number: that is slow, and it has no zone for a number in a range that
-    is newer than its data.
+    Its ``time_zones_for_number`` parses the whole number: that is slow, and it has no zone for a number in a range
+    that is newer than its data.
     """
-    # Most windows have one clock, and DAG files are parsed every few seconds: only for those who need it.
     from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneNumberType, is_number_type_geographical
     from phonenumbers.tzdata import TIMEZONE_DATA
 
     codes = {str(code) for code in COUNTRY_CODE_TO_REGION_CODE}
-    # In North America mobile numbers cannot be told from others, so that the library has no answer for the code.
+    # In North America mobile numbers look like any others, so the library does not call them geographical.
     local = {code for code in codes if is_number_type_geographical(PhoneNumberType.MOBILE, int(code))} | {NORTH_AMERICA}
     return {
         prefix: tuple(zones)
@@ -76,7 +83,7 @@ def _zones_by_prefix() -> dict[str, tuple[str, ...]]:
 
 
 def is_public_holiday(code: str, day: date) -> bool:
-    """Say whether a day is a public holiday, or the day on which one is observed.
+    """Return whether a day is a public holiday, or the day on which one is observed.
 
     :param code: ISO 3166 country, or country and subdivision: ``"ZA"``, ``"US-CA"``.
     :raises InputError: the library does not know the country or the subdivision.

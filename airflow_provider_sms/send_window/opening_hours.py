@@ -1,4 +1,4 @@
-"""When a week's hours are open, and when that changes next, by the clock on the wall of a time zone."""
+"""Opening hours: whether the hours of a week are open at a moment, and when that changes next, by local time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MINUTES_A_DAY = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class OpeningHours:
-    """The hours of a week, and the days on which they do not hold.
+    """The hours of a week, and the days that are closed all the same.
 
-    The clock on the wall alone decides: it is open whenever that shows a time within the hours. So hours that begin in
-    an hour that is skipped open when it is over, and in an hour that comes twice they hold twice.
+    The clock on the wall alone decides: it is open whenever the clock shows a time within the hours. So hours that
+    begin in an hour that is skipped open when it is over, and hours in an hour that comes twice hold twice.
 
-    :param week: of each weekday from Monday, the first minute and the one after the last, counted from midnight; past
-        24 hours where they end on the next day. None: closed.
-    :param countries: the countries whose public holidays are closed.
+    :param week: for each weekday from Monday, the first minute and the one after the last, counted from midnight; past
+        24 hours where the hours end on the next day. None means closed.
+    :param countries: ISO 3166 codes of the countries on whose public holidays it is closed.
     :param dates: further closed days.
     """
 
@@ -33,7 +33,7 @@ class OpeningHours:
     dates: frozenset[date] = frozenset()
 
     def is_open(self, moment: datetime, zone: tzinfo) -> bool:
-        """Say whether it is open at a moment."""
+        """Return whether it is open at a moment."""
         wall = moment.astimezone(zone)
         today = wall.date()
         if self._is_holiday(today):
@@ -42,12 +42,12 @@ class OpeningHours:
         hours = self.week[today.weekday()]
         if hours is not None and hours[0] <= minute < hours[1]:
             return True
-        # What began yesterday may last past midnight.
+        # The hours of yesterday may last past midnight.
         hours = self.week[today.weekday() - 1]
         return hours is not None and minute + MINUTES_A_DAY < hours[1] and not self._is_holiday(today - DAY)
 
     def next_change(self, moment: datetime, zone: tzinfo, days: int) -> datetime | None:
-        """Give the moment, in UTC, at which it opens or closes next; None where it does not within some days."""
+        """Return the moment, in UTC, at which it opens or closes next; None where it does neither within some days."""
         was_open = self.is_open(moment, zone)
         for number in range(days):
             begin = moment + number * DAY
@@ -57,7 +57,7 @@ class OpeningHours:
         return None
 
     def _turns(self, after: datetime, until: datetime, zone: tzinfo) -> list[datetime]:
-        """Give in order the moments of a span at which something may change; nothing does between them."""
+        """Return, in order, the moments of a span at which it may open or close; it does not in between."""
         turns = {
             wall.replace(tzinfo=zone, fold=fold).astimezone(timezone.utc)
             for wall in self._walls(after.astimezone(zone).date() - DAY, until.astimezone(zone).date() + DAY)
@@ -67,7 +67,7 @@ class OpeningHours:
         return sorted(turn for turn in turns if after < turn <= until)
 
     def _walls(self, first: date, last: date) -> Iterator[datetime]:
-        """Give the times on the wall at which some day's hours begin or end, and each midnight."""
+        """Yield the local times at which the hours of a day begin or end, and each midnight."""
         for number in range((last - first).days + 1):
             midnight = datetime.combine(first + number * DAY, time())
             yield midnight
@@ -79,7 +79,7 @@ class OpeningHours:
 
 
 def _clock_change(after: datetime, until: datetime, zone: tzinfo) -> datetime:
-    """Give the first moment in a span that has another offset from UTC than its begin has; its end where none has."""
+    """Return the first moment in a span at which the offset from UTC is another; the end of the span without one."""
     offset = after.astimezone(zone).utcoffset()
     if until.astimezone(zone).utcoffset() == offset:
         return until

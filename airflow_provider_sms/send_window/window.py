@@ -1,4 +1,7 @@
-"""What people write into a send window, brought to one form, or an error that names the field."""
+"""The send window: the hours in which people may be texted, and the next moment at which they open.
+
+First the reading of its fields as people write them, or an error that names the field, and then :class:`SendWindow`.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,28 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, timezone
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.send_window.calendars import find_zone, zones_of
 from airflow_provider_sms.send_window.opening_hours import OpeningHours
 
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
-
-
 Hours = tuple[time | str, time | str]
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SHORTEST_NAME = 3
+"""Letters of the shortest abbreviation of a weekday that only one of them has."""
 
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
 _COUNTRY = re.compile(r"[A-Z]{2}(-\w+)?", re.ASCII)
 
 
 def read_time(field: str, value: time | str) -> str:
-    """Bring a time to ``HH:MM``, up to ``24:00``."""
+    """Return a time as ``HH:MM``, up to ``24:00``.
+
+    :param field: the name of the field, for the error.
+    :raises InputError: the value is no time of the day to the minute.
+    """
     if isinstance(value, time) and value == time(value.hour, value.minute):
         return f"{value:%H:%M}"
     written = _TIME.fullmatch(value) if isinstance(value, str) else None
@@ -38,7 +42,10 @@ def read_time(field: str, value: time | str) -> str:
 
 
 def read_hours(fields: tuple[str, str], start: time | str, end: time | str) -> tuple[str, str]:
-    """Bring the begin and the end of a day's hours to ``HH:MM``."""
+    """Return the begin and the end of a day's hours as ``HH:MM``.
+
+    :raises InputError: a value is no time, or there is no time between them.
+    """
     begin, finish = read_time(fields[0], start), read_time(fields[1], end)
     if begin in {finish, "24:00"}:
         raise InputError(
@@ -49,13 +56,16 @@ def read_hours(fields: tuple[str, str], start: time | str, end: time | str) -> t
 
 
 def minutes(begin: str, finish: str) -> tuple[int, int]:
-    """Count the minutes from midnight until hours begin and end, past 24 hours where they end on the next day."""
+    """Return the minutes from midnight until hours begin and end, past 24 hours where they end on the next day."""
     first, last = (int(text[:2]) * 60 + int(text[3:]) for text in (begin, finish))
     return first, last if last > first else last + 24 * 60
 
 
 def read_weekday(field: str, value: int | str) -> int:
-    """Bring a weekday to its number, 0 for Monday."""
+    """Return the number of a weekday, 0 for Monday.
+
+    :raises InputError: the value names no weekday.
+    """
     if isinstance(value, str):
         name = value.strip().lower()
         if len(name) >= SHORTEST_NAME:
@@ -68,7 +78,10 @@ def read_weekday(field: str, value: int | str) -> int:
 
 
 def read_weekdays(values: Collection[int | str] | None) -> tuple[int, ...] | None:
-    """Bring weekdays to their numbers, in order."""
+    """Return the numbers of weekdays, in order; None for None.
+
+    :raises InputError: there is none, or one names no weekday.
+    """
     if values is None:
         return None
     if isinstance(values, str) or not values:
@@ -81,7 +94,10 @@ def read_weekdays(values: Collection[int | str] | None) -> tuple[int, ...] | Non
 def read_days(
     values: Mapping[str, Hours] | Mapping[int, Hours] | Iterable[tuple[int | str, Hours]],
 ) -> tuple[tuple[int, tuple[str, str]], ...]:
-    """Bring the hours of single weekdays to pairs of number and hours, in order."""
+    """Return the hours of single weekdays as pairs of number and hours, in order.
+
+    :raises InputError: these are not hours by weekday, or a weekday comes twice.
+    """
     try:
         days = [(day, start, end) for day, (start, end) in dict(values).items()]
     except (TypeError, ValueError):
@@ -98,7 +114,10 @@ def read_days(
 
 
 def read_holidays(value: str | Iterable[str | date] | None) -> tuple[str | date, ...] | None:
-    """Bring holidays to country codes and dates, each in order."""
+    """Return holidays as country codes and dates, each in order; None for None.
+
+    :raises InputError: a value is neither.
+    """
     if value is None:
         return None
     codes, dates = set(), set()
@@ -107,7 +126,7 @@ def read_holidays(value: str | Iterable[str | date] | None) -> tuple[str | date,
         if isinstance(each, str) and _COUNTRY.fullmatch(each.upper()):
             codes.add(each.upper())
         elif isinstance(each, date) and not isinstance(each, datetime):
-            # Those of other libraries compare as dates do, and are written in another way.
+            # Subclasses of other libraries compare as dates do, and have another repr.
             dates.add(date(each.year, each.month, each.day))
         else:
             raise InputError(
@@ -117,11 +136,12 @@ def read_holidays(value: str | Iterable[str | date] | None) -> tuple[str | date,
     return (*sorted(codes), *sorted(dates))
 
 
-LOOK_AHEAD = 400  # days: a yearly opening is found
+LOOK_AHEAD = 400
+"""Days in which an opening is searched: more than a year, so that a yearly one is found."""
 
 
 class _Spell(NamedTuple):
-    """An answer, and the time for which it holds."""
+    """A span of time in which a window does not open or close, and when it opens; None where it is open."""
 
     since: datetime
     until: datetime
@@ -135,21 +155,21 @@ class SendWindow:
     The clock on the wall decides: a window from 02:30 opens at 03:00 on the day on which the clock goes from 02:00 to
     03:00. Hours that end earlier than they begin end on the next day, and belong to the weekday on which they begin:
     with ``weekdays=["fri"]`` a window from 20:00 to 06:00 is open until Saturday, 06:00. On a holiday it is closed
-    from midnight to midnight all the same, and what would begin on it does not.
+    from midnight to midnight all the same, and hours that would begin on it do not.
 
-    :param start: first time of the day, ``datetime.time`` or ``"HH:MM"``.
-    :param end: the time from which on nothing is sent, ``datetime.time`` or ``"HH:MM"``, up to ``"24:00"``.
-    :param timezone: whose clock it is: a name of the IANA database, such as ``"Africa/Johannesburg"``.
+    :param start: the time from which on messages are sent, ``datetime.time`` or ``"HH:MM"``.
+    :param end: the time from which on no message is sent, ``datetime.time`` or ``"HH:MM"``, up to ``"24:00"``.
+    :param timezone: of the clock: a name of the IANA database, such as ``"Africa/Johannesburg"``.
     :param weekdays: the days on which it opens: numbers from 0 for Monday to 6, or English names that may be cut to
         three letters and more. None: every day.
     :param holidays: the days on which it is closed: an ISO 3166 country or subdivision that the ``holidays`` library
-        knows, ``"ZA"`` or ``"US-CA"``; a collection of ``datetime.date``; or a collection of both. A holiday that was
-        declared after the installed release of that library is to be named as a date. None: no day.
-    :param hours: begin and end on single weekdays that differ, such as ``{"sat": ("09:00", "13:00")}``. None: they are
-        the same on all.
-    :param recipient_time_zone: take the recipient's clock instead, whose time zone the first digits of the number
-        tell. Where they tell several, it must be open in all of them: most mobile numbers tell a country only. Where
-        they tell none, ``timezone`` holds.
+        knows, ``"ZA"`` or ``"US-CA"``; a collection of ``datetime.date``; or a collection of both. Name a holiday that
+        was declared after the installed release of that library as a date. None: no day.
+    :param hours: begin and end on single weekdays that differ, such as ``{"sat": ("09:00", "13:00")}``. None: the
+        hours are the same on all days.
+    :param recipient_time_zone: use the recipient's clock instead, whose time zone the first digits of the number tell.
+        Where they tell several, it must be open in all of them: most mobile numbers tell a country only. Where they
+        tell none, ``timezone`` holds.
     :raises InputError: a value cannot be read, or there is no such time zone.
     """
 
@@ -180,7 +200,7 @@ class SendWindow:
             countries=tuple(each for each in holidays or () if isinstance(each, str)),
             dates=frozenset(each for each in holidays or () if isinstance(each, date)),
         )
-        # One form for what is the same: so windows compare, and read the same wherever they are stored.
+        # One form for equal windows: they compare equal, and read the same wherever they are stored.
         read = {
             "start": usual[0],
             "end": usual[1],
@@ -193,7 +213,7 @@ class SendWindow:
             object.__setattr__(self, name, value)
 
     def __reduce__(self) -> tuple[type[SendWindow], tuple[object, ...]]:
-        # Copies begin without the answers that this one remembers.
+        # Copies begin without the spells that this window remembers.
         return type(self), (
             self.start,
             self.end,
@@ -205,20 +225,20 @@ class SendWindow:
         )
 
     def closed_until(self, now: datetime, destination: str | None = None) -> datetime | None:
-        """Say whether people may be texted, and else from when on.
+        """Return the moment from which on people may be texted again; None where they may be texted now.
 
         :param now: a moment, with its time zone.
-        :param destination: whose clock may decide: a number as digits with country code. None: that of ``timezone``.
-        :returns: None when it is open; else the moment in UTC at which it opens.
-        :raises InputError: it does not open within 400 days, or the holidays are those of an unknown country.
+        :param destination: a number whose clock may decide, digits with country code; None: the clock of ``timezone``.
+        :returns: in UTC.
+        :raises InputError: it does not open within 400 days, or the country of the holidays is unknown.
         """
         names = (zones_of(destination) if self.recipient_time_zone and destination else ()) or (self.timezone,)
         spell = self._spells.get(names)
         if spell is None or not spell.since <= now < spell.until:
-            spell = self._spells[names] = self._look(now, names)
+            spell = self._spells[names] = self._find_spell(now, names)
         return spell.closed_until
 
-    def _look(self, now: datetime, names: tuple[str, ...]) -> _Spell:
+    def _find_spell(self, now: datetime, names: tuple[str, ...]) -> _Spell:
         if now.tzinfo is None:
             raise InputError("send_window: a moment needs a time zone")
         now = now.astimezone(timezone.utc)
@@ -229,7 +249,7 @@ class SendWindow:
         return _Spell(now, until=min(change or now + timedelta(days=1) for change in changes), closed_until=None)
 
     def _opens(self, moment: datetime, names: tuple[str, ...]) -> datetime:
-        """Give the first moment from one on at which it is open in all of some time zones."""
+        """Return the first moment, from a given one on, at which it is open in all of some time zones."""
         first, latest = moment, moment + timedelta(days=LOOK_AHEAD)
         zones = [find_zone(name) for name in names]
         while moment < latest:

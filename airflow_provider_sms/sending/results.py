@@ -45,7 +45,7 @@ from airflow_provider_sms.service.responses import SendResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from airflow_provider_sms.ledger.model import Chunk
+    from airflow_provider_sms.ledger.model import Chunk, RequestState
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.request_batch import InFlightRequest
@@ -239,7 +239,7 @@ def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
     return isinstance(error, SmsError) and not error.may_have_been_sent
 
 
-def failed(request_id: int, state: str, error: BaseException | None) -> Outcome:
+def failed(request_id: int, state: RequestState, error: BaseException | None) -> Outcome:
     """Return the outcome of a request that ended without a response of the contract.
 
     :param state: ``unknown`` or ``not_sent``.

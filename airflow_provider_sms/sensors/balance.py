@@ -18,7 +18,7 @@ from airflow.providers.common.compat.sdk import (
 )
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
-from airflow_provider_sms.execution.redaction import located, shielded_source
+from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
@@ -36,19 +36,18 @@ if TYPE_CHECKING:
 class BalanceSensor(BaseSensorOperator):
     """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
 
-    The amount is given, or told from recipients and a text.
+    The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.
 
     Returns ``{"balance": 1500.0, "post_paid": false}``. Transient errors (no connection, no usable response, 429) are
     ridden out, up to a number in a row; 401 and 403 fail at once, without retries. Each poke of the mode ``reschedule``
-    is a process of its own that remembers nothing: there, a poke tries as often itself, waiting 1, 2, 4 … seconds. What
-    the base knows, ``exponential_backoff``, ``max_wait``, ``timeout``, ``soft_fail`` and the like, means the same when
-    deferred.
+    is a process of its own that remembers nothing: there, one poke reads the balance as often, waiting 1, 2, 4 …
+    seconds. The arguments of the base, ``exponential_backoff``, ``max_wait``, ``timeout``, ``soft_fail`` and the like,
+    mean the same when deferred.
 
-    :param min_balance: the least that suffices: a number, or text of one. None: what ``source`` is estimated to cost.
-        (templated)
+    :param min_balance: the lowest balance that suffices, credits: a number, or text of one. None means the estimated
+        cost of ``source``. (templated)
     :param source: recipients, as of a :class:`~airflow_provider_sms.operators.sms.BulkSmsOperator`, in place of
-        ``min_balance``: there is to be credit for a message to each. The worker reads them before it waits, in the mode
-        ``reschedule`` before each poke. (templated)
+        ``min_balance``. The worker reads them before it waits, in the mode ``reschedule`` before each poke. (templated)
     :param message: the text to them, as of that operator. (templated)
     :param content_column: as of that operator.
     :param destination_column: as of that operator.
@@ -58,7 +57,7 @@ class BalanceSensor(BaseSensorOperator):
     :param deferrable: wait in the triggerer, without a worker slot. Default: Airflow's
         ``operators.default_deferrable``.
     :param max_failures: transient errors in a row that are ridden out, at least 0.
-    :param sleep: waits for that many seconds; for tests.
+    :param sleep: waits for a number of seconds; for tests.
     """
 
     template_fields: Sequence[str] = ("min_balance", "source", "message", "sms_conn_id")
@@ -104,10 +103,10 @@ class BalanceSensor(BaseSensorOperator):
 
     @source.setter
     def source(self, value: Any) -> None:
-        self._source = shielded_source(value)
+        self._source = redacted_source(value)
 
     def execute(self, context: Context) -> Any:
-        """Poke until it suffices, or defer.
+        """Poke until the balance suffices, or defer.
 
         :raises AirflowSensorTimeout: ``timeout`` has passed.
         :raises AirflowFailException: for a wrong argument, connection or token.
@@ -119,7 +118,7 @@ class BalanceSensor(BaseSensorOperator):
         return super().execute(context)
 
     def poke(self, context: Context) -> PokeReturnValue:
-        """Look at the balance once; defer when it does not suffice and the sensor is deferrable.
+        """Read the balance once; defer where it is too low and the sensor is deferrable.
 
         :raises AirflowFailException: for a wrong argument, connection or token.
         :raises AirflowException: when there were too many transient errors in a row.
@@ -149,9 +148,9 @@ class BalanceSensor(BaseSensorOperator):
         return PokeReturnValue(is_done=False)
 
     def _wanted(self) -> Decimal:
-        """Give the balance that suffices; the recipients are read once for all pokes of this process."""
+        """Return the lowest balance that suffices; the recipients are read once for all pokes of this process."""
         if (self.min_balance is None) == (self.source is None):
-            raise InputError("give one of min_balance and source")
+            raise InputError("exactly one of min_balance and source is needed")
         if self.min_balance is not None:
             return _amount(self.min_balance)
         if self._needed is None:
@@ -161,18 +160,18 @@ class BalanceSensor(BaseSensorOperator):
     def _cost_of_source(self) -> Decimal:
         from airflow_provider_sms.messages.prepare import Preparation
         from airflow_provider_sms.planning.prices import Prices
-        from airflow_provider_sms.planning.scan import CheckedTable, Scan, check_table
+        from airflow_provider_sms.planning.scan import Scan
         from airflow_provider_sms.recipients.sources import open_source
         from airflow_provider_sms.stop_flag import StopFlag
 
         preparation = Preparation(self.message, self.content_column, self.destination_column, self.default_region)
-        survey, table = Scan(Prices(self.cost_per_part)), CheckedTable()
+        scan = Scan(Prices(self.cost_per_part))
         try:
-            check_table(open_source(located(self.source)), preparation, table, StopFlag(), survey=survey)
+            scan.read(open_source(located(self.source)), preparation, StopFlag())
         finally:
-            survey.close()
-        cost = survey.measure.cost
-        self.log.info("%d messages cost about %s credits", survey.measure.messages, cost)
+            scan.close()
+        cost = scan.estimate.cost
+        self.log.info("%d messages cost about %s credits", scan.estimate.messages, cost)
         return cost
 
     def _trigger(self, wanted: Decimal) -> BalanceTrigger:
@@ -190,7 +189,7 @@ class BalanceSensor(BaseSensorOperator):
         )
 
     def _balance(self) -> Balance | None:
-        """Read the balance; None after a transient error that is to be ridden out."""
+        """Return the balance; None after a transient error that is ridden out."""
         hook = SmsHook(self.sms_conn_id)
         while True:
             try:
@@ -210,9 +209,9 @@ class BalanceSensor(BaseSensorOperator):
                 return balance
 
     def _record(self, amount: Decimal | None) -> None:
-        """Tell the ledger, where there is one.
+        """Record the balance in the ledger, where there is one.
 
-        :param amount: credits; None: the account is post-paid.
+        :param amount: credits; None means that the account is post-paid.
         """
         if self._notes is None:
             from airflow_provider_sms.execution.ledger_progress import BalanceNotes
@@ -221,7 +220,7 @@ class BalanceSensor(BaseSensorOperator):
         self._notes.record(amount)
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, Any]:
-        """Take what the trigger saw.
+        """Return the balance that the trigger read.
 
         :raises AirflowSensorTimeout: ``timeout`` has passed.
         :raises AirflowFailException: for a wrong connection or token.

@@ -1,4 +1,7 @@
-"""Where the bearer token comes from: given once, or fetched with credentials and kept while it lasts."""
+"""Authentication: a bearer token that the user set, or one fetched with credentials and kept while it lasts.
+
+:meth:`FetchedToken.current` fetches a token before a request, and :meth:`FetchedToken.renewed` after a 401.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +33,13 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.transport import Transport
 
 ASSUMED_MINUTES = 60
-"""Lifetime of a token whose answer does not state a usable one; too long a guess costs one 401."""
+"""Lifetime of a token whose response states none that is usable; too long a guess costs one 401."""
 
 LONGEST_LEAD = 60.0
-"""Seconds before its end at which a token is replaced, or a tenth of its life where that is less."""
+"""Seconds before a token ends at which it is replaced, or a tenth of its life where that is less."""
 
 _MOST_MINUTES = 10 * 366 * 24 * 60
-"""Ten years: a longer life is a mistake in the unit."""
+"""Ten years: a longer life is an error in the unit."""
 
 _MINUTE = 60.0
 
@@ -61,38 +64,38 @@ class Token:
     """A bearer token.
 
     :param value: the token itself; not in the repr.
-    :param good_until: when it is to be replaced, in seconds of the client's clock; infinity for one that is
-        given.
+    :param good_until: when it must be replaced, in seconds of the client's clock; infinity for a token that the user
+        set.
     """
 
     value: str = field(repr=False)
     good_until: float
 
     def authorization(self) -> Authorization:
-        """Make the header of it (RFC 6750 section 2.1)."""
+        """Return the header that carries the token (RFC 6750 section 2.1)."""
         return Authorization(f"Bearer {self.value}")
 
 
 class TokenSource(Protocol):
-    """Where a client gets its token from."""
+    """The source of a client's tokens."""
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What no error may repeat, beside the tokens."""
+        """Texts that no error may repeat, beside the tokens."""
 
     @property
     def fetches(self) -> bool:
         """Whether a request may have to wait for a token."""
 
     def current(self) -> Token:
-        """Give the token to use, fetched where there is none that is still good."""
+        """Return the token to use, fetched where no good one is held."""
 
     def renewed(self, rejected: Token) -> Token | None:
-        """Give another than the one that the service did not accept; None where there is no other."""
+        """Return a token other than the one that the service did not accept; None where there is no other."""
 
 
 class FixedToken:
-    """The one token that the user gave.
+    """The one token that the user set.
 
     :param value: the token.
     :raises InputError: no header can carry it.
@@ -108,17 +111,17 @@ class FixedToken:
         self._token = Token(value, float("inf"))
 
     def current(self) -> Token:
-        """Give the token."""
+        """Return the token."""
         return self._token
 
     def renewed(self, rejected: Token) -> None:
-        """Give none: there is no other."""
+        """Return None: there is no other token."""
 
 
 class FetchedToken:
     """A token fetched from ``Authentication``: one thread fetches, the others wait and share the outcome.
 
-    :param transport: what requests go through.
+    :param transport: for the requests.
     :param url: address of ``Authentication``.
     :param client_id: user name of HTTP Basic; without a colon (RFC 7617 section 2).
     :param client_secret: password of HTTP Basic.
@@ -145,7 +148,7 @@ class FetchedToken:
         self._failure: ServiceError | None = None
 
     def current(self) -> Token:
-        """Give the token, fetched where there is none or the one there is about to end.
+        """Return the token, fetched where none is held or the one held is about to end.
 
         :raises ServiceError: as :meth:`renewed`.
         """
@@ -153,13 +156,13 @@ class FetchedToken:
         return token if token is not None and self._is_good(token) else self._other_than(token)
 
     def renewed(self, rejected: Token) -> Token:
-        """Give a token other than the one that the service did not accept.
+        """Return a token other than the one that the service did not accept.
 
-        :param rejected: that one.
-        :raises NotSentError: no token came: what it was wanted for is not sent.
+        :param rejected: the token that the service did not accept.
+        :raises NotSentError: no token came, so the request that needs it is not sent.
         :raises ThrottledError: the service asks to wait.
         :raises AuthenticationError: the client id or the secret is not valid (401, 403).
-        :raises RefusedError: the service refuses to give one (other 3xx and 4xx).
+        :raises RefusedError: the service refuses to issue one (other 3xx and 4xx).
         """
         return self._other_than(rejected)
 
@@ -173,37 +176,37 @@ class FetchedToken:
             if token is not None and token is not unwanted and self._is_good(token):
                 return token
             if self._failure is not None and self._failures != failures:
-                # It failed while this thread waited: trying again one by one, each would wait for all.
+                # It failed while this thread waited: if each thread tried again, the last would wait for all.
                 raise copy.copy(self._failure)
             try:
-                self._token = token = self._fetched()
+                self._token = token = self._fetch()
             except ServiceError as error:
                 self._failures += 1
                 self._failure = error
                 raise
             return token
 
-    def _fetched(self) -> Token:
+    def _fetch(self) -> Token:
         asked_at = self._clock()
         try:
-            answer = self._transport.exchange("GET", self._url, self._authorization)
+            response = self._transport.exchange("GET", self._url, self._authorization)
         except UnknownOutcomeError as error:
             raise NotSentError(f"no token came: {error}") from None
-        if answer.status == HTTPStatus.OK:
-            value, minutes = _parse_token(answer.body)
+        if response.status == HTTPStatus.OK:
+            value, minutes = _parse_token(response.body)
             life = minutes * _MINUTE
             return Token(value, asked_at + life - min(LONGEST_LEAD, life / 10))
-        failure = error_for(answer, hidden=self.secrets, now=time.time())
-        if isinstance(failure, UnknownOutcomeError) or answer.status == HTTPStatus.SERVICE_UNAVAILABLE:
-            # Whatever this request became: what the token was wanted for was not sent.
+        failure = error_for(response, hidden=self.secrets, now=time.time())
+        if isinstance(failure, UnknownOutcomeError) or response.status == HTTPStatus.SERVICE_UNAVAILABLE:
+            # Whatever became of this request, the one that needs the token was not sent.
             raise NotSentError(
-                f"no token came: HTTP {answer.status}",
-                status=answer.status,
+                f"no token came: HTTP {response.status}",
+                status=response.status,
                 code=failure.code,
                 retry_after=failure.retry_after,
             )
-        if answer.status == HTTPStatus.FORBIDDEN:
-            raise AuthenticationError(str(failure), status=answer.status, code=failure.code)
+        if response.status == HTTPStatus.FORBIDDEN:
+            raise AuthenticationError(str(failure), status=response.status, code=failure.code)
         raise failure
 
 
@@ -212,7 +215,7 @@ def _fits_a_header(value: str) -> bool:
 
 
 def _parse_token(body: bytes) -> tuple[str, float]:
-    """Read ``{"token", "schema", "expiresInMinutes"}``, keys in any case: the token, its life in minutes."""
+    """Return the token and its life in minutes from ``{"token", "schema", "expiresInMinutes"}``, keys in any case."""
     try:
         document: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -220,8 +223,8 @@ def _parse_token(body: bytes) -> tuple[str, float]:
     fields = {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
     token, minutes = fields.get("token"), fields.get("expiresinminutes")
     if not isinstance(token, str) or not token or not _fits_a_header(token):
-        # Never with a quotation: the body of an answer with a token is a secret.
-        raise NotSentError("no token came: Authentication answered without one", status=HTTPStatus.OK.value)
+        # Without a quotation: the body of a response with a token is a secret.
+        raise NotSentError("no token came: the response of Authentication has none", status=HTTPStatus.OK.value)
     if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes <= _MOST_MINUTES:
         minutes = ASSUMED_MINUTES
     return token, minutes

@@ -1,4 +1,4 @@
-"""The service's three operations, one request each."""
+"""The client: the service's three operations, one request each."""
 
 from __future__ import annotations
 
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.message import Message
 
 MAX_TIMEOUT = 86_400
-"""Seconds of the longest timeout: a socket takes no number of any size."""
+"""Seconds of the longest timeout: a day, since a socket does not take any number."""
 
 MAX_MESSAGES = 100
-"""Messages that one request may carry."""
+"""Messages that one request may carry, by the service's contract."""
 
 _SHORTEST_HIDDEN = 4
-"""Characters from which a text is blanked out of the service's words: a shorter one is in half of them."""
+"""Characters of the shortest text that is removed from the service's words: a shorter text occurs in any words."""
 
 
 class SmsClient:
     """The messaging service, for any number of threads.
 
-    Each call makes one request and never repeats it, but for this: after a 401, which means that nothing was
+    Each call makes one request and never repeats it, with one exception: after a 401, which means that nothing was
     processed, a client with credentials fetches a new token and makes the request once more.
 
-    :param base_url: for example ``https://rest.example.com/v1``; without a scheme, ``https``. A trailing
+    :param base_url: for example ``https://rest.example.com/v1``; ``https`` where it has no scheme. A trailing
         slash does not matter.
-    :param token: the bearer token; None: it is fetched with ``client_id`` and ``client_secret``.
+    :param token: the bearer token; None: the token is fetched with ``client_id`` and ``client_secret``.
     :param client_id: for ``{base_url}/Authentication``; None: ``token`` is used.
-    :param client_secret: its secret.
-    :param balance_url: base URL of ``Balance`` where it is another; None: ``base_url``.
-    :param connect_timeout: seconds for a connection to be made, above 0, at most a day.
-    :param timeout: seconds to wait for an answer, above 0, at most a day. A request ends within the sum of both: see
+    :param client_secret: the secret of ``client_id``.
+    :param balance_url: base URL of ``Balance`` where it differs; None: ``base_url``.
+    :param connect_timeout: seconds to make a connection, above 0, at most a day.
+    :param timeout: seconds to wait for a response, above 0, at most a day. A request ends within the sum of both: see
         :class:`~airflow_provider_sms.service.transport.Transport`.
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; or ``prepaid``,
@@ -87,7 +87,7 @@ class SmsClient:
         if billing not in get_args(Billing):
             raise InputError(f"billing must be one of {', '.join(get_args(Billing))}")
         self.timeouts = (connect_timeout, timeout)
-        """Seconds for a connection to be made, and for an answer: a request ends within their sum."""
+        """Seconds to make a connection, and to wait for a response: a request ends within their sum."""
         self._billing = billing
         self._transport = Transport(
             connect_timeout=connect_timeout, timeout=timeout, verify=verify, pool_size=pool_size, clock=clock
@@ -104,7 +104,7 @@ class SmsClient:
         if token and not (client_id or client_secret):
             return FixedToken(token)
         if token:
-            raise InputError("give a token, or client_id with client_secret, but not both")
+            raise InputError("set a token, or client_id with client_secret, but not both")
         if client_id and client_secret:
             url = f"{self._base_url}/Authentication"
             return FetchedToken(self._transport, url, client_id, client_secret, clock)
@@ -112,7 +112,7 @@ class SmsClient:
             raise InputError("client_secret is missing: client_id alone fetches no token")
         if client_secret:
             raise InputError("client_id is missing: client_secret alone fetches no token")
-        raise InputError("the token is missing: give it, or client_id with client_secret")
+        raise InputError("the token is missing: set it, or client_id with client_secret")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._base_url!r})"
@@ -133,8 +133,8 @@ class SmsClient:
     def longest_call(self) -> float:
         """Seconds within which any call ends, so that a claim's deadline can be set by it.
 
-        One request with a token that was given. With credentials up to four: a token, the request, another
-        token after a 401, and the request once more.
+        One request with a fixed token. With credentials up to four: a token, the request, another token after a 401,
+        and the request once more.
         """
         return sum(self.timeouts) * (4 if self._tokens.fetches else 1)
 
@@ -144,14 +144,14 @@ class SmsClient:
         *,
         send_options: Mapping[str, Any] | None = None,
     ) -> SendResponse:
-        """Send one text each to up to 100 people.
+        """Send a text each to up to 100 people.
 
         :param messages: 1 to 100 messages, or mappings with the keys ``Content``, ``Destination`` and, if
             wanted, ``CustomerId``.
         :param send_options: passed through as given; None or empty: left out.
-        :return: what the service took; ``messages`` of it can be fewer than were given.
-        :raises InputError: the messages are not such; nothing was sent.
-        :raises ServiceError: one of its kinds; each says whether the request may have been processed.
+        :return: the response; its ``messages``, those that the service took, can be fewer than were posted.
+        :raises InputError: the messages are too many, too few or malformed; nothing was sent.
+        :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """
         if isinstance(messages, (str, bytes)) or not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
@@ -162,13 +162,13 @@ class SmsClient:
     def send_group(
         self, message: str, groups: Sequence[str], *, send_options: Mapping[str, Any] | None = None
     ) -> SendResponse:
-        """Send one text to everyone in groups that the service knows.
+        """Send a text to everyone in groups that the service knows.
 
         :param message: the text.
         :param groups: at least one name of a group.
         :param send_options: passed through as given; None or empty: left out.
         :raises InputError: there is no text or no group; nothing was sent.
-        :raises ServiceError: one of its kinds; each says whether the request may have been processed.
+        :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """
         if not isinstance(message, str) or not message:
             raise InputError("message must be a text that is not empty")
@@ -179,27 +179,26 @@ class SmsClient:
         return parse_send_response(self._post("groupmessages", body, hidden=(message,)))
 
     def get_balance(self) -> Balance:
-        """Ask for the account's balance, which costs nothing.
+        """Return the account's balance; the request is free.
 
-        :raises ServiceError: one of its kinds; that of an unknown outcome only means that no usable answer
-            came.
+        :raises ServiceError: one of its subclasses; an unknown outcome only means that no usable response came.
         """
-        return parse_balance(self._answer("GET", f"{self._balance_url}/Balance"), self._billing)
+        return parse_balance(self._request("GET", f"{self._balance_url}/Balance"), self._billing)
 
     def _post(self, operation: str, body: bytes, hidden: Iterable[str]) -> bytes:
-        return self._answer("POST", f"{self._base_url}/{operation}", body, hidden)
+        return self._request("POST", f"{self._base_url}/{operation}", body, hidden)
 
-    def _answer(self, method: str, url: str, body: bytes | None = None, hidden: Iterable[str] = ()) -> bytes:
-        """Make a request, once more with another token after a 401, and give the content of a 200.
+    def _request(self, method: str, url: str, body: bytes | None = None, hidden: Iterable[str] = ()) -> bytes:
+        """Make a request, once more with another token after a 401, and return the content of a 200.
 
-        :param hidden: texts that the service may repeat in an error, where they must not be seen.
+        :param hidden: texts that the service may repeat in an error, where they must not show.
         """
         token = self._tokens.current()
-        answer = self._transport.exchange(method, url, token.authorization(), body)
-        if answer.status == HTTPStatus.UNAUTHORIZED and (other := self._tokens.renewed(token)):
+        response = self._transport.exchange(method, url, token.authorization(), body)
+        if response.status == HTTPStatus.UNAUTHORIZED and (other := self._tokens.renewed(token)):
             token = other
-            answer = self._transport.exchange(method, url, token.authorization(), body)
-        if answer.status == HTTPStatus.OK:
-            return answer.body
+            response = self._transport.exchange(method, url, token.authorization(), body)
+        if response.status == HTTPStatus.OK:
+            return response.body
         texts = (text for text in hidden if len(text) >= _SHORTEST_HIDDEN)
-        raise error_for(answer, hidden=(token.value, *self._tokens.secrets, *texts), now=time.time())
+        raise error_for(response, hidden=(token.value, *self._tokens.secrets, *texts), now=time.time())

@@ -1,8 +1,8 @@
-"""Time that nobody can set, and the moment by which a thread's requests must have ended.
+"""Elapsed time by a clock that nobody can set, and the moment by which a thread's requests must have ended.
 
-A claim in the ledger is good for some seconds, and a request that outlasts it may be sent again by others. A machine
-may sleep, or a token may be slow to come, between the claim and the request's first byte. So the limit is looked at
-where a request begins, by a clock that counts on while the machine sleeps.
+A claim in the ledger holds for a number of seconds, and the messages of a request that outlasts it may be sent again by
+others. A machine may sleep, or a token may be slow to come, between the claim and the request's first byte. So the
+limit is checked where a request begins, by a clock that counts on while the machine sleeps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Linux's CLOCK_MONOTONIC stands still while the machine sleeps; that of macOS does not, and it has no other one.
+# Linux's CLOCK_MONOTONIC stands still while the machine sleeps; that of macOS, which has no other one, does not.
 _CLOCK: int = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 _thread = threading.local()
@@ -28,9 +28,9 @@ def elapsed() -> float:
 
 @contextmanager
 def ending_by(moment: float) -> Iterator[None]:
-    """Let no request of this thread begin that might end after a moment.
+    """Let this thread begin no request that might end after a moment.
 
-    :param moment: in seconds of the client's clock, which is :func:`elapsed` unless it was given another one.
+    :param moment: in seconds of the client's clock, which is :func:`elapsed` unless another one was passed.
     """
     _thread.moment = moment
     try:

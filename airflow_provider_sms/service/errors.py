@@ -1,6 +1,6 @@
-"""What a response other than 200 means, in the service's own words without anyone's data.
+"""Errors: what a response other than 200 means, in the service's own words without personal data.
 
-Between client and service stand gateways, and some of what they say they say after they passed the request on. So the
+Between client and service stand gateways, and they write some responses after they passed the request on. So the
 question is not what a status is called, but who can have written it, and when:
 
 ==================  =====================================  =============================================================
@@ -18,8 +18,8 @@ refused             every other 3xx and 4xx                The request was looke
                                                            ``Retry-After``.
 **unknown**         303                                    What a POST led to is elsewhere (RFC 9110 section 15.4.4): it
                                                            was handled.
-**unknown**         408, 499                               Whoever wrote it gave up waiting, and the request may have
-                                                           been passed on by then.
+**unknown**         408, 499                               The writer gave up waiting, and may have passed the request
+                                                           on by then.
 **unknown**         1xx, every other 2xx and 5xx           Nothing in them says that the request was not processed.
 ==================  =====================================  =============================================================
 
@@ -47,54 +47,52 @@ from airflow_provider_sms.masking import mask_numbers_in
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from airflow_provider_sms.service.transport import Answer
+    from airflow_provider_sms.service.transport import RawResponse
 
 MAX_WORDS = 300
 """Characters of the service's own words that an error carries."""
 
 _MAX_FOREIGN_WORDS = 200
-"""Characters carried of a body that is not of a known form: a proxy's page, most likely."""
+"""Characters that an error carries of a body in no known form: most likely the page of a proxy."""
 
 _LONGEST_WAIT = 2.0**31
-"""Seconds that a larger number of them is taken for (RFC 9111 section 1.2.2)."""
+"""Seconds for which any longer wait is taken (RFC 9111 section 1.2.2)."""
 
 UNKNOWN_STATUSES = frozenset({HTTPStatus.SEE_OTHER, HTTPStatus.REQUEST_TIMEOUT, 499})
-"""Below 500, what may be written after the request was passed on: see the table above."""
+"""Statuses below 500 that may be written after the request was passed on: see the table above."""
 
 _MEANINGS: dict[type[ServiceError], str] = {
     AuthenticationError: "the service did not accept the token or the credentials",
     ThrottledError: "the service did not process the request",
     RefusedError: "the service refused the request",
-    UnknownOutcomeError: "this answer does not say that the request was not processed",
+    UnknownOutcomeError: "this response does not say that the request was not processed",
 }
 
 
-def error_for(answer: Answer, *, hidden: Iterable[str], now: float) -> ServiceError:
-    """Make the error that an answer other than 200 means.
+def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> ServiceError:
+    """Return the error that a response other than 200 means.
 
-    :param answer: the answer.
-    :param hidden: what must not be seen although the service may repeat it: tokens, secrets, texts of
-        messages.
-    :param now: the time of day in seconds since the epoch, which a date in ``Retry-After`` is counted from.
-    :return: the error, with the status, the service's code and, where it is to be tried later, the seconds it
-        asked to wait.
+    :param hidden: texts that must not show although the service may repeat them: tokens, secrets, message texts.
+    :param now: the time of day in seconds since the epoch, from which a date in ``Retry-After`` is counted.
+    :return: the error, with the status, the service's code and, of a request that may be repeated, the seconds that the
+        service asked to wait.
     """
     hidden = sorted(filter(None, hidden), key=len, reverse=True)
-    code, words = _own_words(answer.body)
-    kind = _kind(answer.status, own=bool(code))
+    code, words = _own_words(response.body)
+    kind = _kind(response.status, own=bool(code))
     if not code and not words:
-        words = _harmless(_plain_text(answer.body), hidden, _MAX_FOREIGN_WORDS)
+        words = _harmless(_plain_text(response.body), hidden, _MAX_FOREIGN_WORDS)
     code, words = _harmless(code, hidden, MAX_WORDS), _harmless(words, hidden, MAX_WORDS)
-    label = f"HTTP {answer.status}" + (f", {code}" if code else "")
-    message = f"{answer.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
-    retry_after = retry_after_seconds(answer.retry_after, now) if kind is ThrottledError else None
-    return kind(message, status=answer.status, code=code or None, retry_after=retry_after)
+    label = f"HTTP {response.status}" + (f", {code}" if code else "")
+    message = f"{response.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
+    retry_after = retry_after_seconds(response.retry_after, now) if kind is ThrottledError else None
+    return kind(message, status=response.status, code=code or None, retry_after=retry_after)
 
 
 def retry_after_seconds(value: str | None, now: float) -> float | None:
-    """Read ``Retry-After``: seconds, or a date (RFC 9110 section 10.2.3).
+    """Return the seconds of ``Retry-After``, which is a number or a date (RFC 9110 section 10.2.3).
 
-    :param value: the header; None where there was none.
+    :param value: the header; None where there is none.
     :param now: the time of day in seconds since the epoch.
     :return: seconds to wait, 0 for a date that has passed; None where the header is missing or neither form.
     """
@@ -112,7 +110,7 @@ def retry_after_seconds(value: str | None, now: float) -> float | None:
 
 
 def _kind(status: int, *, own: bool) -> type[ServiceError]:
-    """Decide by the table of this module.
+    """Return the class of error, by the table of this module.
 
     :param own: whether the body holds the service's own error.
     """
@@ -126,7 +124,7 @@ def _kind(status: int, *, own: bool) -> type[ServiceError]:
 
 
 def _own_words(body: bytes) -> tuple[str, str]:
-    """Read code and words of ``{"errors": [{…}, …]}`` or of a bare ``{"errorCode", "errorMessage"}``."""
+    """Return code and words of ``{"errors": [{…}, …]}`` or of a bare ``{"errorCode", "errorMessage"}``."""
     try:
         fields = _lowered(json.loads(body))
     except (ValueError, RecursionError):
@@ -141,7 +139,7 @@ def _own_words(body: bytes) -> tuple[str, str]:
 
 
 def _plain_text(body: bytes) -> str:
-    """Read a body of no known form, unless it is HTML or no text at all."""
+    """Return a body in no known form as text; empty where it is HTML or no text."""
     try:
         text = body.decode().strip()
     except UnicodeDecodeError:
@@ -154,7 +152,7 @@ def _lowered(document: Any) -> dict[str, Any]:
 
 
 def _harmless(text: str, hidden: Iterable[str], limit: int) -> str:
-    """Blank out what is hidden, mask numbers, put it on one line; cut only then, or a part would be seen."""
+    """Return a text without hidden texts, with masked numbers, on one line; cut last, or a piece of them would show."""
     for secret in hidden:
         text = text.replace(secret, "***")
     text = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in text).split()))

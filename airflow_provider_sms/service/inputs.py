@@ -1,4 +1,4 @@
-"""What callers hand in, checked and brought into the service's form before anything is sent."""
+"""Inputs: the arguments of callers, checked and written in the service's form before anything is sent."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _KEYS = _REQUIRED_KEYS | {"CustomerId"}
 
 
 def checked_url(url: str, name: str) -> str:
-    """Complete a base URL.
+    """Return a base URL with its scheme, without a trailing slash.
 
-    :param url: as a user gave it.
-    :param name: what the user calls it.
-    :raises InputError: it is none. The error does not quote it, since a password may be in it.
+    :param url: as a user wrote it.
+    :param name: the field in which the user wrote it, for the error.
+    :raises InputError: it is no usable URL. The error does not quote it, since it may hold a password.
     """
     url = url.strip()
     if not url:
@@ -45,7 +45,7 @@ def checked_url(url: str, name: str) -> str:
 
 
 def message_entries(messages: Sequence[Message | Mapping[str, str]]) -> list[dict[str, str]]:
-    """Make the JSON objects of messages.
+    """Return the JSON objects of messages.
 
     :param messages: messages, or mappings with the keys of the service.
     :raises InputError: one is neither. The error names its position, from 1, and quotes none of it.
@@ -56,7 +56,7 @@ def message_entries(messages: Sequence[Message | Mapping[str, str]]) -> list[dic
 
 
 def _entries_of_texts(messages: Sequence[Any]) -> list[dict[str, str]] | None:
-    """Make them where all are plain and of plain texts, without a call per message; None where they are not."""
+    """Return the JSON objects of plain messages with plain texts, without a call for each; None for any others."""
     contents: list[Any]
     destinations: list[Any]
     kinds = set(map(type, messages))
@@ -77,11 +77,11 @@ def _entries_of_texts(messages: Sequence[Any]) -> list[dict[str, str]] | None:
 
 
 def _message_entry(position: int, message: Message | Mapping[str, str]) -> dict[str, str]:
-    """Make the JSON object of one message.
+    """Return the JSON object of one message.
 
     :param position: of the message in the request, from 1, for the error.
     :param message: a message, or a mapping with the keys of the service.
-    :raises InputError: it is neither. The error quotes none of it.
+    :raises InputError: the message is neither. The error quotes none of it.
     """
     if isinstance(message, Message):
         entry = {"Content": message.content, "Destination": message.destination}
@@ -97,11 +97,11 @@ def _message_entry(position: int, message: Message | Mapping[str, str]) -> dict[
 
 
 def request_body(request: dict[str, Any], send_options: Mapping[str, Any] | None) -> bytes:
-    """Write a request as JSON.
+    """Return a request as JSON.
 
     :param request: its fields; the options are added to them.
     :param send_options: passed through as given; None or empty: left out.
-    :raises InputError: a value is nothing that JSON knows. The error quotes none of it.
+    :raises InputError: JSON has no form for a value. The error quotes none of it.
     """
     if send_options:
         request["SendOptions"] = dict(send_options)

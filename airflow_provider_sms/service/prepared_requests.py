@@ -1,4 +1,7 @@
-"""What all requests to one address share, prepared once: ``requests`` takes longer over it than over the rest."""
+"""Prepared requests: the parts that all requests to one address share, made once.
+
+``requests`` takes longer to make these parts for each request than for all the rest of it.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _NoAuth(AuthBase):
-    """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc`` where none is given."""
+    """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc`` where there is none."""
 
     def __call__(self, r: PreparedRequest) -> PreparedRequest:
         return r
@@ -22,11 +25,11 @@ class _NoAuth(AuthBase):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Route:
-    """What all requests to one address have in common; its repr shows no proxy's password.
+    """The parts that all requests to one address share; the repr shows no password of a proxy.
 
-    :param request: one of them, without body and ``Authorization``.
-    :param headers: its headers.
-    :param settings: how the adapter is to send it: timeouts, verification, proxies.
+    :param request: without body and ``Authorization``.
+    :param headers: of the request.
+    :param settings: with which the adapter sends it: timeouts, verification, proxies.
     """
 
     request: PreparedRequest
@@ -34,16 +37,16 @@ class Route:
     settings: dict[str, Any]
 
     def request_with(self, auth: AuthBase, body: bytes | None) -> PreparedRequest:
-        """Make one request.
+        """Return one request.
 
-        :param auth: what sets ``Authorization``.
-        :param body: the content; None: none.
+        :param auth: sets ``Authorization``.
+        :param body: the content; None: there is none.
         """
         request = copy(self.request)
         headers = dict(self.headers)
         if body is not None:
             headers["Content-Length"] = str(len(body))
-        # A plain dictionary is read as the case-insensitive one is, and urllib3 copies it in one step.
+        # A plain dictionary serves as the case-insensitive one does, and urllib3 copies it in one step.
         request.headers = headers  # type: ignore[assignment]
         request.body = body
         return auth(request)
@@ -52,15 +55,15 @@ class Route:
 def prepared_route(
     session: requests.Session, method: str, url: str, *, timeouts: tuple[float, float], verify: bool | str
 ) -> Route:
-    """Prepare what requests to an address share: headers of the session, proxies and CA bundle of the environment.
+    """Return the shared parts of requests to an address: headers of the session, proxies and CA bundle.
 
-    :param session: whose headers are set.
+    :param session: with its headers set.
     :param method: ``GET`` or ``POST``.
     :param url: the whole address.
-    :param timeouts: seconds for a connection to be made, and for an answer or its next byte.
+    :param timeouts: seconds to make a connection, and to wait for a response or its next byte.
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     """
     request = session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
-    # Verification is given here and not to the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
+    # Verification is set here and not in the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
     settings = session.merge_environment_settings(request.url, proxies={}, stream=True, verify=verify, cert=None)
     return Route(request, dict(request.headers), {"timeout": timeouts, **settings})

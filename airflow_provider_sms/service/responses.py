@@ -1,4 +1,7 @@
-"""The service's answers as values, exact to the last digit, or no answers at all."""
+"""Responses with status 200 as values, exact to the last digit.
+
+A body that is not of the contract is an unknown outcome: nothing in it says whether the request was processed.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
 Billing = Literal["auto", "prepaid", "postpaid"]
 
 POST_PAID_BALANCE = 1_000_000
-"""What every balance of a post-paid account reads."""
+"""The balance that the service states for every post-paid account, in credits."""
 
 _INT64 = 2**63
 
@@ -26,11 +29,10 @@ _KNOWN_COUNTERS = frozenset({"nonetwork", "duplicates", "optedouts"})
 
 @dataclass(frozen=True, slots=True)
 class NetworkCost:
-    """The part of a request that went to one network.
+    """The messages of a request that went to one network.
 
-    :param network: its name, free text: ``Local`` is the only one ever seen. Empty where the service gave
-        none.
-    :param cost: what it cost, in credits.
+    :param network: its name, free text: ``Local`` is the only one ever seen. Empty where the service states none.
+    :param cost: in credits.
     :param quantity: messages, from 0.
     """
 
@@ -41,13 +43,13 @@ class NetworkCost:
 
 @dataclass(frozen=True, slots=True)
 class ErrorReport:
-    """What went wrong within a request that was accepted.
+    """Messages that the service did not take within a request that it accepted.
 
     :param no_network: messages that no network takes, from 0.
     :param duplicates: messages left out as duplicates, from 0.
     :param opted_outs: messages to people who opted out, from 0.
     :param faults: one object per faulty message, keys as received; it holds phone numbers. Its shape is not
-        specified: what is no object stands as ``{"errorMessage": …}``.
+        specified: a value that is no object becomes ``{"errorMessage": …}``.
     :param other: further counters by their name as received, for example ``NoContents``.
     """
 
@@ -60,9 +62,9 @@ class ErrorReport:
 
 @dataclass(frozen=True, slots=True)
 class SendResponse:
-    """The answer to a request that the service accepted, in whole or in part.
+    """The response to a request that the service accepted, in whole or in part.
 
-    :param cost: what the request cost, in credits.
+    :param cost: of the request, in credits.
     :param remaining_balance: credits left after it; 1000000 on a post-paid account.
     :param event_id: identifier of the send event, 64 bits.
     :param sample: sample of the text as sent: message content, so personal data.
@@ -86,10 +88,10 @@ class SendResponse:
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """What is left on the account.
+    """The credit of the account.
 
     :param amount: credits.
-    :param post_paid: whether the account is billed afterwards, so that ``amount`` says nothing.
+    :param post_paid: whether the account is billed afterwards, so that ``amount`` tells nothing.
     """
 
     amount: Decimal
@@ -97,16 +99,16 @@ class Balance:
 
 
 def parse_send_response(body: bytes) -> SendResponse:
-    """Read the answer to a send.
+    """Return the response to a send.
 
     Keys match in any case and unknown ones are ignored; ``Sample``, ``CostBreakDown`` and ``ErrorReport`` may
     be missing or null.
 
-    :param body: content of an answer with status 200.
+    :param body: content of a response with status 200.
     :raises UnknownOutcomeError: it is not of the contract. The error names the field and quotes nothing.
     """
-    # Amounts need decimals, which are exact, and ``raw`` needs floats, which JSON can be made of again: it is read
-    # twice where a float does not stand for the very digits received.
+    # Amounts need decimals, which are exact, and ``raw`` needs floats, of which JSON can be made again: the body is
+    # read twice where a float does not stand for the very digits received.
     inexact: list[str] = []
 
     def parse_float(text: str) -> float:
@@ -132,11 +134,11 @@ def parse_send_response(body: bytes) -> SendResponse:
 
 
 def parse_balance(body: bytes, billing: Billing) -> Balance:
-    """Read the answer to ``Balance``.
+    """Return the response to ``Balance``.
 
-    :param body: content of an answer with status 200.
+    :param body: content of a response with status 200.
     :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; ``prepaid`` and
-        ``postpaid`` say so outright.
+        ``postpaid`` set it.
     :raises UnknownOutcomeError: it is not of the contract.
     """
     amount = _amount(_lowered(_object(body, Decimal)), "Balance")
@@ -144,7 +146,7 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
 
 
 def _not_of_the_contract(what: str) -> UnknownOutcomeError:
-    return UnknownOutcomeError(f"the answer is not the contract's: {what}", status=HTTPStatus.OK.value)
+    return UnknownOutcomeError(f"the response is not the contract's: {what}", status=HTTPStatus.OK.value)
 
 
 def _object(body: bytes, parse_float: Callable[[str], Any]) -> dict[str, Any]:
@@ -159,7 +161,7 @@ def _object(body: bytes, parse_float: Callable[[str], Any]) -> dict[str, Any]:
 
 
 def _finite(text: str) -> float:
-    """Read a number; NaN and infinity are none (RFC 8259 section 6), nor is one too large for a float."""
+    """Return a number; NaN and infinity are none (RFC 8259 section 6), nor is one too large for a float."""
     number = float(text)
     if not math.isfinite(number):
         raise ValueError("not a finite number")
@@ -169,12 +171,12 @@ def _finite(text: str) -> float:
 def _lowered(document: dict[str, Any]) -> dict[str, Any]:
     fields = {key.lower(): value for key, value in document.items()}
     if len(fields) < len(document):
-        raise _not_of_the_contract("a field is there twice, in capitals and in small letters")
+        raise _not_of_the_contract("a field is there twice, in upper and in lower case")
     return fields
 
 
 def _unwrapped(document: dict[str, Any]) -> dict[str, Any]:
-    """Take the send response out of the newer ``{"statusCode", "sendResponse": {…}, "errors": […]}``."""
+    """Return the send response, also from the newer ``{"statusCode", "sendResponse": {…}, "errors": […]}``."""
     fields = _lowered(document)
     if "sendresponse" not in fields:
         return fields
@@ -184,7 +186,7 @@ def _unwrapped(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _get(fields: dict[str, Any], name: str, default: Any = None) -> Any:
-    """Look a field up; null stands for one that is missing."""
+    """Return a field; null counts as missing."""
     value = fields.get(name.lower())
     return default if value is None else value
 
@@ -193,7 +195,7 @@ def _amount(fields: dict[str, Any], name: str, default: int | None = None) -> De
     value = _get(fields, name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not -_INT64 < value < _INT64:
         raise _not_of_the_contract(f"{name} is missing or not an amount")
-    # A float that stands in the place of a decimal has the digits received as its repr.
+    # A float in the place of a decimal has the digits received as its repr.
     return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
 
 

@@ -1,4 +1,4 @@
-"""One request, one answer: never retried, never redirected, always bounded in time and size."""
+"""Transport: one request, one response; never retried, never redirected, always bounded in time and size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.service.prepared_requests import Route, prepared_route
-from airflow_provider_sms.service.tracked_connections import Exchange, UnaskedBytesError, watch, watching
+from airflow_provider_sms.service.tracked_connections import Exchange, UnaskedBytesError, track, tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from requests import PreparedRequest
     from requests.auth import AuthBase
 
-MAX_ANSWER = 10 * 1024 * 1024
-"""Bytes of the longest answer that is read: a send response is below 100 KB."""
+MAX_RESPONSE_BYTES = 10 * 1024 * 1024
+"""Bytes of the longest response that is read, 10 MiB: a send response is below 100 KB."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """A whole answer of the service, of any status.
+class RawResponse:
+    """A whole response of the service, of any status.
 
     :param operation: the last part of the request's path, for example ``bulkmessages``.
     :param status: HTTP status.
     :param retry_after: the header ``Retry-After`` as received; None where there was none.
-    :param body: the content. Of a failure that broke off while it was read, empty: its status says enough.
+    :param body: the content; empty for an error response that broke off while it was read, whose status tells enough.
     """
 
     operation: str
@@ -44,12 +44,12 @@ class Answer:
     body: bytes = field(repr=False)
 
 
-class _UnusableAnswerError(Exception):
-    """An answer came, and cannot be one to the request."""
+class _UnusableResponseError(Exception):
+    """A response came that cannot be one to the request."""
 
 
 class _Adapter(HTTPAdapter):
-    """An adapter whose connections, direct or through any proxy, report to the exchange.
+    """An adapter whose connections, direct or through any proxy, are tracked.
 
     All requests to one address must have the same settings.
     """
@@ -60,15 +60,15 @@ class _Adapter(HTTPAdapter):
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs)
-        watch(self.poolmanager)
+        track(self.poolmanager)
 
     def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
         manager = super().proxy_manager_for(*args, **kwargs)
-        watch(manager)
+        track(manager)
         return manager
 
     def get_connection_with_tls_context(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Any:
-        """Give the pool for a request, looked up once per address. requests before 2.32 asks elsewhere, each time."""
+        """Return the pool for a request, looked up once per address. requests before 2.32 does not call this."""
         if (pool := self._pools.get(request.url)) is None:
             pool = super().get_connection_with_tls_context(request, *args, **kwargs)
             self._pools[request.url] = pool
@@ -79,10 +79,10 @@ class _Adapter(HTTPAdapter):
         super().close()
 
     def build_response(self, req: PreparedRequest, resp: Any) -> requests.Response:
-        """Wrap an answer: without its cookies, which are not kept, and its encoding, which JSON does not need."""
+        """Return a response without cookies, which are not kept, and without an encoding, which JSON does not need."""
         response = requests.Response()
         response.status_code = resp.status
-        # urllib3's own, which do not mind the case either.
+        # urllib3's own headers, which ignore case, too.
         response.headers = resp.headers
         response.raw = resp
         response.request = req
@@ -93,18 +93,18 @@ class Transport:
     """The one HTTP session of a client, shared by its threads.
 
     A request ends within ``connect_timeout + timeout``, counted from its start: writing, the status line,
-    headers and body share that deadline, and no byte of a request is written after it. Only what precedes the
+    headers and body share that deadline, and no byte of a request is written after it. Only the time before the
     first byte can outlast it, and then the request is not sent: name resolution (the system's own limit), and
     connecting, where each address of the host and then the TLS handshake may take ``connect_timeout``. A request whose
     deadline is after the moment of :func:`~airflow_provider_sms.service.elapsed.ending_by` is not begun.
 
     The environment (proxies, CA bundle) is read with the first request to an address, and holds for all of them.
 
-    :param connect_timeout: seconds for a connection to be made.
-    :param timeout: seconds to wait for an answer, or for its next byte.
+    :param connect_timeout: seconds to make a connection.
+    :param timeout: seconds to wait for a response, or for its next byte.
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param pool_size: connections kept open per host: the number of threads that send at once.
-    :param clock: as of the client.
+    :param clock: of the client.
     """
 
     def __init__(
@@ -134,19 +134,17 @@ class Transport:
         """Close every pooled connection."""
         self._adapter.close()
 
-    def exchange(self, method: str, url: str, auth: AuthBase, body: bytes | None = None) -> Answer:
-        """Make one request and read its answer.
+    def exchange(self, method: str, url: str, auth: AuthBase, body: bytes | None = None) -> RawResponse:
+        """Make one request and return its response.
 
-        An exception that is no ``Exception`` (a signal, an exit) passes through: whoever catches it knows
-        nothing of the outcome.
+        An exception that is no ``Exception`` (a signal, an exit) passes through: the outcome is unknown to its handler.
 
         :param method: ``GET`` or ``POST``.
         :param url: the whole address.
-        :param auth: what sets ``Authorization``; with none given, ``requests`` would take one from
-            ``~/.netrc``.
-        :param body: the content; None: none.
-        :raises NotSentError: it failed before the first byte of the request was written, or came too late.
-        :raises UnknownOutcomeError: it failed after that.
+        :param auth: sets ``Authorization``; without it, ``requests`` would take one from ``~/.netrc``.
+        :param body: the content; None: there is none.
+        :raises NotSentError: the request failed before its first byte was written, or came too late.
+        :raises UnknownOutcomeError: it failed later.
         """
         operation = url.rpartition("/")[2]
         exchange = Exchange(self._clock() + sum(self._timeouts), self._clock)
@@ -154,13 +152,13 @@ class Transport:
             raise NotSentError(f"{operation}: not sent: it came too late to end in the time that was left for it")
         outer = sys.exc_info()[1]
         try:
-            with watching(exchange):
-                return self._answer(operation, method, url, auth, body)
+            with tracking(exchange):
+                return self._exchange(operation, method, url, auth, body)
         except Exception as error:  # noqa: BLE001 - what it means is decided by what was written, not by its type
             # "from None": the errors below hold the request with its token, and quote what the server sent.
             reason = _reason(error, outer)
             if exchange.written:
-                raise UnknownOutcomeError(f"{operation}: sent, but no whole answer came: {reason}") from None
+                raise UnknownOutcomeError(f"{operation}: sent, but no whole response came: {reason}") from None
             raise NotSentError(f"{operation}: not sent: {reason}") from None
 
     def _route(self, method: str, url: str) -> Route:
@@ -169,21 +167,20 @@ class Transport:
             self._routes[method, url] = route
         return route
 
-    def _answer(self, operation: str, method: str, url: str, auth: AuthBase, body: bytes | None) -> Answer:
+    def _exchange(self, operation: str, method: str, url: str, auth: AuthBase, body: bytes | None) -> RawResponse:
         route = self._route(method, url)
-        with self._adapter.send(route.request_with(auth, body), **route.settings) as response:
-            status = response.status_code
+        with self._adapter.send(route.request_with(auth, body), **route.settings) as received:
+            status = received.status_code
             if status < HTTPStatus.OK:
-                # The final answer is still to come: the next request on this connection would take it for its
-                # own.
-                raise _UnusableAnswerError(f"HTTP {status} is not a final answer")
+                # The final response is still to come: the next request on this connection would take it for its own.
+                raise _UnusableResponseError(f"HTTP {status} is not a final response")
             try:
-                content = _content(response)
+                content = _content(received)
             except Exception:
                 if status == HTTPStatus.OK:
                     raise
                 content = b""
-            return Answer(operation, status, response.headers.get("Retry-After"), content)
+            return RawResponse(operation, status, received.headers.get("Retry-After"), content)
 
 
 def _content(response: requests.Response) -> bytes:
@@ -192,24 +189,24 @@ def _content(response: requests.Response) -> bytes:
     for piece in response.iter_content(64 * 1024):
         pieces.append(piece)
         length += len(piece)
-        if length > MAX_ANSWER:
-            raise _UnusableAnswerError(f"it is longer than {MAX_ANSWER} bytes")
+        if length > MAX_RESPONSE_BYTES:
+            raise _UnusableResponseError(f"it is longer than {MAX_RESPONSE_BYTES} bytes")
     return b"".join(pieces)
 
 
 def _reason(error: BaseException, outer: BaseException | None) -> str:
-    """Say what failed, by its innermost cause that is one.
+    """Return the innermost cause of an error, in words.
 
-    :param error: what was caught.
-    :param outer: what the caller was handling already, which is no cause.
+    :param error: the error that was caught.
+    :param outer: the error that the caller was handling already, which is no cause.
     """
     causes = [error]
     while (inner := causes[0].__cause__ or causes[0].__context__) is not None and inner is not outer:
         causes.insert(0, inner)
     for cause in causes:
-        if isinstance(cause, (_UnusableAnswerError, UnaskedBytesError)):
+        if isinstance(cause, (_UnusableResponseError, UnaskedBytesError)):
             return str(cause)
         if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
             return mask_numbers_in(cause.strerror or str(cause) or type(cause).__name__)
-    # The rest by name alone: BadStatusLine quotes what the server sent, InvalidHeader the token.
+    # All others by name alone: BadStatusLine quotes what the server sent, InvalidHeader the token.
     return " of ".join(dict.fromkeys((type(causes[0]).__name__, type(error).__name__)))

@@ -1,4 +1,4 @@
-"""What is measured, one idea a module; each gives figures."""
+"""The cases: one idea per module, each a function that returns figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service that is slower than the sender does to the sender."""
+"""The effect of a service that is slower than the sender."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ HELD_SHARE = 0.9
 
 
 def backpressure(bench: Bench) -> list[Figure]:
-    """Send to a service that takes few requests a second: it lets the others wait, then it refuses them."""
+    """Send to a throttled service, which first delays surplus requests and then refuses them."""
     rows = bench.sizes.throttled
     refused = min(rows, bench.sizes.throttle * REFUSING_SECONDS * CHUNK)
-    bench.tell(f"{rows:,} rows are sent to a service that is slower than the sender")
+    bench.tell(f"sending {rows:,} rows to a service that is slower than the sender")
     ledger = sqlite_ledger(bench.folder / f"{bench.name('throttled')}.db")
     tasks = [_task(bench, rows, refuse=False), _task(bench, refused, refuse=True)]
     waiting, refusing = bench.airflows.run(tasks, ledger)
@@ -31,8 +31,8 @@ def backpressure(bench: Bench) -> list[Figure]:
     check(refusing, refused)
     limit = bench.sizes.throttle
     return [
-        _figure(f"{rows:,} rows, a service of {limit} requests/s that makes wait", waiting, limit),
-        _figure(f"{refused:,} rows, a service of {limit} requests/s that refuses more (429)", refusing, limit),
+        _figure(f"{rows:,} rows, a service of {limit} requests/s that delays the others", waiting, limit),
+        _figure(f"{refused:,} rows, a service of {limit} requests/s that refuses the others (429)", refusing, limit),
     ]
 
 
@@ -49,7 +49,7 @@ def _task(bench: Bench, rows: int, *, refuse: bool) -> Task:
 
 
 def _figure(what: str, ran: Ran, limit: float) -> Figure:
-    # Where the sender was the slower one, nothing was held back, and the figure says nothing.
+    # When the sender was slower than the service, nothing was held back, and the figure is meaningless.
     held = "" if ran.rate > HELD_SHARE * limit * CHUNK else "; NOT held back: the sender was slower"
     peak, ahead, refused = ran.peak / MEGABYTE, ran.seen["rows_ahead"], ran.counters.refused
     return Figure(

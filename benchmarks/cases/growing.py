@@ -1,4 +1,4 @@
-"""Whether a ledger stays small and fast as it grows: also ``python -m benchmarks.cases.growing``."""
+"""The size and speed of a growing ledger: also ``python -m benchmarks.cases.growing``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Claimant, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.outgoing import KEY_BYTES
+from airflow_provider_sms.messages.keys import KEY_BYTES
 from airflow_provider_sms.planning.scan import BLOCK_ROWS, rows_of_block
 from benchmarks.bench import ledger_bytes
 from benchmarks.data import FIRST_NUMBER, SEED
@@ -41,25 +41,25 @@ CLAIM_SECONDS = 45.0
 
 
 def ledger(bench: Bench) -> list[Figure]:
-    """Fill a ledger with as many claims as the large table has rows, and one in PostgreSQL with a tenth of them."""
+    """Fill a SQLite ledger with as many claims as the large table has rows, and one in PostgreSQL with a tenth."""
     rows, fewer = bench.sizes.rows, bench.sizes.small
-    bench.tell(f"{rows:,} claims are written, SQLite")
+    bench.tell(f"writing {rows:,} claims, SQLite")
     path = bench.folder / f"{bench.name('growing')}.db"
     tenths = _filled(bench, URL.create("sqlite", database=str(path)), rows)
     size = ledger_bytes(path)
     path.unlink()
-    bench.tell(f"{fewer:,} claims are written in the order of a table, SQLite")
+    bench.tell(f"writing {fewer:,} claims in the order of a table, SQLite")
     path = bench.folder / f"{bench.name('unordered')}.db"
     unordered = _filled(bench, URL.create("sqlite", database=str(path)), fewer, by_key=False)
     path.unlink()
-    bench.tell(f"{fewer:,} claims are written, PostgreSQL")
+    bench.tell(f"writing {fewer:,} claims, PostgreSQL")
     database = new_database(bench.postgres, bench.name("growing"))
     empty = database_bytes(database)
     fewer_tenths = _filled(bench, database, fewer)
     return [
         Figure(
             f"ledger of {rows:,} claims, SQLite",
-            f"{size / 1e6:,.0f} MB, {size / rows:.0f} bytes a claim",
+            f"{size / 1e6:,.0f} MB, {size / rows:.0f} bytes per claim",
             size / rows * CLAIMS_OF_GOAL,
             at_most(GIGABYTE, "1 GB for 10 million"),
         ),
@@ -69,7 +69,7 @@ def ledger(bench: Bench) -> list[Figure]:
         _growth(f"insert time of {fewer:,} claims, PostgreSQL, last tenth against first", fewer_tenths, "wall", fewer),
         Figure(
             f"ledger of {fewer:,} claims, PostgreSQL",
-            f"{(database_bytes(database) - empty) / fewer:.0f} bytes a claim",
+            f"{(database_bytes(database) - empty) / fewer:.0f} bytes per claim",
             (database_bytes(database) - empty) / fewer * CLAIMS_OF_GOAL,
         ),
     ]
@@ -83,20 +83,20 @@ def _filled(bench: Bench, url: URL, rows: int, *, by_key: bool = True) -> dict[s
 
 def _growth(what: str, tenths: dict[str, list[float]], kind: str, rows: int, goal: Goal | None = None) -> Figure:
     first, *_, last = (seconds / (rows // TENTHS) * 1e6 for seconds in tenths[kind])
-    text = f"{last:.1f} µs a claim against {first:.1f} µs, {last / first:.2f} x"
+    text = f"{last:.1f} µs per claim against {first:.1f} µs, {last / first:.2f} x"
     return Figure(what, text, last / first, goal, details={"seconds": tenths[kind]})
 
 
 def _compared(what: str, tenths: dict[str, list[float]], unordered: dict[str, list[float]], rows: int) -> Figure:
     ours, theirs = tenths["wall"][0] / (rows // TENTHS) * 1e6, sum(unordered["wall"]) / (rows // TENTHS) * 1e6
-    return Figure(what, f"{ours:.1f} µs a claim against {theirs:.1f} µs, {ours / theirs:.2f} x", ours / theirs)
+    return Figure(what, f"{ours:.1f} µs per claim against {theirs:.1f} µs, {ours / theirs:.2f} x", ours / theirs)
 
 
 def fill(url: str, rows: int, *, by_key: bool) -> dict[str, list[float]]:
-    """Claim messages and record their outcomes as a send does, and give the seconds of each tenth's commits.
+    """Claim messages and record their outcomes like a send, and return the seconds of each tenth's commits.
 
-    :param by_key: whether they are claimed in the order in which a send claims them.
-    :raises WrongError: a claim was refused.
+    :param by_key: whether to claim in the order in which a send claims.
+    :raises WrongError: when a claim was refused.
     """
     store = _opened(make_url(url))
     campaign = CampaignLedger(store, "growing", Claimant("dag", "task", "run", -1, 1, "host", 1))
@@ -125,7 +125,7 @@ def _opened(url: URL) -> LedgerBackend:
 
 
 def _commits(rows: int, *, by_key: bool) -> Iterator[list[Chunk]]:
-    """Give what each commit claims: in blocks as a send gathers them, or in an order that keys know nothing of."""
+    """Yield the claims of each commit: in blocks ordered by key as a send gathers them, or in random order."""
     rng = np.random.default_rng(SEED)
     left = rows
     while left > 0:
@@ -143,16 +143,16 @@ def _commits(rows: int, *, by_key: bool) -> Iterator[list[Chunk]]:
 
 
 def _accepted(request_id: int) -> Outcome:
-    answer: dict[str, Any] = json.loads(ANSWER % {b"n": CHUNK, b"id": FIRST_EVENT + request_id})
+    response: dict[str, Any] = json.loads(ANSWER % {b"n": CHUNK, b"id": FIRST_EVENT + request_id})
     return Outcome(
         request_id,
         ACCEPTED,
         http_status=200,
-        event_id=answer["EventId"],
+        event_id=response["EventId"],
         messages=CHUNK,
         parts=CHUNK,
         cost="100.0",
-        response=json.dumps(answer),
+        response=json.dumps(response),
     )
 
 

@@ -1,4 +1,4 @@
-"""What the operators add to the time that Airflow takes to parse a DAG file."""
+"""The time that importing the operators adds to the parsing of a DAG file."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ print(json.dumps([airflow[0] - started[0], ours[0] - airflow[0], airflow[1] - st
 
 
 def importing(bench: Bench) -> list[Figure]:
-    """Import the operators after what every DAG needs, each time in a fresh process."""
+    """Import the operators after Airflow's own modules, each time in a fresh process."""
     folder = bench.folder / "importing"
     folder.mkdir(exist_ok=True)
-    bench.tell("the operators are imported")
+    bench.tell("importing the operators")
     settings = {"AIRFLOW_HOME": str(folder), "AIRFLOW__CORE__LOAD_EXAMPLES": "False"}
     taken = []
     for number in range(bench.sizes.imports + 1):
@@ -36,7 +36,7 @@ def importing(bench: Bench) -> list[Figure]:
             if process.wait():
                 raise WrongError(f"the operators cannot be imported: {log.read_text()[-1000:]}")
         taken.append([seconds * 1000 for seconds in json.loads(log.read_text().splitlines()[-1])])
-    # The first one compiles.
+    # The first import compiles.
     airflow, ours, airflow_cpu, ours_cpu = (tuple(column) for column in zip(*taken[1:], strict=True))
     return [
         Figure(

@@ -1,4 +1,4 @@
-"""What ten times as many rows cost, and what a rerun of a campaign does that is sent."""
+"""The cost of ten times as many rows, and of a rerun of a finished campaign."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MEGABYTE = 1_000_000
 
 
 def large(bench: Bench) -> list[Figure]:
-    """Send the large table, and compare it with the small one."""
+    """Send the large table, and compare the send with that of the small one."""
     rows, small_rows = bench.sizes.rows, bench.sizes.small
     small = [each.ran for each in bench.sqlite_rounds()]
-    bench.tell(f"{rows:,} rows are written")
+    bench.tell(f"writing {rows:,} rows")
     task = bench.task(rows, files=8, service={"latency": LATENCY}, concurrency=CONCURRENCY)
-    bench.tell(f"{rows:,} rows are sent")
+    bench.tell(f"sending {rows:,} rows")
     path = bench.folder / f"{bench.name('large')}.db"
     ran = bench.send(task, sqlite_ledger(path), rows)
     if ran.xcom_shape != small[-1].xcom_shape:
@@ -52,7 +52,7 @@ def large(bench: Bench) -> list[Figure]:
         ),
         Figure(
             f"XComs, {ten}",
-            f"{ran.xcom_bytes} bytes against {small[-1].xcom_bytes}, the same but for digits",
+            f"{ran.xcom_bytes} bytes against {small[-1].xcom_bytes}, the same except for digits",
             1.0,
             at_most(1.0, "the same"),
         ),
@@ -66,7 +66,7 @@ def large(bench: Bench) -> list[Figure]:
 
 
 def resume(bench: Bench) -> list[Figure]:
-    """Run the small campaign again, which is sent: in another process, as another run of the DAG."""
+    """Run the finished small campaign again: in another process, as another run of the DAG."""
     rows = bench.sizes.small
     bench.sqlite_rounds()
     task = bench.task(rows, service={"latency": LATENCY}, concurrency=CONCURRENCY)

@@ -1,4 +1,4 @@
-"""How long the pages take to open."""
+"""The loading times of the pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPEN_SECONDS = 1.0
 
 
 def pages(bench: Bench) -> list[Figure]:
-    """Open the pages of ledgers with many campaigns, one of them large."""
+    """Load the pages of ledgers with many campaigns, one of them large."""
     return [figure for store in bench.full_ledgers for figure in _opened(bench, store)]
 
 

@@ -1,4 +1,4 @@
-"""The same table by the ways in which people text one from Airflow without this package."""
+"""The same table, sent in the ways that people use in Airflow without this package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def peers(bench: Bench) -> list[Figure]:
-    """Send one table in every way, one after the other, in one process."""
+    """Send one table in every way, one after the other in one process."""
     rows = bench.sizes.peers
     bench.tell(f"{rows:,} rows are sent in other ways")
     service = {"latency": LATENCY}
@@ -32,7 +32,7 @@ def peers(bench: Bench) -> list[Figure]:
     for ran in all_ran[2:]:
         if (ran.counters.messages, ran.distinct) != (rows, rows):
             raise WrongError(f"a peer: {ran.counters.messages} messages to {ran.distinct} people, of {rows} rows")
-    # The whole task counts: from the first request on, all that a sender did before it is left out.
+    # The whole task counts: the rate since the first request would omit the preparation before it.
     whole = [rows / ran.wall for ran in all_ran]
     return [
         Figure(

@@ -1,4 +1,4 @@
-"""What it costs to make messages of rows, without sending them: also ``python -m benchmarks.cases.preparing``."""
+"""The cost of preparing messages from rows, without sending: also ``python -m benchmarks.cases.preparing``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MICROSECONDS = 2.0
 
 
 def prepare(bench: Bench) -> list[Figure]:
-    """Prepare the small table in a process that does nothing else."""
+    """Prepare the small table in a separate process."""
     rows = bench.sizes.small
     bench.tell(f"{rows:,} rows are prepared")
     job = {"source": bench.table(rows), "rows": rows, "runs": bench.sizes.runs}
@@ -46,21 +46,24 @@ def prepare(bench: Bench) -> list[Figure]:
 
 
 def measure(source: str, rows: int, runs: int) -> dict[str, list[float]]:
-    """Give the microseconds of CPU a row of each stage, of each run.
+    """Return the CPU microseconds per row of each stage, for each run.
 
-    :raises WrongError: a row became no message.
+    :raises WrongError: when a row yielded no message.
     """
     import orjson
 
     from airflow_provider_sms.messages.prepare import Preparation
+    from airflow_provider_sms.planning.prices import Prices
+    from airflow_provider_sms.planning.scan import Scan
     from airflow_provider_sms.recipients.sources import open_source
+    from airflow_provider_sms.stop_flag import StopFlag
 
     stages: dict[str, list[float]] = {"check": [], "prepare": [], "encode": []}
     for _ in range(runs + 1):
         preparation = Preparation(MESSAGE, None)
-        before, first = cpu_seconds(), 0
-        for batch in open_source(source).batches(preparation.columns):
-            first += preparation.check_batch(batch, first).valid
+        scan, before = Scan(Prices()), cpu_seconds()
+        scan.read(open_source(source), preparation, StopFlag())
+        scan.close()
         checked, first, encoding = cpu_seconds(), 0, 0.0
         for batch in open_source(source).batches(preparation.columns):
             prepared = preparation.prepare(batch, first)
@@ -76,7 +79,7 @@ def measure(source: str, rows: int, runs: int) -> dict[str, list[float]]:
             raise WrongError(f"{first} messages of {rows} rows")
         for stage, seconds in spent.items():
             stages[stage].append(seconds / rows * 1e6)
-    # The first run imports what it needs.
+    # The first run also imports modules.
     return {stage: values[1:] for stage, values in stages.items()}
 
 

@@ -1,4 +1,4 @@
-"""Where the time of a send goes: also ``python -m benchmarks.cases.profiling``."""
+"""The time of a send by stage: also ``python -m benchmarks.cases.profiling``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from airflow_provider_sms.ledger.model import Chunk, Claimant
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.outgoing import BlockBuilder
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.planning.scan import BLOCK_ROWS, CheckedTable, check_table, outgoing_blocks
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.planning.scan import BLOCK_ROWS, Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
@@ -47,7 +48,7 @@ TOKEN = "benchmark-token"  # noqa: S105 - of a stand-in
 
 
 def profile(bench: Bench) -> list[Figure]:
-    """Take a send apart: its stages one after the other in one thread, then its threads while it runs."""
+    """Measure the stages of a send one after the other in one thread, then its threads during a send."""
     rows = bench.sizes.small
     figures = []
     for name, latency, what in (
@@ -71,7 +72,7 @@ def profile(bench: Bench) -> list[Figure]:
 class Clock:
     """Adds up the time of named stages.
 
-    :param cpu: seconds of CPU: of this thread or of the process.
+    :param cpu: function that returns CPU seconds, of this thread or of the process.
     """
 
     def __init__(self, cpu: Callable[[], float] = time.thread_time) -> None:
@@ -81,7 +82,7 @@ class Clock:
 
     @contextmanager
     def stage(self, name: str, messages: int) -> Iterator[None]:
-        """Measure what is done inside, in microseconds for each of so many messages."""
+        """Measure a block, in microseconds per message."""
         cpu, wall = self._cpu(), time.perf_counter()
         try:
             yield
@@ -104,7 +105,7 @@ class Clock:
 
 
 def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[float]]:
-    """Do what a send does, a stage at a time."""
+    """Perform the work of a send one stage at a time."""
     clock = Clock(time.process_time)
     campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())
     preparation, batches = Preparation(MESSAGE, None), 0
@@ -119,20 +120,18 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
         if batch is None:
             break
         batches += len(batch)
-        with clock.stage("check", rows):
-            preparation.check_batch(batch, batches)
         with clock.stage("prepare: numbers, texts, keys", rows):
             prepared = preparation.prepare(batch, batches)
         with clock.stage("gather a block by key", rows):
-            gathering = BlockBuilder()
-            gathering.add(prepared)
-            block = gathering.block(batches, by_key=True)
-        with clock.stage("look up what is held, take", rows):
+            builder = BlockBuilder()
+            builder.add(prepared)
+            block = builder.build(batches, by_key=True)
+        with clock.stage("look up held messages, take", rows):
             pending = PendingMessages([block], campaign, SendCounts(), resend=lambda _: False)
             taken = [pending.next_chunk(CHUNK)[0] for _ in range(-(-len(block) // CHUNK))]
         requests_made: list[tuple[int, Chunk]] = []
         for at in range(0, len(taken), REQUESTS_A_COMMIT):
-            with clock.stage("read answers, make records", rows):
+            with clock.stage("parse responses, make outcomes", rows):
                 outcomes = [answered(made, parse_send_response(answer), chunk) for made, chunk in requests_made]
             with clock.stage("commit claims and records", rows):
                 some = taken[at : at + REQUESTS_A_COMMIT]
@@ -153,9 +152,9 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
 
 
 def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[float]]:
-    """Send, and add up what each kind of thread and each kind of work with the ledger takes.
+    """Send, and add up the time of each kind of thread and of the ledger's work.
 
-    :raises WrongError: not every row was accepted.
+    :raises WrongError: when not every row was accepted.
     """
     clock = Clock()
     for owner, method, name in (
@@ -166,9 +165,9 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
         (CampaignLedger, "holders", "  of it: look-ups"),
     ):
         clock.around(owner, method, name, rows)
-    preparation, table, stop = Preparation(MESSAGE, None), CheckedTable(), StopFlag()
+    preparation, scan, stop = Preparation(MESSAGE, None), Scan(Prices()), StopFlag()
     opened = open_source(source)
-    check_table(opened, preparation, table, stop)
+    scan.read(opened, preparation, stop)
     campaign = CampaignLedger(open_sqlite(Path(folder) / "ledger.db"), "profile", _claimant())
     with SmsClient(url, token=TOKEN, pool_size=CONCURRENCY) as client:
         sender = Sender(
@@ -179,7 +178,7 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
             stop=stop,
         )
         with clock.stage("all of it", rows):
-            sender.run(outgoing_blocks(opened, preparation, table, stop))
+            sender.run(outgoing_blocks(opened, preparation, scan, stop))
     if sender.tally.accepted != rows:
         raise WrongError(f"{sender.tally.accepted} of {rows} accepted") from sender.error
     return dict(clock.spent)

@@ -1,4 +1,4 @@
-"""How fast messages go out, and what the sending process spends on each."""
+"""The sending rate, and the sending process's CPU time per message."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rate(bench: Bench) -> list[Figure]:
     service = median([each.bare.service_cpu for each in rounds])
     of_ideal = bare / ideal(CONCURRENCY, LATENCY)
     disk = ledger_bytes(bench.small_ledger) / bench.sizes.small
-    bench.tell("bare threads post without latency")
+    bench.tell("posting by bare threads without latency")
     ceiling = bench.bare(CEILING_THREADS, 0.0).rate
     return [
         _rate_figure("SQLite", rounds, SQLITE_SHARE),
@@ -37,8 +37,8 @@ def rate(bench: Bench) -> list[Figure]:
         _cpu_figure("SQLite", rounds),
         Figure("bare requests threads without latency", f"{ceiling:,.0f} messages/s", ceiling),
         Figure(
-            "CPU of the stand-in a request",
-            f"{service * 1e6:.0f} µs: by that good for {CHUNK / service:,.0f} messages/s",
+            "CPU of the stand-in per request",
+            f"{service * 1e6:.0f} µs, enough for {CHUNK / service:,.0f} messages/s",
             service,
         ),
         Figure(f"end to end, {bench.sizes.small:,} rows, SQLite", f"{_end_to_end(rounds):.1f} s", _end_to_end(rounds)),
@@ -70,7 +70,7 @@ def postgres(bench: Bench) -> list[Figure]:
 def slow(bench: Bench) -> list[Figure]:
     """Send to a slow service, with few requests at once."""
     rows = bench.sizes.slow
-    bench.tell(f"{rows:,} rows are sent to a slow service")
+    bench.tell(f"sending {rows:,} rows to a slow service")
     task = bench.task(rows, service={"latency": SLOW_LATENCY}, concurrency=SLOW_CONCURRENCY)
     ran = bench.send(task, sqlite_ledger(bench.folder / f"{bench.name('slow')}.db"), rows)
     best = ideal(SLOW_CONCURRENCY, SLOW_LATENCY)
@@ -105,7 +105,7 @@ def _cpu_figure(store: str, rounds: list[Round]) -> Figure:
     ratios = tuple(cpu / each.bare.cpu for cpu, each in zip(ours, rounds, strict=True))
     number, bare = median(ratios), median([each.bare.cpu for each in rounds])
     return Figure(
-        f"CPU a message of the sending process, {store}",
+        f"CPU per message of the sending process, {store}",
         f"{median(ours) * 1e6:.1f} µs, {number:.2f} x bare ({bare * 1e6:.1f} µs)",
         number,
         at_most(CPU_RATIO, f"{CPU_RATIO:.0f} x bare"),

@@ -1,4 +1,4 @@
-"""Whether a send is slower while people look at its pages."""
+"""The sending rate while people have the pages open."""
 
 from __future__ import annotations
 
@@ -17,20 +17,25 @@ if TYPE_CHECKING:
     from benchmarks.pages import Pages
 
 LIST_SECONDS, CAMPAIGN_SECONDS = 10.0, 5.0
-"""From one question of an open page to its next."""
+"""Seconds between refreshes of the open list and the open campaign."""
 OFTEN_SECONDS = 1.0
 SHARE = 0.95
 
-NOBODY, OPEN, OFTEN, ELSEWHERE = "nobody looks", "two pages are open", "two pages ask each second", "they ask elsewhere"
+NOBODY, OPEN, OFTEN, ELSEWHERE = (
+    "no page is open",
+    "two pages are open",
+    "both refresh each second",
+    "they refresh elsewhere",
+)
 WAYS = (NOBODY, OPEN, OFTEN, ELSEWHERE)
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A send that pages were looked at beside.
+    """A send while pages were open.
 
-    :param rate: messages a second.
-    :param seconds: of each answer to the list, and of each to the campaign.
+    :param rate: messages per second.
+    :param seconds: seconds of each response for the list, and of each for the campaign.
     """
 
     rate: float
@@ -38,10 +43,10 @@ class Sent:
 
 
 def polled(bench: Bench) -> list[Figure]:
-    """Send with nobody looking, with the list and the campaign open, and with both asking each second, in turns.
+    """Send in turns without open pages, with list and campaign open, and with both refreshing each second.
 
-    The fourth in turn are pages that ask a copy of the ledger each second: they take as much of the processor, and
-    nothing of the ledger.
+    In a fourth turn, the pages refresh each second from a copy of the ledger: they use as much CPU, but nothing of the
+    ledger.
     """
     return [figure for store in bench.full_ledgers for figure in _polled(bench, store)]
 
@@ -51,10 +56,10 @@ def _polled(bench: Bench, store: str) -> list[Figure]:
     full = bench.full_ledgers[store]
     with running_pages(bench.airflows, full.ledger) as pages, running_pages(bench.airflows, full.other) as others:
         for turn in range(bench.sizes.runs):
-            # Each is first in its turn: a machine that gets slower would be taken for a page's doing.
+            # Each way comes first in turn: otherwise a machine's slowing down would look like an effect of the pages.
             first = turn % len(WAYS)
             for way in WAYS[first:] + WAYS[:first]:
-                bench.tell(f"{bench.sizes.polled:,} rows are sent, {store}, {way}, {turn + 1} of {bench.sizes.runs}")
+                bench.tell(f"sending {bench.sizes.polled:,} rows, {store}, {way}, {turn + 1} of {bench.sizes.runs}")
                 campaign = bench.name("watched")
                 watcher = _watcher(bench, way, campaign, pages, others)
                 with watcher.looking():
@@ -62,7 +67,7 @@ def _polled(bench: Bench, store: str) -> list[Figure]:
                 sent[way].append(Sent(rate, watcher.seconds))
     return [
         _figure(f"sending rate with list and campaign open, {store}", sent, OPEN, NOBODY),
-        _figure(f"  with both asking each second, {store}", sent, OFTEN, ELSEWHERE),
+        _figure(f"  with both refreshing each second, {store}", sent, OFTEN, ELSEWHERE),
     ]
 
 
@@ -86,15 +91,15 @@ def _rate(bench: Bench, campaign: str, ledger: Mapping[str, str]) -> float:
 def _figure(what: str, sent: Mapping[str, Sequence[Sent]], way: str, against: str) -> Figure:
     ratios = _ratios(sent[way], sent[against])
     number, of_nobody = median(ratios), median(_ratios(sent[way], sent[NOBODY]))
-    with_nobody = "" if against == NOBODY else f", {of_nobody:.2f} of that when nobody looks"
+    with_nobody = "" if against == NOBODY else f", {of_nobody:.2f} of the rate without open pages"
     asked = (median([second for each in sent[way] for second in each.seconds[page]]) for page in (0, 1))
     pages = " and ".join(f"{seconds:.2f} s" for seconds in asked)
     rate = median([each.rate for each in sent[way]])
     return Figure(
         what,
-        f"{rate:,.0f} messages/s, {number:.2f} of that when {against}{with_nobody}; pages in {pages}",
+        f"{rate:,.0f} messages/s, {number:.2f} of the rate when {against}{with_nobody}; pages in {pages}",
         number,
-        at_least(SHARE, f"{SHARE} of that when {against}"),
+        at_least(SHARE, f"{SHARE} of the rate when {against}"),
         ratios,
         {"of_nobody": of_nobody, "sent": {name: [asdict(each) for each in sends] for name, sends in sent.items()}},
     )

@@ -11,6 +11,7 @@ from contextlib import closing
 
 import pandas as pd
 import pytest
+from support.airflow import stored_xcoms
 from support.whole import run_all
 
 DAG = """
@@ -68,16 +69,9 @@ class Airflow:
         return (self.home / f"run-{len(self.processes) - 1}.log").read_text()
 
     def summary(self):
-        """Read the last run's summary with Airflow's own means."""
-        code = (
-            "import json; from support.airflow import stored_xcoms\n"
-            "pushed = stored_xcoms(dag_id='campaign', key='return_value')\n"
-            "print(json.dumps(max(pushed, key=lambda pair: pair[0].timestamp)[1]))"
-        )
-        command = [sys.executable, "-c", code]
-        environment = {**self.environment, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return json.loads(done.stdout.strip().splitlines()[-1])
+        """Read the last run's summary with the means of this process's Airflow."""
+        pushed = stored_xcoms(self.home, dag_id="campaign", key="return_value")
+        return max(pushed, key=lambda pair: pair[0].timestamp)[1]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from benchmarks.standin import Counters
 
 
 def test_a_table_has_everybody_once_and_in_no_order(tmp_path):
-    """The same rows give the same table, whose numbers cover their whole range."""
+    """The same number of rows yields the same table, whose numbers cover their whole range."""
     table = pq.read_table(write_table(tmp_path / "one", 1_000, 3))
     numbers = [int(number) for number in table["destination"].to_pylist()]
 
@@ -29,20 +29,20 @@ def test_a_table_has_everybody_once_and_in_no_order(tmp_path):
     ids=["lost", "twice", "one lost and another twice", "miscounted"],
 )
 def test_a_send_that_is_wrong_by_one_message_is_noticed(messages, distinct, accepted):
-    """A fast send that lost or repeated somebody is no figure."""
+    """A send that lost or repeated a message has no figure, however fast it was."""
     with pytest.raises(WrongError):
         check(_ran(messages, distinct, accepted), 100)
     check(_ran(100, 100, 100), 100)
 
 
 def test_the_ideal_is_that_of_a_sender_that_costs_nothing():
-    """Requests at once, divided by the time of each, a hundred messages each."""
+    """The ideal rate is requests at once, divided by their latency, times a hundred messages."""
     assert ideal(32, 0.05) == 64_000
 
 
 @pytest.mark.parametrize("sizes", [FULL, QUICK, FULL.with_rows(2_000_000)])
 def test_xcoms_of_both_tables_are_beyond_their_limit(sizes):
-    """Otherwise the small table's XComs would hold each answer, and could not be compared with the large one's."""
+    """Both tables exceed the limit of responses, in a quick run too, so that their XComs are comparable."""
     assert sizes.small // 100 > sizes.max_xcom_responses
     assert sizes.bare <= sizes.small
 

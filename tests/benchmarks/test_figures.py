@@ -19,20 +19,20 @@ from benchmarks.table import report_of
     ],
 )
 def test_a_figure_is_judged_in_units_of_its_goal(goal, number, ratio, verdict):
-    """A number that should be large misses its goal below it, one that should be small above it."""
+    """A minimum is missed below its limit, and a maximum above it."""
     figure = Figure("what", "text", number, goal)
 
     assert (ratio, verdict) == (figure.ratio, figure.verdict)
 
 
 def test_a_goal_that_is_hardly_missed_is_missed():
-    """What rounds to nothing is still said to be missed."""
+    """A goal missed by less than half a percent still counts as missed."""
     assert Figure("what", "text", 2.001, at_most(2.0, "2 x")).verdict == "missed by 0%"
 
 
 @pytest.mark.parametrize(("judged", "verdict"), [(True, "missed by 50%"), (False, "")])
 def test_a_run_that_does_not_judge_writes_no_verdict(judged, verdict):
-    """The figures of small sizes say nothing of the goals."""
+    """The figures of a quick run are not compared with the goals."""
     figures = {"rate": [Figure("what", "text", 0.5, at_least(1.0, "1"))]}
 
     report = json.loads(report_of(figures, {"cores": 2}, {"large": "lost"}, judged=judged))

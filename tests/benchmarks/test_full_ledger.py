@@ -16,7 +16,7 @@ CAMPAIGNS, MESSAGES = 1_000, 20_000
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
-    """Pages read it, and tasks go on with it, as with any; all that pages count is in it."""
+    """Pages and tasks can use the full ledger like any other, and all that pages count is in it."""
     file = tmp_path / "full.db"
     sqlite = kind == "sqlite"
     url = URL.create("sqlite", database=str(file)) if sqlite else request.getfixturevalue("postgres_url")
@@ -31,7 +31,7 @@ def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
     lines = timeline.requests(reader, number, limit=MESSAGES)
     reader.close()
 
-    # Two have failed, two have an unknown request, and the large one has several.
+    # Two campaigns have failed, two have an unknown request, and the large one has several.
     assert page.by_state == {"complete": CAMPAIGNS + 1 - 5, "needs attention": 5}
     assert (page.campaigns[0].name, page.campaigns[0].counts.accepted) == ("one more", 3)
     assert (small.counts.accepted, small.counts.unknown) == ((REQUESTS - 1) * CHUNK, CHUNK)

@@ -7,10 +7,10 @@ from benchmarks.processes import WrongError
 
 
 class Shown(Pages):
-    """Pages that are answered at once.
+    """Pages with immediate responses.
 
-    :param listed: what the list shows.
-    :param status: of every page.
+    :param listed: content of the list.
+    :param status: status of every page.
     """
 
     def __init__(self, listed, status=200):
@@ -28,7 +28,7 @@ def watcher(pages):
 
 
 def test_both_pages_are_seen_however_short_a_send_is():
-    """Pages that nobody saw would slow nothing; the campaign's address is taken from the list."""
+    """Every open page is loaded at least once, and finds the campaign's URL in the list."""
     pages = Shown('<a href="/sms/campaigns/7">')
     two = watcher(pages)
     with two.looking():
@@ -39,10 +39,10 @@ def test_both_pages_are_seen_however_short_a_send_is():
 
 @pytest.mark.parametrize(
     ("pages", "says"),
-    [(Shown('<a href="/sms/campaigns/7">', 500), "500"), (Shown("nothing"), "never there")],
+    [(Shown('<a href="/sms/campaigns/7">', 500), "500"), (Shown("nothing"), "never loaded")],
     ids=["a page fails", "a page is not there"],
 )
 def test_pages_that_were_not_seen_are_noticed(pages, says):
-    """The rate of a send beside which nobody looked is no figure."""
+    """A send whose pages failed or were never loaded has no figure."""
     with pytest.raises(WrongError, match=says), watcher(pages).looking():
         pass

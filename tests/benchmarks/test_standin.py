@@ -27,7 +27,7 @@ def bodies(tmp_path_factory):
 
 
 def test_it_counts_requests_messages_and_people(service, bodies):
-    """Every message counts, a person who is texted twice counts once."""
+    """Every message counts; a person who is texted twice counts once."""
     service.set(latency=0.01)
     post_all(service.url, [*bodies, bodies[0]], 3)
     counters = service.counters()
@@ -38,7 +38,7 @@ def test_it_counts_requests_messages_and_people(service, bodies):
 
 
 def test_it_counts_anew_once_it_is_set(service, bodies):
-    """One measurement does not see the one before it."""
+    """New settings reset the counters of the last measurement."""
     post_all(service.url, bodies, 1)
     service.set()
 
@@ -51,16 +51,16 @@ def test_it_counts_anew_once_it_is_set(service, bodies):
 
 
 def test_it_reads_json_with_and_without_spaces(service):
-    """Whoever posts as ``requests`` writes JSON is counted, too."""
+    """Messages in the JSON of ``requests`` are counted, too."""
     service.set()
     messages = [{"Content": "Hi", "Destination": str(27_600_000_000 + number)} for number in range(3)]
-    answer = requests.post(f"{service.url}/bulkmessages", json={"Messages": messages}, timeout=10).json()
+    response = requests.post(f"{service.url}/bulkmessages", json={"Messages": messages}, timeout=10).json()
 
-    assert (answer["Messages"], service.counters().messages, service.distinct()) == (3, 3, 3)
+    assert (response["Messages"], service.counters().messages, service.distinct()) == (3, 3, 3)
 
 
 def test_it_is_never_early(service, bodies):
-    """An answer takes the latency at least: a sender cannot look better than it is."""
+    """A response takes at least the latency, so that no sender looks faster than it is."""
     service.set(latency=0.1)
     began = time.monotonic()
     post_all(service.url, bodies[:1], 1)
@@ -69,7 +69,7 @@ def test_it_is_never_early(service, bodies):
 
 
 def test_what_it_refuses_is_not_counted_as_taken(service, bodies):
-    """Above its limit it answers 429 with a time to wait, but for a second's worth at once."""
+    """Above its limit, after a burst of one second's worth, the stand-in responds with 429 and ``Retry-After``."""
     service.set(requests_per_second=1, refuse=True)
     statuses = [requests.post(f"{service.url}/bulkmessages", data=bodies[0], timeout=10).status_code for _ in range(4)]
     counters = service.counters()
@@ -80,6 +80,6 @@ def test_what_it_refuses_is_not_counted_as_taken(service, bodies):
 
 
 def test_numbers_are_told_apart_by_every_digit():
-    """Neighbours are different people."""
+    """Neighbouring numbers count as different people."""
     assert distinct(b"276000000012760000000227600000001" + b"37600000001") == 3
     assert distinct(b"") == 0

@@ -41,7 +41,7 @@ class Said:
 def store(request, ledger_path, airflow_home, monkeypatch):
     """An empty ledger, as the configuration names it: in a file, or on a server."""
     if request.param == "postgresql":
-        url = request.getfixturevalue("postgres_url")
+        url = request.getfixturevalue("postgres_ledger_url")
         fields = {"conn_type": "postgres", "host": url.query["host"], "schema": url.database, "login": url.username}
         monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(fields))
         monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")

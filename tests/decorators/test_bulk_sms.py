@@ -96,7 +96,7 @@ def test_templates_among_the_arguments_are_rendered(text):
     assert as_shown(ran.rendered["op_args"]) == ["str", "dict of 2 rows"]
 
 
-def test_mapped_copies_are_shielded_each(sms_default, ledger_path, witnessed):
+def test_mapped_copies_are_redacted_each(sms_default, ledger_path, witnessed):
     """Mapped over other tasks' results, each copy gets its own, as it is, and Airflow's database shows none of them."""
     from airflow.models.renderedtifields import RenderedTaskInstanceFields
     from airflow.providers.common.compat.sdk import task

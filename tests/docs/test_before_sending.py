@@ -81,11 +81,11 @@ def test_the_errors_on_the_page_are_those_of_the_code():
     sources = " ".join(path.read_text() for path in (ROOT / "airflow_provider_sms").rglob("*.py"))
     package = re.sub(r'"\s+f?"', "", sources)
     for words in (
-        "Nothing was sent, since whoever is meant could be texted. Mend them",
+        "Nothing was sent, since people on the list could be texted. Correct these rows",
         "so nothing was sent. Top up, or set wait_for_credit=True to wait for credit without a slot",
         "Is it the right source? Else raise max_rows",
         "look at error_report and at the report",
-        "was neither planned nor approved, so this try sent nothing of it.",
+        "was neither planned nor approved, so this attempt sent nothing of it.",
     ):
         assert words in package
         assert words in PAGE.read_text()

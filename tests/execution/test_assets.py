@@ -9,7 +9,7 @@ from support.versions import KEEPS_USER_OF_ASSETS
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.assets import asset_location, with_assets
-from airflow_provider_sms.execution.redaction import located, shielded_source
+from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
 USER = "my_google@" if KEEPS_USER_OF_ASSETS else ""
@@ -38,7 +38,7 @@ def test_an_asset_is_where_its_uri_points(uri, location):
 def test_an_asset_that_names_no_place_is_refused_by_its_name():
     """The error says which asset it is, and how a URI should look."""
     asset = Asset("people")
-    assert shielded_source(asset) is asset
+    assert redacted_source(asset) is asset
     with pytest.raises(InputError, match=r"asset 'people' names no place of files: its URI is 'people'; it should be"):
         located([asset])
 

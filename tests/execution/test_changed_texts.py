@@ -9,7 +9,7 @@ from support.airflow import run_task
 
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 
-REFUSED = "messages to recipients that an earlier try of this task claimed in this run have another text"
+REFUSED = "messages to recipients that an earlier attempt of this task claimed in this run have another text"
 
 
 class FailsOnce(BulkSmsOperator):

@@ -8,7 +8,7 @@ import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, TaskDeferred
 from support.airflow import run_task
 
-from airflow_provider_sms.execution.deferral import read_parking, wait_for_balance, wait_until
+from airflow_provider_sms.execution.deferral import read_event, wait_for_balance, wait_until
 from airflow_provider_sms.operators.base import SmsOperatorBase
 
 
@@ -20,10 +20,10 @@ class Parks(SmsOperatorBase):
         self.wait = wait
         self.arguments = arguments
 
-    def send(self, context, event):
-        if event is None:
-            self.wait(self, *self.arguments)
-        return read_parking(event)
+    def send(self, task):
+        if not task.resumed:
+            self.wait(*self.arguments)
+        return read_event(task.event)
 
 
 @pytest.fixture
@@ -65,10 +65,10 @@ def test_the_moment_is_all_that_the_trigger_is_told():
     """It is stored in Airflow's database, and read there by a triggerer that may be started anew."""
     moment = now(days=1)
     with pytest.raises(TaskDeferred) as deferred:
-        wait_until(Parks(task_id="parks", wait=None, arguments=()), moment, "go_on")
+        wait_until(moment)
     given = deferred.value.trigger.serialize()[1]
     assert given == {"moment": moment, "end_from_trigger": False}
-    assert (deferred.value.method_name, deferred.value.timeout) == ("go_on", None)
+    assert (deferred.value.method_name, deferred.value.timeout) == ("execute_complete", None)
 
 
 # Credit
@@ -86,7 +86,7 @@ def test_credit_is_waited_for(park, sandbox):
 
     thread = threading.Thread(target=top_up)
     thread.start()
-    ran = park(wait_for_balance, Decimal(500), 0.01)
+    ran = park(wait_for_balance, "sms_default", Decimal(500), 0.01)
     thread.join()
     assert (ran.state, ran.tries, ran.summary) == ("success", 1, "balance")
 
@@ -94,14 +94,14 @@ def test_credit_is_waited_for(park, sandbox):
 def test_enough_credit_is_seen_at_once(park, sandbox):
     """The first look does not wait for the interval; exactly the amount suffices."""
     sandbox.state.set_balance("500.25")
-    ran = park(wait_for_balance, Decimal("500.25"), 3600.0)
+    ran = park(wait_for_balance, "sms_default", Decimal("500.25"), 3600.0)
     assert (ran.summary, looks(sandbox)) == ("balance", 1)
 
 
 def test_a_refusal_ends_the_wait_and_the_task(park, sandbox):
     """It will be refused again: no retry is spent on it, and the service's words are in the log."""
     sandbox.state.set_faults([{"kind": "status", "status": 401, "on": "balance"}])
-    ran = park(wait_for_balance, Decimal(5), 0.01, retries=2)
+    ran = park(wait_for_balance, "sms_default", Decimal(5), 0.01, retries=2)
     assert (ran.state, ran.tries, looks(sandbox)) == ("failed", 1, 1)
     assert "401" in ran.log
 
@@ -109,7 +109,7 @@ def test_a_refusal_ends_the_wait_and_the_task(park, sandbox):
 def test_no_end_and_no_secret_are_told_to_the_trigger():
     """It waits for as long as it takes, and its arguments are stored unencrypted."""
     with pytest.raises(TaskDeferred) as deferred:
-        wait_for_balance(Parks(task_id="parks", wait=None, arguments=(), sms_conn_id="mine"), Decimal("2.50"), 60.0)
+        wait_for_balance("mine", Decimal("2.50"), 60.0)
     given = deferred.value.trigger.serialize()[1]
     told = {name: value for name, value in given.items() if value}
     assert told == {"sms_conn_id": "mine", "min_balance": "2.50", "poke_interval": 60.0}
@@ -126,13 +126,14 @@ def test_no_end_and_no_secret_are_told_to_the_trigger():
         (now(), "moment"),
         (now().isoformat(), "moment"),
         ({"status": "success", "balance": 7.0, "post_paid": False}, "balance"),
-        ({"chosen_options": ["Fail"], "responded_by_user": {"name": "ann"}}, "answer"),
-        ({"error": "no such option", "error_type": "validation"}, "answer"),
+        ({"chosen_options": ["Fail"], "responded_by_user": {"name": "ann"}}, "decision"),
+        ({"error": "no such option", "error_type": "validation"}, "decision"),
     ],
+    ids=["moment", "moment as text", "balance", "answer", "error"],
 )
 def test_events_are_told_apart(event, kind):
-    """A moment is no mapping, credit has a status, and all else is for whoever reads answers."""
-    assert read_parking(event) == kind
+    """A moment is no mapping, credit has a status, and everything else is a decision."""
+    assert read_event(event) == kind
 
 
 @pytest.mark.parametrize(
@@ -146,5 +147,5 @@ def test_events_are_told_apart(event, kind):
 def test_a_wait_for_credit_that_failed_fails_the_task(event, error):
     """With its words, and without retries where they could not help."""
     with pytest.raises(error) as raised:
-        read_parking(event)
+        read_event(event)
     assert (type(raised.value), str(raised.value)) == (error, event["message"])

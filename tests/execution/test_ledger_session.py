@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 import threading
@@ -8,6 +9,7 @@ from contextlib import closing
 
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
+from sqlalchemy import create_engine, text
 from support.airflow import run_task
 from support.versions import KEEPS_TASK_STATE
 
@@ -44,7 +46,7 @@ class State:
 class TaskInstance:
     """A task instance whose XComs are those that a leg before a wait left."""
 
-    map_index = -1
+    task_id, map_index = "t", -1
 
     def __init__(self, **xcoms):
         self.xcoms = xcoms
@@ -154,11 +156,13 @@ def test_a_later_try_with_a_trace_goes_on(store):
     refuse({}, store, who(2))
 
 
-@pytest.mark.parametrize("context", [{"task_state_store": State(sms_ledger="PostgreSQL at db")}, {}], ids=str)
+@pytest.mark.parametrize(
+    "context", [{"task_state_store": State(sms_ledger="PostgreSQL at db")}, {}], ids=["note", "none"]
+)
 def test_a_later_try_without_a_trace_is_refused(store, context):
     """By the note where there is one, else by the try number; another task's trace is none."""
     register(store, who(1, task_id="other"))
-    with pytest.raises(InputError, match=r"try 2.*Nothing was sent.*ledger adopt d t r$") as raised:
+    with pytest.raises(InputError, match=r"attempt 2.*Nothing was sent.*ledger adopt d t r$") as raised:
         refuse(context, store, who(2))
     assert ("PostgreSQL at db" in str(raised.value)) == bool(context)
 
@@ -179,7 +183,7 @@ def test_notes_that_airflow_clears_on_success_prove_nothing(store, monkeypatch):
 @needs_task_state
 def test_a_try_that_was_superseded_does_not_send(store):
     """Airflow takes no note from a try that another one has replaced."""
-    with pytest.raises(StoppedError, match="nothing was sent by this try"):
+    with pytest.raises(StoppedError, match="This attempt sent nothing"):
         HighWaterMark({"task_state_store": Superseded()}, store, 1, HighWater()).leave()
 
 
@@ -265,7 +269,7 @@ def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_b
     )
     thread.join()
     if loses:
-        assert "This is try 1 after a wait" in ran.log
+        assert "This is attempt 1 after a wait" in ran.log
         assert "has gone back" in ran.log
     assert (ran.state, len(witnessed()), set(witnessed().values())) == (
         ("failed", 100, {1}) if loses else ("success", 200, {1})
@@ -319,7 +323,7 @@ def test_a_leg_after_a_wait_must_find_the_leg_before_it(store, context):
     """On every version and in a first try: what another try left is no trace of it; an adoption is."""
     context = {**context, "ti": TaskInstance()}
     register(store, who(2))
-    with pytest.raises(InputError, match=r"^This is try 3 after a wait, and .* has no trace"):
+    with pytest.raises(InputError, match=r"^This is attempt 3 after a wait, and .* has no trace"):
         refuse(context, store, who(3), resumed=True)
     adopt(store, who(0))
     refuse(context, store, who(3), resumed=True)
@@ -392,9 +396,69 @@ def test_an_attempt_that_waits_leaves_an_xcom(store):
     claims(store, who(1), 2)
     ti = TaskInstance()
     context = {"ti": ti, "task": Pushes()}
-    HighWaterMark(context, store, 1, HighWater()).park()
+    HighWaterMark(context, store, 1, HighWater()).leave_for_next_leg()
     assert (ti.xcoms["sms_ledger"]["highest_request"], ti.xcoms["sms_ledger"]["requests"]) == (2, 2)
     context["task"].do_xcom_push = False
     ti.xcoms.clear()
-    HighWaterMark(context, store, 1, HighWater()).park()
+    HighWaterMark(context, store, 1, HighWater()).leave_for_next_leg()
     assert ti.xcoms == {}
+
+
+# The ledger of a task in PostgreSQL
+
+
+@pytest.fixture
+def sms_ledger(postgres_url, monkeypatch):
+    """Point the connection ``sms_ledger`` at an empty database."""
+    fields = {"conn_type": "postgres", "host": postgres_url.query["host"], "schema": postgres_url.database}
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps({**fields, "login": postgres_url.username}))
+    return postgres_url
+
+
+def states_in(url):
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        rows = connection.execute(text("SELECT state, sum(submitted) FROM sms_request GROUP BY state")).all()
+    engine.dispose()
+    return {state: int(count) for state, count in rows}
+
+
+def test_a_campaign_in_postgresql_goes_out_once(send, people, sms_ledger, sandbox, witnessed, ledger_path):
+    """A task given a connection keeps its claims there, and no file is made."""
+    source = people(250)
+    ran = send(source, campaign="spring", ledger_conn_id="sms_ledger")
+    again = send(source, campaign="spring", ledger_conn_id="{{ 'sms_ledger' }}")
+    assert (ran.summary["accepted"], again.summary["already_sent"]) == (250, 250)
+    assert (set(witnessed().values()), states_in(sms_ledger), ledger_path.exists()) == ({1}, {"accepted": 250}, False)
+
+
+def test_lost_answers_are_unknown_in_postgresql_too(send, people, sms_ledger, sandbox, witnessed, monkeypatch):
+    """The configuration's connection is used where the task names none; the protocol is the same."""
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
+    sandbox.state.set_faults([{"kind": "drop_after", "times": 3}])
+    source = people(1000)
+    ran = send(source, campaign="spring", retries=1)
+    again = send(source, campaign="spring")
+    assert [run.summary["unknown"] for run in (ran, again)] == [300, 300]
+    assert (ran.summary["accepted"], again.summary["already_sent"]) == (700, 700)
+    assert states_in(sms_ledger) == {"accepted": 700, "unknown": 300}
+    assert set(witnessed().values()) == {1}
+
+
+def test_a_database_that_cannot_be_reached_sends_nothing(send, people, sandbox, tmp_path, monkeypatch):
+    """Without a durable claim nothing goes out; Airflow may retry."""
+    connection = {"conn_type": "postgres", "host": str(tmp_path), "login": "nobody", "password": "pass-word-1"}
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(connection))
+    ran = send(people(5), ledger_conn_id="sms_ledger", retries=1)
+    assert (ran.state, ran.tries, ran.summary["not_sent"], sandbox.state.requests) == ("failed", 2, 5, [])
+    assert ("The ledger cannot be" in ran.log, "pass-word-1" in ran.log) == (True, False)
+
+
+def test_the_guard_holds_in_airflow_and_can_be_overridden(send, people, sandbox, monkeypatch):
+    """A deployment whose executor is remote is refused until it says that its disk is shared."""
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "airflow.executors.local_executor.LocalExecutor,my.RemoteExecutor")
+    ran = send(people(5), retries=1)
+    assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
+    assert "RemoteExecutor runs tasks on several machines" in ran.log
+    monkeypatch.setenv("AIRFLOW__SMS__ALLOW_LOCAL_LEDGER", "True")
+    assert send(people(5)).state == "success"

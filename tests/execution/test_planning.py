@@ -6,9 +6,6 @@ import pandas as pd
 import pytest
 from support.versions import CAN_ASK
 
-from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.operators.bulk_options import check_bulk_arguments, threshold_of
-from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
 SENDS = ("bulk", "group")
@@ -121,7 +118,7 @@ def test_a_campaign_that_is_sent_is_looked_at_once(send, people, sandbox, tmp_pa
     rows = [*frame.to_dict("records"), {"destination": "x", "first_name": "y"}]
     arguments = {"campaign": "c", "on_invalid": "skip", "suppress": [{"destination": frame.destination[0]}]}
     send(rows, **arguments)
-    monkeypatch.setattr(BulkAttempt, "_blocks", None)
+    monkeypatch.setattr(BulkAttempt, "_send", None)
     path = str(tmp_path / "report.parquet")
     ran = send(rows, report=path, **arguments)
     assert (ran.state, counts(ran)) == ("success", {"already_sent": 119, "invalid": 1, "suppressed": 1})
@@ -168,38 +165,6 @@ def test_suppressed_rows_are_kept_out_of_sight(send, people):
     ran = send(people(2), suppress=[{"destination": "27829999999"}])
     assert ran.rendered["suppress"] == "list of 1 rows"
     assert "27829999999" not in str(ran.rendered) + str(ran.xcoms)
-
-
-@pytest.mark.parametrize(
-    ("argument", "words"),
-    [
-        ({"max_rows": 1.5}, "max_rows must be a whole number"),
-        ({"max_parts_per_message": 0}, "max_parts_per_message must be a whole number, at least 1"),
-        ({"max_cost": -1}, "max_cost must be a number of credits"),
-        ({"max_invalid": 1.5, "on_invalid": "skip"}, "max_invalid must be a whole number of rows, a share below 1"),
-        ({"max_invalid": 5}, "max_invalid needs on_invalid='skip'"),
-        ({"max_error_rate": 2}, "max_error_rate must be a share"),
-        ({"check_balance": "yes"}, "check_balance must be True or False"),
-        ({"credit_interval": 0}, "credit_interval must be a number of seconds"),
-        ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
-        ({"campaign_group": "g"}, "campaign_group and min_interval belong together"),
-        ({"campaign_group": " ", "min_interval": None}, "campaign_group must be a name"),
-        ({"campaign_group": "g", "min_interval": 7}, "min_interval must be a timedelta"),
-        ({"approve_above": {"people": 3}}, "approve_above must be a number of messages"),
-    ],
-)
-def test_arguments_that_cannot_be_obeyed_are_refused(argument, words):
-    """Each by its name, and before anything is read."""
-    task = BulkSmsOperator(task_id="t", source="s", message="m", **argument)
-    with pytest.raises(InputError, match=words.replace("(", "\\(")):
-        check_bulk_arguments(task)
-
-
-def test_the_threshold_is_of_messages_or_of_credits():
-    """A number alone is one of messages."""
-    assert threshold_of(None) is None
-    assert (threshold_of(10).rows, threshold_of(10).cost) == (10, None)
-    assert str(threshold_of({"cost": 0.1}).cost) == "0.1"
 
 
 @pytest.mark.skipif(CAN_ASK, reason="this Airflow can ask a person")

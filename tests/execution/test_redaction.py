@@ -6,7 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sms.execution.redaction import Rows, shielded_source
+from airflow_provider_sms.execution.redaction import Rows, redacted_source
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from airflow_provider_sms.execution.redaction import Rows, shielded_source
 )
 def test_paths_are_shown(source):
     """Where rows are is no secret: Airflow renders and shows paths."""
-    assert shielded_source(source) is source
+    assert redacted_source(source) is source
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ def test_paths_are_shown(source):
 )
 def test_rows_are_counted_not_shown(rows, shown):
     """Of rows in memory, Airflow sees how many there are."""
-    wrapped = shielded_source(rows)
+    wrapped = redacted_source(rows)
     assert isinstance(wrapped, Rows)
     assert {str(wrapped), repr(wrapped), wrapped.serialize()} == {shown}
     assert wrapped.data is rows
@@ -38,5 +38,5 @@ def test_rows_are_counted_not_shown(rows, shown):
 
 def test_wrapping_twice_is_wrapping_once():
     """A field that is assigned again stays as it is."""
-    wrapped = shielded_source([{"a": 1}])
-    assert shielded_source(wrapped) is wrapped
+    wrapped = redacted_source([{"a": 1}])
+    assert redacted_source(wrapped) is wrapped

@@ -53,7 +53,7 @@ def test_the_report_is_complete_after_a_failure(send, people, report, sandbox):
     assert (statuses(report), ran.summary["report"]) == (counts(ran), str(report))
     reasons = pq.read_table(report).to_pandas().groupby("status")["reason"].first()
     assert "400" in reasons["not_sent"]
-    assert "no whole answer" in reasons["unknown"]
+    assert "no whole response" in reasons["unknown"]
 
 
 def test_the_next_try_replaces_the_report(send, people, report, sandbox):
@@ -155,7 +155,7 @@ def test_a_report_that_fails_in_the_end_is_written_by_the_next_try(send, people,
     ran = send(people(20), report=str(report), retries=1)
     thread.join()
     assert (ran.state, ran.tries, statuses(report)) == ("success", 2, {"already_sent": 20})
-    assert "the next try texts nobody twice" in ran.log
+    assert "the next attempt texts nobody twice" in ran.log
     assert set(witnessed().values()) == {1}
 
 

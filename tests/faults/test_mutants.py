@@ -26,7 +26,7 @@ def test_every_mutation_still_applies_and_still_compiles(package):
 
 def test_a_mutation_whose_text_is_gone_is_refused(package):
     """Mutations rot loudly."""
-    with pytest.raises(ValueError, match="stands 0 times in sending"):
+    with pytest.raises(ValueError, match="occurs 0 times in sending"):
         Mutation("gone", "sending/sender.py", "nowhere to be found", "").apply(package)
 
 

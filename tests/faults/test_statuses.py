@@ -6,7 +6,7 @@ from support.faults.statuses import BODIES, PEOPLE, STATUSES, Case, cases, is_a_
 from support.faults.verdict import Figures
 
 from airflow_provider_sms.exceptions import ThrottledError
-from airflow_provider_sms.sandbox.advice import advice
+from airflow_provider_sms.sandbox.client_advice import advice_for
 from airflow_provider_sms.sandbox.faults import parse_fault
 from airflow_provider_sms.service import errors
 
@@ -33,7 +33,7 @@ def test_a_status_that_lasts_texts_nobody_twice(ledgers, status):
 def test_only_lies_are_left_out():
     """No case is passed over but those of which the sandbox itself says that no client can know."""
     every = [Case(status, author, taken) for status in STATUSES for author in BODIES for taken in (False, True)]
-    lies = [case for case in every if "must never answer so" in advice(parse_fault(case.fault))]
+    lies = [case for case in every if "must never say this" in advice_for(parse_fault(case.fault))]
     assert lies == [case for case in every if is_a_lie(case)]
     assert {case.status for case in lies if case.status in (408, 425, 429, 499, 503)} == {425, 429, 503}
     assert [case.author for case in lies if case.status == 503] == ["the service"]

@@ -2,9 +2,15 @@ from __future__ import annotations
 
 import types
 
+import pytest
 from airflow.providers.common.compat.sdk import Asset, AssetAlias
+from support.airflow import run_task
+from support.assets import event_of
 
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
+from airflow_provider_sms.operators.sms import GroupSmsOperator
+from airflow_provider_sms.reporting.summary import COUNTS
+from airflow_provider_sms.sensors.balance import BalanceSensor
 
 TEXTED = Asset("x-sms://texted")
 
@@ -36,3 +42,37 @@ def test_facts_are_added_to_what_is_there():
     context = {"task": types.SimpleNamespace(outlets=[TEXTED]), "outlet_events": Events({TEXTED.uri: event})}
     describe_on_assets(context, {"accepted": 1})
     assert event.extra == {"by": "author", "accepted": 1}
+
+
+# In a real Airflow
+
+
+def facts_of(ran):
+    """Give the facts on the event that a run emitted for the asset."""
+    return event_of(ran.run_id).extra
+
+
+def test_the_event_of_an_asset_has_the_counts(send, people):
+    """Whoever is scheduled by it sees what became of the send, and nothing of a person."""
+    ran = send(people(20), campaign="spring", outlets=[TEXTED])
+    names = ("campaign", "rows", *COUNTS, "requests", "parts", "cost", "remaining_balance")
+    assert facts_of(ran) == {name: ran.summary[name] for name in names}
+    assert (facts_of(ran)["campaign"], facts_of(ran)["accepted"]) == ("spring", 20)
+
+
+def test_the_event_of_a_group_has_the_counts(sms_default, ledger_path):
+    """A send to groups is one message."""
+    ran = run_task(
+        lambda: GroupSmsOperator(task_id="text", message="All hands", groups=["staff"], campaign="x", outlets=[TEXTED])
+    )
+    facts = facts_of(ran)
+    assert (facts["campaign"], facts["rows"], facts["accepted"]) == ("x", 1, 1)
+    assert facts["remaining_balance"] == ran.summary["RemainingBalance"]
+
+
+@pytest.mark.parametrize("deferrable", [False, True])
+def test_the_event_of_a_sensor_has_the_balance(sms_default, sandbox, deferrable):
+    """Also when a trigger saw it."""
+    sandbox.state.set_balance(500)
+    ran = run_task(lambda: BalanceSensor(task_id="wait", min_balance=5, deferrable=deferrable, outlets=[TEXTED]))
+    assert facts_of(ran) == {"balance": 500.0, "post_paid": False}

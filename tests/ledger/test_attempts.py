@@ -1,41 +1,12 @@
 from __future__ import annotations
 
 import pytest
-from support.sending import claimant, outgoing, people
+from support.sending import claimant, people
 
-from airflow_provider_sms.exceptions import InputError, StoppedError
-from airflow_provider_sms.ledger import attempts as earlier
 from airflow_provider_sms.ledger.attempts import has_trace, register
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
-from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.messages.outgoing import Block, Outgoing
-from airflow_provider_sms.planning.changed_texts import TableKeys, refuse_changed_texts
-from airflow_provider_sms.stop_flag import StopFlag
-
-
-def send(ledger, messages, state=ACCEPTED):
-    chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
-    claim = ledger.commit(chunks=[chunk], claim_seconds=60.0)[0]
-    ledger.commit(outcomes=[Outcome(claim.request_id, state)])
-
-
-@pytest.fixture(params=["read for it", "known"])
-def look(request):
-    """Look at a table whose keys are read for that, or were when it was checked."""
-
-    def look(ledger, *blocks, stop=None):
-        keys = None
-        if request.param == "known":
-            keys = TableKeys()
-            for block in blocks:
-                keys.add([message.key for message in block])
-        refuse_changed_texts(lambda: map(Block.of, blocks), ledger.earlier(), stop or StopFlag(), keys)
-
-    return look
-
-
-def changed(count, text="Now it is later"):
-    return [outgoing(27_820_000_000 + n, text) for n in range(count)]
+from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.reporting.summary import replay
 
 
 def test_a_trace_is_one_of_the_same_task_instance(enter, store):
@@ -46,240 +17,73 @@ def test_a_trace_is_one_of_the_same_task_instance(enter, store):
         assert not has_trace(store, claimant(2, **other))
 
 
-def test_a_first_try_reads_nothing(enter):
-    """Without earlier claims the table is not read for this."""
-    send(enter(1, run_id="other"), people(5))
-
-    def blocks():
-        raise AssertionError("read")
-
-    refuse_changed_texts(blocks, enter(1).earlier(), StopFlag())
-
-
-def test_the_same_table_passes(enter, look):
-    """A later try of an unchanged table goes on: what was sent is there, what is new was not claimed."""
-    send(enter(1), people(5))
-    look(enter(2), people(3), people(7, 3))
-
-
-def test_changed_texts_stop_the_later_try(enter, look):
-    """The error says how many messages have another text, and what to do."""
-    send(enter(1), people(5))
-    with pytest.raises(InputError, match=r"^5 messages .* key_columns .* new campaign$"):
-        look(enter(2), changed(4), [*changed(5)[4:], *people(3, 5)])
-
-
-def test_one_changed_text_among_many_is_found(enter, look):
-    """It is enough that one row has changed."""
-    send(enter(1), people(500))
-    with pytest.raises(InputError, match=r"^1 messages"):
-        look(enter(2), people(499), [outgoing(27_820_000_499, "other")])
-
-
-def test_a_recipient_may_have_two_messages(enter, look):
-    """A table with two texts for a number is no changed text: the one that was claimed is still there."""
-    send(enter(1), people(5))
-    look(enter(2), [*people(5), *changed(5)])
-
-
-def test_a_second_message_is_no_changed_text_while_others_are_gone(enter, look):
-    """Somebody left the table, and somebody else, whose claimed message is still there, has a second one."""
-    send(enter(1), people(5))
-    look(enter(2), [*people(4), *changed(1)])
-
-
-def test_rows_that_are_gone_are_no_changed_texts(enter, look):
-    """Whoever left the table gets no other text; the others go on."""
-    send(enter(1), people(5))
-    look(enter(2), people(2), people(3, 10))
-
-
-def test_repeated_rows_do_not_hide_that_one_is_gone(enter, look):
-    """Messages are counted once, however often the table repeats them."""
-    send(enter(1), people(5))
-    with pytest.raises(InputError, match=r"^1 messages"):
-        look(enter(2), [*people(4), *people(4), outgoing(27_820_000_004, "other")])
-
-
-def test_a_changed_text_that_was_sent_already_is_no_new_one(enter, look):
-    """What anybody in the campaign claimed is not sent again, so it cannot be a second text by this try."""
-    send(enter(1), people(5))
-    send(enter(1, task_id="other"), changed(5))
-    look(enter(2), changed(5))
-
-
-def test_what_was_not_sent_may_change(enter, look):
-    """Nobody was texted, so a new text is the first one."""
-    send(enter(1), people(5), NOT_SENT)
-    look(enter(2), changed(5))
-
-
-def test_other_tasks_are_none_of_its_business(enter, look):
-    """Two tasks may text the same people differently in one campaign."""
-    send(enter(1, task_id="other"), people(5))
-    send(enter(1), people(1, 100))
-    look(enter(2), [*changed(5), *people(1, 100)])
-
-
-# Whatever the campaign
-
-
-def test_the_same_text_in_another_campaign_is_a_second_one(enter, look):
-    """What the task claimed under another name is not sent again under this one."""
-    send(enter(1), people(5))
-    with pytest.raises(InputError, match=r"^3 messages .* campaign's name"):
-        look(enter(2, campaign="other"), people(3), people(4, 10))
-
-
-def test_another_run_may_send_the_same_text_in_another_campaign(enter, look):
-    """Only attempts of one run are compared."""
-    send(enter(1), people(5))
-    send(enter(1, run_id="next"), people(1, 100))
-    look(enter(2, run_id="next", campaign="c"), [*people(5), *people(1, 100)])
-
-
-# Mapped copies
-
-
 @pytest.fixture
-def attempt(enter, store):
-    """Enter the campaign as an attempt of a mapped copy that has planned its table, and may send something of it."""
+def send():
+    def send(ledger, them, state=ACCEPTED, **fields):
+        chunk = Chunk([m.key for m in them], [m.destination for m in them])
+        (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+        ledger.commit(outcomes=[Outcome(claimed.request_id, state, **fields)])
+        return claimed.request_id
 
-    def attempt(copy, try_number, plan, sends=(), **changes):
-        claimant_id = register(store, claimant(try_number, map_index=copy))
-        if plan is not None:
-            note_progress(store, "c", claimant_id, "checking", plan={"id": plan})
-        ledger = enter(try_number, map_index=copy, claimant_id=claimant_id, **changes)
-        if sends:
-            send(ledger, sends)
-        return ledger
-
-    return attempt
+    return send
 
 
-def test_what_other_copies_sent_is_compared_where_the_table_has_changed(attempt, look):
-    """The tables were cut anew: this copy has people whom another one texted, with another text."""
-    attempt(0, 1, "p0", people(5))
-    attempt(1, 1, "p1", people(5, 5))
-    with pytest.raises(InputError, match=r"^5 messages"):
-        look(attempt(0, 2, "p2"), changed(10)[5:])
+def whose(ledger, message):
+    holder = ledger.holders([message.key])[message.key]
+    return holder.mine, holder.parked
 
 
-def test_an_attempt_that_sent_nothing_has_a_table_too(attempt, look):
-    """The copy had claimed nothing, but its table was another one."""
-    attempt(0, 1, "p0")
-    attempt(1, 1, "p1", people(5, 5))
-    with pytest.raises(InputError, match=r"^5 messages"):
-        look(attempt(0, 2, "p2"), changed(10)[5:])
+def test_what_a_try_sent_before_it_waited_is_parked(enter, send):
+    """A try that goes on tells what its earlier part sent from its own claims, and from those of other tries."""
+    messages = people(4)
+    send(enter(1), messages[:1])
+    send(enter(2), messages[1:2])
+    send(enter(2, run_id="other"), messages[2:3])
+    resumed = enter(2, resumed=True)
+    send(resumed, messages[3:])
+    found = [whose(resumed, message) for message in messages]
+    assert found == [(False, False), (False, True), (False, False), (True, False)]
 
 
-def test_a_table_that_was_refused_is_refused_again(attempt, look):
-    """That it was planned before does not make it the table of which anything was sent."""
-    attempt(0, 1, "p0", people(1))
-    attempt(1, 1, "p1", people(5, 5))
-    for number in (2, 3):
-        with pytest.raises(InputError, match=r"^5 messages"):
-            look(attempt(0, number, "p2"), changed(10)[5:])
+def test_only_a_try_that_goes_on_has_a_parked_part(enter, send):
+    """A try that runs twice at once does not take the other one's requests for its own."""
+    send(enter(2), people(1))
+    again = enter(2)
+    assert whose(again, people(1)[0]) == (False, False)
+    assert list(again.parked_requests()) == []
 
 
-def test_copies_may_text_one_person_different_things(attempt, look):
-    """At first tries, which go on at the same time, and at later ones with the same table."""
-    attempt(0, 1, "p0", people(5))
-    look(attempt(1, 1, "p1"), changed(5))
-    attempt(1, 1, "p1", changed(2))
-    look(attempt(1, 2, "p1"), changed(5))
+def test_what_is_sent_later_is_of_no_earlier_part(enter, send, store, clock):
+    """A part that lives on beside its successor does not take what that one sends for what it sent before."""
+    lives_on = register(store, claimant(2))
+    send(enter(2, resumed=True), people(1))
+    seen = CampaignLedger(store, "c", claimant(2), clock=clock, claimant_id=lives_on, resumed=True)
+    assert whose(seen, people(1)[0]) == (False, False)
+    assert whose(enter(2, resumed=True), people(1)[0]) == (False, True)
 
 
-def test_who_is_suppressed_since_is_no_changed_table(attempt, look):
-    """A claimed message is gone since its recipient opted out, so what other copies text is no matter."""
-    attempt(0, 1, "p0", people(5))
-    attempt(1, 1, "p1", changed(2))
-    look(attempt(1, 2, "p1"), changed(5)[1:])
+def test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat(sender, enter, send):
+    """Airflow may run two parts of a try at once: what is unknown stays unknown, and what was sent counts as sent."""
+    before = enter(2)
+    sent, lost = send(before, people(2)), send(before, people(1, 2), UNKNOWN)
+    resumed = enter(2, resumed=True)
+    part = sender(resumed)
+    replay(resumed, part.tally)
+    late = send(before, people(3, 3)), send(before, people(4, 6), UNKNOWN)
+    part.run([people(20)])
+    tally = part.tally
+    assert sent < lost < min(late)
+    assert (tally.accepted, tally.already_sent, tally.unresolved, tally.repeated) == (2 + 10, 3, 1 + 4, 0)
+    assert tally.settled == 20
 
 
-def test_a_copy_that_is_new_is_compared_with_copies_whose_tables_changed(attempt, look):
-    """The tables were cut into more parts: what an attempt claimed of a table that its copy no longer has counts."""
-    attempt(0, 1, "p0", people(5))
-    attempt(0, 2, "p0 less some")
-    with pytest.raises(InputError, match=r"^2 messages"):
-        look(attempt(1, 1, "p1"), changed(5)[3:])
-
-
-def test_a_copy_that_is_tried_again_with_its_table_holds_nobody_up(attempt, look):
-    """Its table is what it was, so other copies text its people what they like."""
-    attempt(0, 1, "p0", people(5))
-    attempt(0, 2, "p0")
-    look(attempt(1, 1, "p1"), changed(5))
-
-
-def test_groups_of_copies_are_different_people(attempt, look):
-    """Nothing says who is in a group, and each copy has another one."""
-    attempt(0, 1, None, [Outgoing(b"a" * 16, None, "Hi")])
-    attempt(1, 1, None, [Outgoing(b"b" * 16, None, "Hi"), *people(1)])
-    look(attempt(1, 2, None), [Outgoing(b"b" * 16, None, "Hi"), Outgoing(b"c" * 16, None, "Hi")])
-
-
-def test_many_copies_are_looked_at_in_portions(attempt, look, monkeypatch):
-    """No statement has more values than a database takes."""
-    monkeypatch.setattr(earlier, "_CLAIMANTS_AT_ONCE", 2)
-    for copy in range(5):
-        attempt(copy, 1, f"p{copy}", people(1, copy))
-    with pytest.raises(InputError, match=r"^4 messages"):
-        look(attempt(0, 2, "other"), changed(5)[1:])
-
-
-def test_a_group_whose_text_changed(enter, look):
-    """The text to groups is guarded in the same way; it has no destination."""
-    send(enter(1), [Outgoing(b"a" * 16, None, "Hi")])
-    with pytest.raises(InputError, match=r"^1 messages"):
-        look(enter(2), [Outgoing(b"b" * 16, None, "Hi again")])
-
-
-def test_it_can_be_stopped(enter, look):
-    """A task that is told to stop does not go on reading."""
-    send(enter(1), people(5))
-    stop = StopFlag()
-    stop.set()
-    with pytest.raises(StoppedError):
-        look(enter(2), people(5), stop=stop)
-
-
-def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
-    """What the guard refuses is not sent, and the counts say what became of each message."""
-    sender(enter(1)).run([people(5)])
-    later = sender(enter(2))
-
-    def guard():
-        raise InputError("changed")
-
-    later.run([people(10)], guard=guard)
-    assert (str(later.error), later.tally.already_sent, later.tally.not_sent) == ("changed", 5, 5)
-    assert len(service.requests) == 1
-
-
-def test_messages_of_a_table_are_counted():
-    """Rows that give the same message are one of it; closed, the keys take no room and are none."""
-    keys = TableKeys()
-    for some in (people(5), people(3), people(7, 4)):
-        keys.add([message.key for message in some])
-    assert keys.count_distinct() == len({message.key for message in [*people(5), *people(7, 4)]})
-    assert len(keys.in_order()) == 15
-    keys.close()
-    assert keys.count_distinct() == 0
-
-
-def test_the_look_gives_the_room_of_the_keys_back(enter):
-    """Once the table was compared with what was claimed, its keys are closed: sending takes longer than the look."""
-    send(enter(1), people(5))
-    keys = TableKeys()
-    keys.add([message.key for message in people(5)])
-    refuse_changed_texts(lambda: [Block.of(people(5))], enter(2).earlier(), StopFlag(), keys)
-    assert keys.count_distinct() == 0
-
-
-def test_a_first_try_gives_back_the_keys_of_its_table(enter):
-    """They are not kept for as long as it sends."""
-    keys = TableKeys()
-    keys.add([message.key for message in people(3)])
-    refuse_changed_texts(list, enter().earlier(), StopFlag(), keys)
-    assert keys.count_distinct() == 0
+def test_a_late_answer_to_an_earlier_part_is_no_repeat(sender, enter, send):
+    """What was unknown when the try went on may turn out as sent before its row is met."""
+    before = enter(2)
+    lost = send(before, people(3), UNKNOWN)
+    resumed = enter(2, resumed=True)
+    part = sender(resumed)
+    replay(resumed, part.tally)
+    before.commit(outcomes=[Outcome(lost, ACCEPTED)])
+    part.run([people(10)])
+    assert (part.tally.accepted, part.tally.already_sent, part.tally.repeated, part.tally.settled) == (7, 3, 0, 10)

@@ -419,8 +419,9 @@ def busy(postgres_url, clock):
 
 
 @pytest.mark.parametrize("what", ["claim", "record", "finish", "resolve"])
-def test_whoever_writes_of_a_group_waits_for_its_lock(busy, what):
+def test_whoever_writes_of_a_group_waits_for_its_lock(busy, what, monkeypatch):
     """On a server, transactions of other campaigns may write of the same people at the same time."""
+    monkeypatch.setattr("airflow_provider_sms.ledger.campaign.FINISH_PATIENCE", 2.0)
     ledger, store = busy
     claimed = claim(ledger, people(2))
     writes = {

@@ -7,7 +7,7 @@ from sqlalchemy import text
 from support.sending import people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.ledger.backend import campaign_lock
+from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import Pause, pause, pause_of, resume
 from airflow_provider_sms.ledger.postgres import open_postgres

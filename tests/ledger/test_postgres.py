@@ -9,13 +9,10 @@ from sqlalchemy.engine import make_url
 from support.postgres import DRIVER
 from support.sending import claimant, people
 
-from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
+from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
-
-LACKED = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact", "sms_progress", "sms_balance")
-"""Tables that a ledger of version 2 does not have."""
 
 
 @pytest.fixture
@@ -34,28 +31,6 @@ def test_a_commit_is_on_the_servers_disk_before_it_returns(postgres_url, server)
     with store.write(7) as connection:
         assert connection.execute(text("SHOW synchronous_commit")).scalar() == "on"
     store.close()
-
-
-def test_a_newer_ledger_is_refused(postgres_url, server):
-    """A ledger of a newer version is not written to."""
-    open_postgres(postgres_url).close()
-    server.execute(text("UPDATE sms_ledger_version SET version = 99"))
-    with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
-        open_postgres(postgres_url)
-
-
-def test_an_older_ledger_is_brought_up_to_date(postgres_url, server):
-    """An older ledger gets the tables that it lacks, and keeps what it holds."""
-    open_postgres(postgres_url).close()
-    for table in LACKED:
-        server.execute(text(f"DROP TABLE {table}"))
-    server.execute(text("UPDATE sms_ledger_version SET version = 2"))
-    server.execute(text("INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)"))
-    open_postgres(postgres_url).close()
-    assert server.execute(text("SELECT version FROM sms_ledger_version")).scalar() == 5
-    assert server.execute(text("SELECT name FROM sms_campaign")).scalars().all() == ["c"]
-    counts = [server.execute(text(f"SELECT count(*) FROM {table}")).scalar() for table in LACKED]
-    assert counts == [0] * len(LACKED)
 
 
 def test_a_transaction_sees_what_it_waited_for(postgres_url, server):

@@ -5,7 +5,7 @@ from support.sending import people
 
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.preview import CampaignPreview, pace
+from airflow_provider_sms.ledger.preview import CampaignPreview
 
 WEEK = 7 * 86400.0
 
@@ -65,16 +65,3 @@ def test_a_look_says_who_was_texted_too_recently(store, enter, clock):
     assert CampaignPreview(store, "new", FrequencyCap("marketing", 30.0)).capped(everybody) == set()
     assert CampaignPreview(store, "new", FrequencyCap("other", WEEK)).capped(everybody) == set()
     assert CampaignPreview(store, "new").capped(everybody) == set()
-
-
-def test_the_pace_is_that_of_the_last_requests(store, enter, hold, clock):
-    """The middle of what accepted requests took; nothing where there was none."""
-    assert pace(store) is None
-    ledger = enter()
-    for seconds in (0.2, 9.0, 0.4):
-        messages = people(1, int(seconds * 10))
-        chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
-        (claim,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
-        clock.now += seconds
-        ledger.commit(outcomes=[Outcome(claim.request_id, ACCEPTED)])
-    assert pace(store) == pytest.approx(0.4)

@@ -14,9 +14,9 @@ from airflow_provider_sms.ledger.approvals import latest_approval, note_question
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
-from airflow_provider_sms.ledger.progress import WAITS, note_progress
+from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
@@ -166,7 +166,7 @@ def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
     assert counts() == before
 
 
-@pytest.mark.parametrize("state", WAITS)
+@pytest.mark.parametrize("state", DEFERRED)
 def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state):
     """Forgotten, it would be texted again by the attempt that goes on; that it waits is said, and what for."""
     waits = register(store, claimant())

@@ -10,9 +10,15 @@ from sqlalchemy.exc import SQLAlchemyError
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.open import MIGRATIONS
 from airflow_provider_sms.ledger.reader import read_sqlite
 from airflow_provider_sms.monitoring.campaigns import dag_ids
 from airflow_provider_sms.monitoring.timeline import requests, unknown_requests
+
+
+@pytest.fixture
+def ledger(store, open_reader):
+    return open_reader()
 
 
 @pytest.mark.parametrize(
@@ -58,12 +64,21 @@ def test_a_page_shows_the_ledgers_time(store, open_reader, monkeypatch, opened):
         assert ledger.clock() == pytest.approx(store.clock(), abs=60)
 
 
-@pytest.mark.parametrize(("version", "error"), [(99, LedgerVersionError), (3, InputError)])
-def test_a_ledger_of_another_version_is_refused_in_words(store, open_reader, version, error):
+@pytest.mark.parametrize("version", [99, 4])
+def test_a_ledger_of_another_version_is_refused_in_words(store, open_reader, version):
     """A page that would read the wrong tables says so, and changes nothing."""
     with store.write(1) as connection:
         connection.execute(text(f"UPDATE sms_ledger_version SET version = {version}"))
-    with pytest.raises(error, match=f"The ledger is of version {version}"):
+    with pytest.raises(LedgerVersionError, match=f"The ledger has version {version}"):
+        dag_ids(open_reader())
+
+
+def test_a_ledger_that_a_task_can_upgrade_is_left_to_the_task(store, open_reader, monkeypatch):
+    """A page changes nothing, and says what upgrades the ledger."""
+    monkeypatch.setitem(MIGRATIONS, 4, None)
+    with store.write(1) as connection:
+        connection.execute(text("UPDATE sms_ledger_version SET version = 4"))
+    with pytest.raises(InputError, match=r"The ledger has version 4.*airflow-sms ledger status, upgrades it"):
         dag_ids(open_reader())
 
 

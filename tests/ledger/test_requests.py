@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import time
-from decimal import Decimal
 
 import pytest
 from support.sending import people
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.requests import SendingTask, named_requests, status, texted, unknown_requests
-from airflow_provider_sms.ledger.transitions import LAPSED
+from airflow_provider_sms.ledger.requests import named_requests, texted, unknown_requests
+from airflow_provider_sms.ledger.statistics import status
 
 EVENT = 9_007_199_254_740_993
 
@@ -34,71 +32,6 @@ def accept(ledger, messages, **fields):
     request_id = claim(ledger, messages)
     close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10", **fields)
     return request_id
-
-
-def test_every_message_and_request_is_in_one_state(store, enter):
-    """Counts are by state; what was not sent holds no message."""
-    ledger = enter()
-    accept(ledger, people(3))
-    close(ledger, claim(ledger, people(2, 10)), UNKNOWN)
-    close(ledger, claim(ledger, people(4, 20)), NOT_SENT)
-    claim(ledger, people(5, 30))
-    found = status(store, "c")
-    assert found.messages == {ACCEPTED: 3, UNKNOWN: 2, CLAIMED: 5}
-    assert found.requests == {ACCEPTED: 1, UNKNOWN: 1, NOT_SENT: 1, CLAIMED: 1}
-
-
-def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):
-    """What a dead process left behind is unknown, and why is said, though nobody has written it down."""
-    claim(enter(clock=lambda: 1_000_000.0), people(2))
-    assert (status(store, "c").messages, status(store, "c").requests) == ({UNKNOWN: 2}, {UNKNOWN: 1})
-    (row,) = unknown_requests(store)
-    assert (row.messages, row.state, row.reason, row.claimed_at) == (2, UNKNOWN, LAPSED, 1_000_000.0)
-
-
-def test_money_is_added_up_exactly(store, enter):
-    """Costs are decimals: three times 1.10 is 3.30, and a request that says none adds none."""
-    ledger = enter()
-    for start in (0, 10, 20):
-        accept(ledger, people(2, start))
-    close(ledger, claim(ledger, people(1, 30)), UNKNOWN)
-    assert (status(store, "c").cost, status(store, "c").parts) == (Decimal("3.30"), 6)
-
-
-def test_who_sent_is_counted_by_task(store, enter):
-    """Each task is named, with the runs and the tries that sent."""
-    accept(enter(1, run_id="one"), people(1))
-    accept(enter(2, run_id="one"), people(1, 10))
-    accept(enter(1, run_id="two"), people(1, 20))
-    accept(enter(1, dag_id="another"), people(1, 30))
-    enter(1, dag_id="sent nothing")
-    assert status(store, "c").senders == (SendingTask("another", "t", 1, 1), SendingTask("d", "t", 2, 3))
-
-
-def test_activity_is_from_the_first_claim_to_the_last_word(store, enter):
-    """A person's decision is activity, too."""
-    early = enter(clock=lambda: 1_000_000.0)
-    close(early, claim(early, people(1)), UNKNOWN)
-    (row,) = unknown_requests(store)
-    assert (status(store, "c").first_activity, status(store, "c").last_activity) == (1_000_000.0, 1_000_000.0)
-    resolve(store, row.request_id, ACCEPTED, "ann")
-    assert status(store, "c").decisions == 1
-    assert status(store, "c").last_activity == pytest.approx(time.time(), abs=60)
-
-
-def test_a_campaign_that_sent_nothing_has_a_status(store, enter):
-    """A campaign that somebody entered is there, with nothing in it."""
-    enter(clock=lambda: 1_000_000.0)
-    found = status(store, "c")
-    assert (found.messages, found.requests, found.senders, found.cost) == ({}, {}, (), Decimal(0))
-    assert found.first_activity == found.last_activity == 1_000_000.0
-
-
-def test_other_campaigns_are_not_counted(store, enter):
-    """Each campaign stands by itself."""
-    accept(enter(), people(3))
-    accept(enter(campaign="other"), people(5))
-    assert (status(store, "c").messages, status(store, "other").messages) == ({ACCEPTED: 3}, {ACCEPTED: 5})
 
 
 def test_a_campaign_that_is_not_there_is_an_error(store):
@@ -214,3 +147,39 @@ def test_the_answer_to_a_message_is_found_whoever_sent_it(enter):
     other = enter(1, run_id="other")
     assert other.responses.to(people(1)[0].key) == "{}"
     assert other.responses.to(people(1, 5)[0].key) is None
+
+
+def sent(ledger, them, state=ACCEPTED, **fields):
+    request_id = claim(ledger, them)
+    close(ledger, request_id, state, **fields)
+    return request_id
+
+
+def test_the_requests_of_earlier_parts_come_in_order(enter):
+    """All parts before this one, the campaign's only, and nothing that was surely not sent."""
+    first = enter(2)
+    one = sent(first, people(3), messages=2, response='{"EventId": 1}')
+    lost = sent(first, people(1, 10), UNKNOWN)
+    sent(first, people(1, 11), NOT_SENT)
+    sent(enter(2, campaign="other"), people(2, 20))
+    sent(enter(1), people(1, 30))
+    two = sent(enter(2, resumed=True), people(1, 40))
+    resumed = enter(2, resumed=True)
+    sent(resumed, people(1, 50))
+    found = [(row.request_id, row.state, row.submitted, row.taken, row.response) for row in resumed.parked_requests()]
+    assert found == [
+        (one, ACCEPTED, 3, 2, '{"EventId": 1}'),
+        (lost, UNKNOWN, 1, None, None),
+        (two, ACCEPTED, 1, None, None),
+    ]
+
+
+def test_requests_are_written_while_parked_ones_are_read(enter):
+    """Reading answers one after the other keeps no claim waiting, and does not show what is claimed meanwhile."""
+    first = enter(2)
+    parked = [sent(first, people(1, n)) for n in range(150)]
+    resumed = enter(2, resumed=True)
+    requests = resumed.parked_requests()
+    found = [next(requests).request_id]
+    sent(resumed, people(1, 500))
+    assert found + [each.request_id for each in requests] == parked

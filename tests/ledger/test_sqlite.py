@@ -3,11 +3,12 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from airflow_provider_sms.exceptions import LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.sqlite import is_mount_point, network_filesystem, open_sqlite, settle_path
 
 
 def sql(path, statement):
@@ -45,21 +46,6 @@ def test_no_request_is_of_a_campaign_that_is_not_there(tmp_path):
     with pytest.raises(LedgerError, match="FOREIGN KEY"), store.write(0) as connection:
         store.insert_requests(connection, claim, [100])
     store.close()
-
-
-def test_the_schema_version_is_recorded(tmp_path):
-    """A ledger says which version wrote it."""
-    for _ in range(2):
-        open_sqlite(tmp_path / "ledger.db").close()
-    assert sql(tmp_path / "ledger.db", "SELECT version FROM sms_ledger_version") == [(5,)]
-
-
-def test_a_newer_ledger_is_refused(tmp_path):
-    """A ledger of a newer version is not written to, and the error says what to do."""
-    open_sqlite(tmp_path / "ledger.db").close()
-    sql(tmp_path / "ledger.db", "UPDATE sms_ledger_version SET version = 99")
-    with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
-        open_sqlite(tmp_path / "ledger.db")
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):
@@ -211,22 +197,94 @@ def test_only_its_owner_reads_a_new_ledger(tmp_path):
     assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600
 
 
-OF_VERSION_3 = ("sms_pause", "sms_approval", "sms_contact_group", "sms_contact")
-OF_VERSION_4 = ("sms_progress", "sms_balance")
-LACKED = {1: ("sms_decision", *OF_VERSION_3, *OF_VERSION_4), 2: (*OF_VERSION_3, *OF_VERSION_4), 3: OF_VERSION_4}
-"""Tables that an older version's ledger does not have."""
+MOUNTS = r"""overlay / overlay rw 0 0
+tmpfs /tmp tmpfs rw 0 0
+nas:/share /srv/shared nfs4 rw 0 0
+/dev/sdb /srv/shared/local ext4 rw 0 0
+user@host:/ /mnt/remote\040disk fuse.sshfs rw 0 0
+share /mnt/größe virtiofs rw 0 0
+/dev/sdc /srv/airflow/sms_ledger.db ext4 rw 0 0
+"""
 
 
-@pytest.mark.parametrize("version", LACKED)
-def test_an_older_ledger_is_brought_up_to_date(tmp_path, version):
-    """An older ledger gets the tables that it lacks, and keeps what it holds."""
-    path = tmp_path / "ledger.db"
-    open_sqlite(path).close()
-    for table in LACKED[version]:
-        sql(path, f"DROP TABLE {table}")
-    sql(path, f"UPDATE sms_ledger_version SET version = {version}")
-    sql(path, "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
-    open_sqlite(path).close()
-    assert sql(path, "SELECT version FROM sms_ledger_version") == [(5,)]
-    assert sql(path, "SELECT name FROM sms_campaign") == [("c",)]
-    assert [sql(path, f"SELECT count(*) FROM {table}") for table in LACKED[1]] == [[(0,)]] * len(LACKED[1])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/home/airflow/sms_ledger.db", None),
+        ("/tmp/sms_ledger.db", None),
+        ("/srv/shared/sms_ledger.db", "nfs4"),
+        ("/srv/shared/local/sms_ledger.db", None),
+        ("/srv/sharedness/sms_ledger.db", None),
+        ("/mnt/remote disk/sms_ledger.db", "fuse.sshfs"),
+        ("/mnt/größe/sms_ledger.db", "virtiofs"),
+    ],
+)
+def test_a_path_is_on_what_is_mounted_nearest(path, kind):
+    """The longest mount point that holds a path says what it is on."""
+    assert network_filesystem(Path(path), MOUNTS) == kind
+
+
+def test_a_system_that_says_nothing_is_trusted():
+    """Where nothing is known of mounts, SQLite itself has to find out."""
+    assert network_filesystem(Path("/x"), "") is None
+
+
+SHARED = ["virtiofs", "gpfs", "9p", "vboxsf", "ocfs2", "gfs2", "fuse", "fuse.s3fs", "nfs", "cifs", "lustre"]
+
+
+@pytest.mark.parametrize("kind", SHARED)
+def test_what_machines_share_is_known(kind):
+    """A file system of several machines, or of a virtual one and its host, is none of this machine."""
+    assert network_filesystem(Path("/srv/x.db"), f"share /srv {kind} rw 0 0") == kind
+
+
+@pytest.mark.parametrize("kind", ["ext4", "xfs", "btrfs", "zfs", "overlay", "tmpfs", "fuseblk"])
+def test_what_is_of_this_machine_is_known(kind):
+    """A disk of the machine may hold the ledger."""
+    assert network_filesystem(Path("/srv/x.db"), f"disk /srv {kind} rw 0 0") is None
+
+
+def test_a_file_that_is_mounted_by_itself_is_known():
+    """The file is a mount point; its folder, and the files beside it, are not."""
+    paths = ["/srv/airflow/sms_ledger.db", "/srv/airflow/other.db", "/srv/airflow"]
+    assert [is_mount_point(Path(path), MOUNTS) for path in paths] == [True, False, False]
+
+
+def test_a_file_that_is_mounted_by_itself_is_refused(tmp_path):
+    """By whatever name it is reached; a folder that is mounted is as it should be."""
+    (tmp_path / "ledger.db").touch()
+    (tmp_path / "link.db").symlink_to(tmp_path / "ledger.db")
+    for name in ("ledger.db", "link.db"):
+        with pytest.raises(LedgerError, match=r"is mounted as a single file.*Mount the folder"):
+            settle_path(tmp_path / name, f"/dev/sdc {(tmp_path / 'ledger.db').resolve()} ext4 rw 0 0")
+    file = (tmp_path / "ledger.db").resolve()
+    assert settle_path(tmp_path / "ledger.db", f"/dev/sdc {tmp_path.resolve()} ext4 rw 0 0") == file
+
+
+def test_a_link_is_followed_before_its_file_system_is_looked_at(tmp_path):
+    """A link on a disk of this machine may lead to a share."""
+    share, link = tmp_path / "share", tmp_path / "ledger.db"
+    share.mkdir()
+    (share / "ledger.db").touch()
+    link.symlink_to(share / "ledger.db")
+    mounts = f"disk / ext4 rw 0 0\nnas:/ {share} nfs4 rw 0 0"
+    with pytest.raises(LedgerError, match=r"network file system \(nfs4\)"):
+        settle_path(link, mounts)
+
+
+def test_a_folder_that_is_a_link_is_followed_too(tmp_path):
+    """The file need not be there yet."""
+    share, link = tmp_path / "share", tmp_path / "airflow"
+    share.mkdir()
+    link.symlink_to(share)
+    with pytest.raises(LedgerError, match="network file system"):
+        settle_path(link / "ledger.db", f"nas:/ {share} nfs4 rw 0 0")
+
+
+def test_a_file_has_one_path(tmp_path):
+    """Whatever name leads to it, a ledger is the file that it is."""
+    file, link = tmp_path / "ledger.db", tmp_path / "link.db"
+    file.touch()
+    link.symlink_to(file)
+    names = [file, link, tmp_path / ".." / tmp_path.name / "ledger.db"]
+    assert {settle_path(name, "") for name in names} == {file.resolve()}

@@ -1,16 +1,28 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 import uuid
 from decimal import Decimal
+from hashlib import blake2b
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.keys import message_keys
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.keys import can_be_key, canonical, check_groups, group_key, message_keys
+from airflow_provider_sms.messages.keys import (
+    Fingerprint,
+    batch_digest,
+    can_be_key,
+    canonical,
+    check_groups,
+    group_key,
+)
+from airflow_provider_sms.messages.prepared import PreparedBatch
 
 NUMBER = "27821234567"
 
@@ -56,25 +68,23 @@ GOLDEN = [
 
 @pytest.mark.parametrize(("key_values", "expected"), GOLDEN, ids=["text", "columns", "destination"])
 def test_keys_never_change_however_they_are_made(key_values, expected):
-    """Arrays and lists give the digests that stand in ledgers, for destinations of one length and of several."""
-    destinations, contents = pa.array(DESTINATIONS), pa.array(TEXTS)
+    """The digests are those that stand in ledgers, for destinations of one length and of several."""
     assert expected == [key.hex() for key in message_keys(DESTINATIONS, TEXTS, key_values)]
-    assert expected == [key.hex() for key in message_keys(destinations, contents, key_values)]
     alike = key_values and [column[1::2] if len(column) else column for column in key_values]
-    assert expected[1::2] == [key.hex() for key in message_keys(destinations[1::2], contents[1::2], alike)]
+    assert expected[1::2] == [key.hex() for key in message_keys(DESTINATIONS[1::2], TEXTS[1::2], alike)]
 
 
 messages = st.lists(st.tuples(st.from_regex(r"[0-9]{7,15}", fullmatch=True), st.text()))
 
 
 @given(messages)
-def test_arrays_give_the_keys_of_lists(rows):
-    """It does not matter to a key whether its message stands in a list or in an array."""
-    destinations, contents = [row[0] for row in rows], [row[1] for row in rows]
-    arrays = pa.array(destinations, pa.string()), pa.array(contents, pa.string())
-    assert message_keys(destinations, contents) == message_keys(*arrays)
-    assert message_keys(destinations, contents, [arrays[1]]) == message_keys(*arrays, [arrays[1]])
-    assert message_keys(destinations, contents, []) == message_keys(*arrays, [])
+def test_a_key_digests_the_length_of_the_number_the_number_and_the_text(rows):
+    """Keys of columns are those of one message after the other, written out."""
+    expected = [
+        blake2b(f"{len(number)}:{number}{text}".encode(), digest_size=16, person=b"sms: text").digest()
+        for number, text in rows
+    ]
+    assert expected == message_keys([row[0] for row in rows], [row[1] for row in rows])
 
 
 def test_a_key_is_sixteen_bytes():
@@ -303,3 +313,99 @@ def test_names_are_needed(names):
     """Without a name there is no group."""
     with pytest.raises(InputError, match="at least one group's name"):
         check_groups(names)
+
+
+# Fingerprints and digests of batches
+
+
+lists_of_keys = st.lists(st.binary(min_size=16, max_size=16))
+
+
+def fingerprint(*batches):
+    found = Fingerprint()
+    for batch in batches:
+        found.add(batch)
+    return found.hexdigest()
+
+
+@given(lists_of_keys, st.randoms(use_true_random=False), st.integers(0, 5))
+def test_a_fingerprint_does_not_depend_on_the_order(some, shuffler, cut):
+    """A table that is sorted another way, or read in other batches, has the same fingerprint."""
+    shuffled = shuffler.sample(some, len(some))
+    assert fingerprint(some) == fingerprint(shuffled[:cut], shuffled[cut:])
+
+
+digests = st.lists(st.integers(0, 5).map(str)).map(lambda texts: message_keys(["27821234567"] * len(texts), texts))
+
+
+@given(digests, digests)
+def test_other_keys_have_another_fingerprint(some, others):
+    """Any difference between tables of messages shows: one more, less, twice or another."""
+    assert (sorted(some) == sorted(others)) == (fingerprint(some) == fingerprint(others))
+
+
+@given(lists_of_keys.filter(bool), st.data())
+def test_one_changed_bit_shows_in_the_fingerprint(some, data):
+    """One bit of one key changes it, be it one whose change the sum carries on."""
+    place, bit = data.draw(st.integers(0, len(some) - 1)), data.draw(st.integers(0, 127))
+    changed = (int.from_bytes(some[place], "little") ^ 1 << bit).to_bytes(16, "little")
+    assert fingerprint(some) != fingerprint([*some[:place], changed, *some[place + 1 :]])
+
+
+@given(lists_of_keys.filter(bool))
+def test_how_often_a_key_comes_shows_in_the_fingerprint(some):
+    """A row more shows, also one that repeats another."""
+    assert fingerprint(some) != fingerprint([*some, some[0]])
+
+
+def test_a_fingerprint_never_changes():
+    """A plan that was approved is found again by a later version."""
+    some = message_keys(["27821234567", "27821234568"], ["Hi", "Hi"])
+    assert (fingerprint([]), fingerprint(some)) == ("0fe96dba0648", "66d1552ffcd7")
+
+
+def test_many_tables_have_as_many_fingerprints():
+    """Of ten thousand tables no two have one fingerprint, though a single bit tells them apart."""
+    shuffler = random.Random(4711)
+    some = [shuffler.randbytes(16) for _ in range(3)]
+    found = {fingerprint([*some, number.to_bytes(16, "big")]) for number in range(10_000)}
+    assert len(found) == 10_000
+    assert {len(digest) for digest in found} == {12}
+
+
+PAIR, PAIR_TEXTS, PAIR_KEYS = ("27820000000", "27820000001"), ("Hi", "You"), (b"k" * 16, b"l" * 16)
+
+
+def prepared(destinations=PAIR, contents=PAIR_TEXTS, keys=PAIR_KEYS, **others):
+    columns = [column if isinstance(column, pa.Array) else pa.array(column) for column in (destinations, contents)]
+    fields = {"num_rows": 3, "row_column": np.array([0, 2]), "rejected": [], "rejected_numbers": [], **others}
+    return PreparedBatch(destination_column=columns[0], content_column=columns[1], keys=list(keys), **fields)
+
+
+def test_a_batch_digest_does_not_depend_on_where_values_lie():
+    """Columns that are parts of larger ones, of which some values are null, have the digest of the values."""
+    parts = [pa.array([None, *values, "x"]).slice(1, 2) for values in (PAIR, PAIR_TEXTS)]
+    assert batch_digest(prepared()) == batch_digest(prepared(*parts))
+
+
+def test_a_batch_without_messages_has_a_digest():
+    """Where no row can be texted, the count of rows makes it."""
+    none = [column.slice(0, 0) for column in (pa.array([], pa.string()), pa.array(["x"]))]
+    assert batch_digest(prepared(*none, ())) == batch_digest(prepared(*none[::-1], ()))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"destinations": ("27820000000", "27820000002")},
+        {"contents": ("Hi", "Yous")},
+        {"contents": ("HiY", "ou")},
+        {"contents": ("You", "Hi")},
+        {"keys": (b"l" * 16, b"k" * 16)},
+        {"row_column": np.array([0, 1])},
+        {"num_rows": 4},
+    ],
+)
+def test_everything_of_a_batch_is_in_its_digest(change):
+    """Another number, text, key, row or count of rows, and another order, make another digest."""
+    assert batch_digest(prepared()) != batch_digest(prepared(**change))

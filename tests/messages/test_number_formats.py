@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.messages.number_formats import never_fails, write_numbers
+from airflow_provider_sms.messages.number_formats import write_numbers
 
 FIXED_POINT = [f"{comma}.{decimals}f" for comma in ("", ",") for decimals in range(7)]
 
@@ -94,25 +94,3 @@ def test_doubtful_numbers_are_left(spec, value):
 def test_other_formats_are_left(column, spec):
     """For other formats and types no way but Python's is known."""
     assert write_numbers(column, spec) is None
-
-
-VALUES = [1.5, float("nan"), float("inf"), 1e300, 5, 2**63 - 1, "x", True, Decimal("1.5"), None]
-
-
-@pytest.mark.parametrize("spec", [*FIXED_POINT, "", ".7f", "d", ">5", "%", "x", ".2", "c"])
-@pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_what_never_fails_does_not(value, spec):
-    """Where a format is said never to fail for a type, it does not for a value of it."""
-    if value is not None and never_fails(pa.array([value]).type, spec):
-        format(value, spec)
-
-
-@pytest.mark.parametrize(
-    ("kind", "spec", "expected"),
-    [(pa.float64(), ".2f", True), (pa.float32(), ",.0f", True), (pa.int64(), ".2f", True), (pa.string(), "", True),
-     (pa.dictionary(pa.int8(), pa.string()), "", True), (pa.null(), ".2f", True), (pa.int64(), "", True),
-     (pa.string(), ".2f", False), (pa.float64(), "d", False), (pa.date32(), "", False), (pa.bool_(), ".2f", False)],
-)  # fmt: skip
-def test_which_formats_never_fail(kind, spec, expected):
-    """That a format never fails is known of text without one, and of numbers in the common ones."""
-    assert never_fails(kind, spec) == expected

@@ -28,7 +28,6 @@ def read(source, message="{x}", key_columns=None):
     preparation.check(opened.schema)
     found, first = {}, 0
     for batch in opened.batches(preparation.columns):
-        preparation.check_batch(batch, first)
         prepared = preparation.prepare(batch, first)
         found.update(zip(prepared.rows, zip(prepared.contents, prepared.keys, strict=True), strict=True))
         found.update({rejected.row: rejected.reason for rejected in prepared.rejected})

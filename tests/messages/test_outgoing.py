@@ -24,10 +24,10 @@ def prepared(messages, num_rows=None):
 
 
 def gathered(*batches, until=100, by_key):
-    gathering = BlockBuilder()
+    builder = BlockBuilder()
     for batch in batches:
-        gathering.add(prepared(batch))
-    return gathering.block(until, by_key=by_key)
+        builder.add(prepared(batch))
+    return builder.build(until, by_key=by_key)
 
 
 def numbered(messages):

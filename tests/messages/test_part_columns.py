@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.messages.part_columns import lay_out
+from airflow_provider_sms.messages.part_columns import count_part_columns
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
 
 AT_THE_LIMITS = [
@@ -63,7 +63,7 @@ def expected(contents):
 
 
 def found(column):
-    layout = lay_out(column)
+    layout = count_part_columns(column)
     foreign = list(zip(layout.foreign_rows.tolist(), layout.foreign_codes.tolist(), strict=True))
     return layout.parts.tolist(), layout.characters.tolist(), layout.ucs2.tolist(), foreign
 
@@ -99,4 +99,4 @@ def test_every_character_has_its_size():
     # Of two septets or units, 80 or 35 fill an SMS; of one, 160 or 70.
     for count in (35, 36, 70, 71, 80, 81, 160, 161):
         contents = [character * count for character in some]
-        assert [count_parts(content) for content in contents] == lay_out(pa.array(contents)).parts.tolist()
+        assert [count_parts(content) for content in contents] == count_part_columns(pa.array(contents)).parts.tolist()

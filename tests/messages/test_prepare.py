@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.keys import message_keys
 
 from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
-from airflow_provider_sms.messages.keys import message_keys
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.prepared import RejectedRow
 
@@ -133,16 +133,6 @@ def test_a_key_that_lost_digits_is_refused():
     assert result.rows == [1]
 
 
-def test_checking_finds_what_preparing_finds():
-    """A look at all rows before the first request rejects the same rows as preparing them, and counts the rest."""
-    rows = batch(destination=[*NUMBERS, "x", "27821234567"], name=["a", None, "c", "d"])
-    preparation = Preparation("Hi {name}", None)
-    checked = preparation.check_batch(rows, 5)
-    assert checked.rejected == preparation.prepare(rows, 5).rejected
-    assert (checked.num_rows, checked.valid) == (4, 2)
-    assert [row.row for row in checked.rejected] == [6, 7]
-
-
 def test_an_empty_batch():
     """No rows give nothing, and no error."""
     rows = batch(destination=pa.array([], pa.string()), name=pa.array([], pa.string()), id=pa.array([], pa.float64()))
@@ -263,7 +253,7 @@ rows_of_people = st.lists(
     rows_of_people,
 )
 def test_a_row_is_judged_by_itself(message, region, rows):
-    """A row gives the same message, or the same reason, alone and among others, and the look at all rows sees it."""
+    """A row gives the same message, or the same reason, alone and among others."""
     columns = [[row[index] for row in rows] for index in range(3)]
     people = batch(
         destination=pa.array(columns[0], pa.string()),
@@ -275,10 +265,6 @@ def test_a_row_is_judged_by_itself(message, region, rows):
     apart = [preparation.prepare(people.slice(row, 1), row) for row in range(len(rows))]
     for name in ("rows", "destinations", "contents", "keys", "rejected", "rejected_numbers"):
         assert getattr(together, name) == [value for one in apart for value in getattr(one, name)]
-    checked = preparation.check_batch(people, 0)
-    assert (together.num_rows, len(together.rows), together.rejected) == (
-        checked.num_rows, checked.valid, checked.rejected,
-    )  # fmt: skip
     assert message_keys(together.destinations, together.contents) == together.keys
 
 
@@ -304,8 +290,8 @@ for arguments in ({"message": "Hi {name}, R{amount:.2f} {amount:>9}"}, {"message
     preparation = Preparation(**{"content_column": None, **arguments})
     preparation.check(source.schema)
     for batch in source.batches(preparation.columns):
-        checked, prepared = preparation.check_batch(batch, 0), preparation.prepare(batch, 0)
-        assert 0 < checked.valid == len(prepared.keys) < checked.num_rows
+        prepared = preparation.prepare(batch, 0)
+        assert 0 < len(prepared.keys) < prepared.num_rows == len(prepared.keys) + len(prepared.rejected)
 print(*sorted({"pandas", "phonenumbers"} & {*sys.modules}))
 """
 

@@ -266,68 +266,9 @@ def test_columns_that_hold_no_texts(kind):
         TextColumn("text").check(pa.schema([("text", kind)]))
 
 
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        ("Hi {name}", {"name": ["Ann"]}),
-        ("R{amount:.2f}", {"amount": [1.5, -0.125]}),
-        ("R{amount:,.2f} {points}", {"amount": [1], "points": [0.5]}),
-        ("Hi all", {"name": [None]}),
-    ],
-)
-def test_what_is_sure_is_not_tried_out(text, columns):
-    """No text is made where it is known that every row has one that is not blank."""
-    assert Template(text).try_out(batch(**columns)) is None
-
-
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        ("Hi {name}", {"name": ["Ann", None]}),
-        ("R{amount:.2f}", {"amount": [1.5, float("nan")]}),
-        ("{name}", {"name": [" "]}),
-        ("- {name}", {"name": [" "]}),
-        ("Hi {name:>5}", {"name": ["Ann"]}),
-        ("On {day:%d %B}", {"day": [dt.date(2025, 3, 1)]}),
-    ],
-)
-def test_what_is_not_sure_is_tried_out(text, columns):
-    """Where a row might have no text, or a blank one, or a format might not fit, the texts are made."""
-    assert rendered(text, **columns) == Template(text).try_out(batch(**columns)).to_pylist()
-
-
-def test_texts_too_long_together_are_tried_out(monkeypatch):
-    """Texts that one column might not hold fail before anything is sent, if they fail."""
-    monkeypatch.setattr("airflow_provider_sms.messages.template._MOST_BYTES", 100)
-    assert Template("Hi {name}").try_out(batch(name=["x" * 100])).to_pylist() == ["Hi " + "x" * 100]
-
-
-@pytest.mark.parametrize("text", ["Hi {amount:d}", "R{amount:.2f} {amount:x}", "{name}{amount:.2x}"])
-def test_trying_out_finds_the_format_that_does_not_fit(text):
-    """A format that does not fit is found by the look at all rows, in the words and for the row of the rendering."""
-    rows = batch(name=[None, "Ann"], amount=[None, 2.5])
-    with pytest.raises(TemplateError) as rendering:
-        Template(text).render(rows, 7)
-    with pytest.raises(TemplateError, match=r"first in row [78]") as trying:
-        Template(text).try_out(rows, 7)
-    assert str(rendering.value) == str(trying.value)
-
-
-def test_trying_out_misses_a_column():
-    """A column that is missing is seen by the look at all rows."""
-    with pytest.raises(ColumnError, match="no column 'nam'"):
-        Template("Hi {nam}").try_out(batch(name=["Ann"]))
-
-
 def test_doubtful_numbers_stand_in_their_rows():
     """Numbers that are written one by one stand in their rows, between those that are written together."""
     amounts = [0.125, 1.5, None, -1.5, float("nan"), 2.675, 1e300]
     expected = ["0.12", "1.50", None, "-1.50", None, "2.68", None]
     assert expected == rendered("{x:.2f}", x=pa.array(amounts))
     assert expected[1:4] == Template("{x:.2f}").render(batch(x=pa.array(amounts)).slice(1, 3)).to_pylist()
-
-
-def test_the_text_of_everyone():
-    """A template without fields is known to be one text."""
-    assert Template("Hi {{all}}").constant == "Hi {all}"
-    assert Template("Hi {all}").constant is None

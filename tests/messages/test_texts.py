@@ -56,7 +56,6 @@ def judged(column, message="Hi {x}", **arguments):
     rows = pa.RecordBatch.from_pydict({"destination": [str(27820000000 + n) for n in range(len(column))], "x": column})
     arguments = {"message": message, "content_column": None, **arguments}
     prepared = Preparation(**arguments).prepare(rows, 0)
-    assert Preparation(**arguments).check_batch(rows, 0).rejected == prepared.rejected
     return prepared.contents, [rejected.reason for rejected in prepared.rejected], prepared.keys
 
 
@@ -84,7 +83,7 @@ def test_an_empty_value_is_none(value):
 @pytest.mark.parametrize("message", ["None", " nan ", "NULL"])
 def test_a_message_that_was_rendered_from_nothing(message):
     """A message that is nothing but such a word is refused for all."""
-    with pytest.raises(TemplateError, match="no value for it to be rendered from"):
+    with pytest.raises(TemplateError, match="no value to render it from"):
         Preparation(message, None)
 
 

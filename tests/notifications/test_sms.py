@@ -205,7 +205,7 @@ def test_what_is_wrong_is_logged_and_nothing_is_sent(sms_default, no_variables, 
     [
         (
             {"kind": "drop_after"},
-            "The alert may have been sent, and is not sent again: bulkmessages: sent, but no whole answer came",
+            "The alert may have been sent, and is not sent again: bulkmessages: sent, but no whole response came",
             1,
         ),
         ({"kind": "status", "status": 500}, "The alert may have been sent, and is not sent again", 1),

@@ -18,12 +18,11 @@ def campaigns(path):
 class OfAnOlderVersion(BulkSmsOperator):
     """Names its campaign in its first try as older versions did, and fails when that has sent everything."""
 
-    def look_up_campaign(self, context, store):
-        if context["ti"].try_number > 1:
-            return super().look_up_campaign(context, store)
+    def campaign_name(self, context, store=None):
         ti = context["ti"]
-        self._name_in_ledger = f"{ti.dag_id}.{ti.task_id}.{ti.run_id}"
-        return self._name_in_ledger
+        if ti.try_number > 1:
+            return super().campaign_name(context, store)
+        return f"{ti.dag_id}.{ti.task_id}.{ti.run_id}"
 
     def execute(self, context):
         super().execute(context)

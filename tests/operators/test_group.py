@@ -82,7 +82,7 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
         ({"groups": ["staff "]}, "blanks around the name"),
         ({"groups": ["Staff", "staff"]}, "differ in capitals alone"),
         ({"message": " "}, "message must be a text"),
-        ({"message": "None"}, "was there no value for it to be rendered from"),
+        ({"message": "None"}, "was there no value to render it from"),
     ],
     ids=str,
 )

@@ -13,69 +13,63 @@ from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.parts import BASIC, EXTENSION, count_parts, encoding
-from airflow_provider_sms.planning.estimate import MOST_CHARACTERS, Estimate, as_json, parts_of
+from airflow_provider_sms.planning.estimate import MOST_CHARACTERS, Estimate
 from airflow_provider_sms.planning.prices import Prices
 
 NUMBER = "27821234567"
 
 
-def measured(contents, measure=None, first_row=0, prices=None):
-    """Measure texts to one number, as a batch of a source."""
-    measure = measure or Estimate(prices or Prices())
+def estimated(contents, estimate=None, first_row=0, prices=None):
+    """Estimate texts to one number, as a batch of a source."""
+    estimate = estimate or Estimate(prices or Prices())
     rows = np.arange(first_row, first_row + len(contents))
-    measure.add(pa.array([NUMBER] * len(contents), pa.string()), pa.array(contents, pa.string()), rows)
-    return measure
+    estimate.add(pa.array([NUMBER] * len(contents), pa.string()), pa.array(contents, pa.string()), rows)
+    return estimate
 
 
-def counts(measure):
-    return {found.character: (found.messages, found.alone) for found in measure.characters.most_frequent()}
-
-
-def test_parts_are_those_of_each_text():
-    """Each text of a column takes the SMS that it takes by itself."""
-    contents = ["", "a" * 161, "ç" * 71, "€" * 81, "😀" * 36]
-    assert parts_of(pa.array(contents)).tolist() == [1, 2, 2, 2, 2]
+def counts(estimate):
+    return {found.character: (found.messages, found.alone) for found in estimate.characters.most_frequent()}
 
 
 def test_messages_parts_and_cost_add_up():
     """Messages, parts and cost are sums over all batches, by encoding, at the price of each number."""
-    measure = Estimate(Prices({"27": "0.1", "": 2}))
+    estimate = Estimate(Prices({"27": "0.1", "": 2}))
     destinations = pa.array([NUMBER, "447012345678", NUMBER])
-    measure.add(destinations, pa.array(["Hi", "a" * 161, "ç" * 200]), np.arange(3))
-    measure.add(destinations[:1], pa.array(["Hi"]), np.array([3]))
-    assert (4, 7, Decimal("4.5")) == (measure.messages, measure.parts, measure.cost)
-    assert (measure.gsm.messages, measure.gsm.parts) == (3, 4)
-    assert (measure.ucs2.messages, measure.ucs2.parts) == (1, 3)
+    estimate.add(destinations, pa.array(["Hi", "a" * 161, "ç" * 200]), np.arange(3))
+    estimate.add(destinations[:1], pa.array(["Hi"]), np.array([3]))
+    assert (4, 7, Decimal("4.5")) == (estimate.messages, estimate.parts, estimate.cost)
+    assert (estimate.gsm.messages, estimate.gsm.parts) == (3, 4)
+    assert (estimate.ucs2.messages, estimate.ucs2.parts) == (1, 3)
 
 
 def test_the_first_message_with_the_most_parts_is_named():
     """The row is that of the source, of the first message with so many parts, and other texts may be longer."""
-    measure = measured(["a" * 140, "ç" * 71, "a" * 161], first_row=10)
-    measured(["ç" * 80, "a"], measure, first_row=20)
-    assert (measure.most_parts, measure.most_parts_row) == (2, 11)
-    assert (measure.longest, measure.longest_parts) == (161, 2)
+    estimate = estimated(["a" * 140, "ç" * 71, "a" * 161], first_row=10)
+    estimated(["ç" * 80, "a"], estimate, first_row=20)
+    assert (estimate.most_parts, estimate.most_parts_row) == (2, 11)
+    assert (estimate.longest, estimate.longest_parts) == (161, 2)
 
 
-def test_nothing_measured():
+def test_nothing_estimated():
     """A table without messages comes to nothing, and has no row with the most parts."""
-    measure = measured([])
-    assert (measure.messages, measure.parts, measure.cost) == (0, 0, 0)
-    assert (measure.most_parts, measure.most_parts_row) == (0, None)
+    estimate = estimated([])
+    assert (estimate.messages, estimate.parts, estimate.cost) == (0, 0, 0)
+    assert (estimate.most_parts, estimate.most_parts_row) == (0, None)
 
 
-def test_empty_texts_are_measured():
+def test_empty_texts_are_estimated():
     """An empty text, which no table gives, is one part of no characters."""
-    measure = measured(["", ""])
-    assert (measure.messages, measure.parts, measure.most_parts_row) == (2, 2, 0)
-    assert (measure.longest, measure.longest_parts) == (0, 1)
+    estimate = estimated(["", ""])
+    assert (estimate.messages, estimate.parts, estimate.most_parts_row) == (2, 2, 0)
+    assert (estimate.longest, estimate.longest_parts) == (0, 1)
 
 
 def test_characters_that_force_ucs2_are_named():
     """Each is counted once for a message, and beside it the messages that no other such character is in."""
-    measure = measured(["don\u2019t \u2019", "Hi 😀 \u2019", "plain é€", "\t"])
-    assert measure.characters.most_frequent()[:1] == [("\u2019", "U+2019", "RIGHT SINGLE QUOTATION MARK", 2, 1)]
-    assert counts(measure) == {"\u2019": (2, 1), "😀": (1, 0), "\t": (1, 1)}
-    assert measure.characters.alone == 2
+    estimate = estimated(["don\u2019t \u2019", "Hi 😀 \u2019", "plain é€", "\t"])
+    assert estimate.characters.most_frequent()[:1] == [("\u2019", "U+2019", "RIGHT SINGLE QUOTATION MARK", 2, 1)]
+    assert counts(estimate) == {"\u2019": (2, 1), "😀": (1, 0), "\t": (1, 1)}
+    assert estimate.characters.alone == 2
 
 
 @pytest.mark.parametrize(
@@ -83,57 +77,57 @@ def test_characters_that_force_ucs2_are_named():
 )
 def test_a_character_without_a_name_is_described(character, name):
     """Unicode has no name for some characters: they are called by what they are for."""
-    assert name == measured([character]).characters.most_frequent()[0].name
+    assert name == estimated([character]).characters.most_frequent()[0].name
 
 
 def test_the_most_frequent_come_first():
     """Characters come by the number of their messages, and those with one number by their code."""
-    found = measured(["b\u0431 \u0430", "\u0430", "\u0432", "\u0413"]).characters.most_frequent()
+    found = estimated(["b\u0431 \u0430", "\u0430", "\u0432", "\u0413"]).characters.most_frequent()
     assert [character.character for character in found] == ["\u0430", "\u0413", "\u0431", "\u0432"]
 
 
 def test_so_many_characters_are_counted_together():
     """Beyond a bound, new characters are counted together: memory does not grow with them."""
     han = [chr(0x4E00 + number) for number in range(MOST_CHARACTERS + 5)]
-    measure = measured([*han, han[-1] + han[-2], han[0] + han[-1]])
-    measured([han[-1], han[0]], measure)
-    assert (len(measure.characters.most_frequent()), measure.characters.beyond) == (MOST_CHARACTERS, 8)
-    assert counts(measure)[han[0]] == (3, 2)
-    assert measure.characters.alone == MOST_CHARACTERS + 1
+    estimate = estimated([*han, han[-1] + han[-2], han[0] + han[-1]])
+    estimated([han[-1], han[0]], estimate)
+    assert (len(estimate.characters.most_frequent()), estimate.characters.beyond) == (MOST_CHARACTERS, 8)
+    assert counts(estimate)[han[0]] == (3, 2)
+    assert estimate.characters.alone == MOST_CHARACTERS + 1
 
 
 @given(st.lists(st.text(st.sampled_from("ab€[éç\u2019😀\n"), max_size=80), max_size=12), st.integers(1, 5))
-def test_a_measure_is_that_of_its_texts(contents, batch):
+def test_an_estimate_is_that_of_its_texts(contents, batch):
     """Whatever the texts and the batches, the figures are those of counting one by one."""
-    measure = Estimate(Prices())
+    estimate = Estimate(Prices())
     for start in range(0, len(contents), batch):
-        measured(contents[start : start + batch], measure, first_row=start)
+        estimated(contents[start : start + batch], estimate, first_row=start)
     parts = [count_parts(content) for content in contents]
     forcing = [set(content) - set(BASIC + EXTENSION) for content in contents]
     expected = {
         character: (sum(character in found for found in forcing), forcing.count({character}))
         for character in set().union(*forcing)
     }
-    assert expected == counts(measure)
-    assert (len(contents), sum(parts), sum(parts)) == (measure.messages, measure.parts, measure.cost)
-    assert sum(encoding(content) == "UCS-2" for content in contents) == measure.ucs2.messages
-    assert max(map(len, contents), default=0) == measure.longest
-    assert (parts.index(max(parts)) if parts else None) == measure.most_parts_row
+    assert expected == counts(estimate)
+    assert (len(contents), sum(parts), sum(parts)) == (estimate.messages, estimate.parts, estimate.cost)
+    assert sum(encoding(content) == "UCS-2" for content in contents) == estimate.ucs2.messages
+    assert max(map(len, contents), default=0) == estimate.longest
+    assert (parts.index(max(parts)) if parts else None) == estimate.most_parts_row
 
 
-def test_many_rows_are_one_measure():
+def test_many_rows_are_one_estimate():
     """A batch of any size gives the figures of small ones."""
     contents = ["\u2019" * (number % 3) + "a" * (number % 200) for number in range(12_345)]
-    whole, pieces = measured(contents), Estimate(Prices())
+    whole, pieces = estimated(contents), Estimate(Prices())
     for start in range(0, len(contents), 1000):
-        measured(contents[start : start + 1000], pieces, first_row=start)
-    assert as_json(whole) == as_json(pieces)
+        estimated(contents[start : start + 1000], pieces, first_row=start)
+    assert whole.as_json() == pieces.as_json()
 
 
 def test_the_figures_are_json_of_one_size():
     """An XCom holds numbers and at most ten characters, and says that there are more."""
-    measure = measured(["".join(map(chr, range(0x430, 0x43C))), "Hi \u2019"], prices=Prices(0.5))
-    figures = as_json(measure)
+    estimate = estimated(["".join(map(chr, range(0x430, 0x43C))), "Hi \u2019"], prices=Prices(0.5))
+    figures = estimate.as_json()
     characters = figures["forcing"].pop("characters")
     expected = {
         "messages": 2,
@@ -151,9 +145,9 @@ def test_the_figures_are_json_of_one_size():
 
 
 def test_no_text_and_no_number_shows():
-    """Neither a measure nor its figures show a text or a number."""
-    measure = measured(["the secret word"])
-    for shown in (repr(measure), json.dumps(as_json(measure))):
+    """Neither an estimate nor its figures show a text or a number."""
+    estimate = estimated(["the secret word"])
+    for shown in (repr(estimate), json.dumps(estimate.as_json())):
         assert "secret" not in shown
         assert NUMBER not in shown
 
@@ -161,19 +155,19 @@ def test_no_text_and_no_number_shows():
 def test_a_number_without_a_price_ends_it():
     """A number that the prices do not know is an error of the argument."""
     with pytest.raises(InputError, match="cost_per_part"):
-        measured(["Hi"], prices=Prices({"44": 1}))
+        estimated(["Hi"], prices=Prices({"44": 1}))
 
 
 def test_pandas_is_not_imported():
-    """Measuring imports no pandas, which takes longer than a hundred thousand rows."""
+    """Estimating imports no pandas, which takes longer than a hundred thousand rows."""
     code = (
         "import sys, numpy as np\n"
         "from airflow_provider_sms.recipients.columns import strings\n"
-        "from airflow_provider_sms.planning.estimate import Estimate, as_json\n"
+        "from airflow_provider_sms.planning.estimate import Estimate\n"
         "from airflow_provider_sms.planning.prices import Prices\n"
-        "measure = Estimate(Prices({'27': 1, '': 2}))\n"
-        "measure.add(strings(['27821234567']), strings(['\\u2019']), np.arange(1))\n"
-        "as_json(measure)\n"
+        "estimate = Estimate(Prices({'27': 1, '': 2}))\n"
+        "estimate.add(strings(['27821234567']), strings(['\\u2019']), np.arange(1))\n"
+        "estimate.as_json()\n"
         "assert 'pandas' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

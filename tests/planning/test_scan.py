@@ -1,170 +1,198 @@
 from __future__ import annotations
 
-from decimal import Decimal
-
 import pyarrow as pa
 import pytest
 
-from airflow_provider_sms.exceptions import InvalidRowsError, LimitError
+from airflow_provider_sms.exceptions import ChangedSourceError, ColumnError, InvalidRowsError, StoppedError
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.planning.limits import Limits, Threshold
-from airflow_provider_sms.planning.plan import duration, make_plan
+from airflow_provider_sms.planning import scan as scan_module
 from airflow_provider_sms.planning.prices import Prices
-from airflow_provider_sms.planning.scan import CheckedTable, Scan, check_table
-from airflow_provider_sms.planning.suppression import read_suppressed
+from airflow_provider_sms.planning.scan import Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
-from airflow_provider_sms.service.responses import Balance
 from airflow_provider_sms.stop_flag import StopFlag
 
 
-class Look:
-    """What a ledger would say: some messages are held, some people were texted too recently."""
+class Changing:
+    """A source that is another table each time it is read."""
 
-    caps = True
+    def __init__(self, *versions):
+        self.schema = versions[0].schema
+        self._versions = list(versions)
 
-    def __init__(self, held=None, capped=()):
-        self._held = held or {}
-        self._capped = set(capped)
-
-    def held(self, keys):
-        return {key: state for key, state in self._held.items() if key in keys}
-
-    def capped(self, destinations):
-        return self._capped & set(destinations)
+    def batches(self, columns=None, batch_size=10_000):
+        return iter(self._versions.pop(0).to_batches())
 
 
-def number(n):
-    return str(27_820_000_000 + n)
+def table_of(*destinations):
+    return pa.table({"destination": pa.array(destinations, pa.string())})
 
 
-def table_of(numbers, text="Hi"):
-    return pa.table({"destination": list(numbers), "text": [text] * len(numbers)})
+def scanned(source, preparation=None, **how):
+    scan = Scan(Prices())
+    scan.read(source, preparation or Preparation("Hi", None, **how), StopFlag())
+    return scan
 
 
-def planned(rows, *, suppress=None, look=None, limits=None, key_columns=None, **how):
-    preparation = Preparation(None, "text", key_columns=key_columns)
-    listed = None if suppress is None else read_suppressed(open_source(suppress), "destination", None)
-    survey = Scan(Prices(how.pop("cost_per_part", 1)), listed, look, keyed_by_text=key_columns is None)
-    table = CheckedTable()
-    check_table(open_source(rows), preparation, table, StopFlag(), survey=survey, limits=limits)
-    plan = make_plan("c", table, survey, chunk_size=how.pop("chunk_size", 100), **how)
-    return plan, table
+def test_every_row_is_looked_at():
+    """Rows, invalid rows and their reasons are counted over all batches."""
+    scan = scanned(open_source(table_of(*["27820000000"] * 25_000, None, "x", None)))
+    assert (scan.rows, scan.invalid, sum(scan.reasons.values())) == (25_003, 3, 3)
+    assert [example.row for example in scan.examples] == [25_000, 25_001, 25_002]
 
 
-def test_every_row_has_its_place_in_the_plan():
-    """Rows = invalid + suppressed + capped + sent + unknown + repeats + to be sent, whatever the order."""
-    rows = [*map(number, range(250)), number(1), number(2), "x"]
-    keys = Preparation(None, "text").prepare(table_of([number(3), number(4), number(5)]).to_batches()[0], 0).keys
-    look = Look(dict(zip(keys, ["accepted", "accepted", "unknown"], strict=True)), capped=[number(6), number(1)])
-    plan, _ = planned(table_of(rows), suppress=table_of([number(2), number(9)]), look=look)
-    assert (plan.rows, sum(plan.invalid.values()), plan.suppressed, plan.capped) == (253, 1, 3, 3)
-    assert (plan.already_sent, plan.unknown, plan.duplicate, plan.to_send, plan.requests) == (2, 1, 0, 243, 3)
+def test_few_of_many_invalid_rows_are_kept():
+    """A table without one good row costs no memory: only the first are remembered."""
+    scan = scanned(open_source(table_of(*["x"] * 30_000)))
+    assert (scan.invalid, len(scan.examples)) == (30_000, 10)
 
 
-def test_repeats_are_counted_and_not_paid_for():
-    """A message that is in the table twice goes out once; the estimate of near repeats says so, too."""
-    plan, _ = planned(table_of([number(1), number(2), number(1)]))
-    assert (plan.duplicate, plan.to_send, plan.cost) == (1, 2, Decimal(2))
+def test_the_explanation_masks_numbers():
+    """It says how many rows, why and which, and shows no number."""
+    scan = scanned(open_source(table_of("27820000000", "2782123456789012345")))
+    words = scan.explain_invalid()
+    assert "1 of 2 rows cannot be texted" in words
+    assert "row 1, column destination" in words
+    assert ("2782123456789012345" in words, "2782*****45" in words) == (False, True)
 
 
-def test_the_plan_is_named_by_its_messages():
-    """Another order is the same plan; another text or recipient is another one, whatever identifies a message."""
-    rows = [number(1), number(2), number(3)]
-    same, other_order = planned(table_of(rows))[0], planned(table_of(rows[::-1]))[0]
-    texts = {planned(table_of(rows, text), key_columns=[])[0].id for text in ("Hi", "Ho")}
-    assert same.id == other_order.id
-    assert len({same.id, planned(table_of(rows[:2]))[0].id, planned(table_of(rows, "Ho"))[0].id}) == 3
-    assert len(texts) == 2
+def test_a_missing_column_is_named_before_any_row_is_read():
+    """The error lists the columns that there are."""
+    with pytest.raises(ColumnError, match="phone"):
+        scanned(open_source(pa.table({"phone": ["27820000000"]})))
 
 
-def test_suppressing_somebody_leaves_the_plan_the_same():
-    """An approval of more people holds for fewer."""
-    rows = table_of([number(1), number(2)])
-    assert planned(rows)[0].id == planned(rows, suppress=table_of([number(1)]))[0].id
+def test_invalid_rows_stop_everything_or_are_left_out():
+    """By default one invalid row is too many; asked for, invalid rows are left out, but not all of them."""
+    mixed, bad = scanned(open_source(table_of("27820000000", None))), scanned(open_source(table_of(None)))
+    with pytest.raises(InvalidRowsError, match="on_invalid='skip'"):
+        mixed.require_sendable(skip_invalid=False)
+    mixed.require_sendable(skip_invalid=True)
+    with pytest.raises(InvalidRowsError, match="no row is valid"):
+        bad.require_sendable(skip_invalid=True)
+
+
+def test_a_scan_can_be_stopped():
+    """Told to stop, a task does not read a long table to its end."""
+    stop = StopFlag()
+    stop.set()
+    with pytest.raises(StoppedError, match="nothing was sent"):
+        Scan(Prices()).read(open_source(table_of("27820000000")), Preparation("Hi", None), stop)
+
+
+def test_blocks_are_the_valid_rows():
+    """What is sent are the rows that were found valid, in source order."""
+    source, preparation = open_source(table_of("27820000000", None, "27820000001")), Preparation("Hi", None)
+    blocks = list(outgoing_blocks(source, preparation, scanned(source), StopFlag()))
+    assert [(m.destination, m.content) for block in blocks for m in block.messages(0, 10)] == [
+        ("27820000000", "Hi"),
+        ("27820000001", "Hi"),
+    ]
 
 
 @pytest.mark.parametrize(
-    ("limits", "words"),
+    "later",
     [
-        ({"max_rows": 2}, "more than max_rows=2 rows"),
-        ({"max_cost": Decimal("5.5")}, "about 6 credits, more than max_cost=5.5"),
-        ({"max_parts_per_message": 1}, "message of row 0 takes 2 SMS parts"),
+        table_of("27820000000", "27820000001", "27820000002"),
+        table_of("27820000000", None),
+        table_of("27820000000"),
+        table_of("27820000000", "27820000002"),
+        table_of("27820000001", "27820000000"),
     ],
+    ids=["more rows", "other invalid rows", "fewer rows", "other people", "another order"],
 )
-def test_a_plan_beyond_a_limit_is_refused(limits, words):
-    """The error names the limit, the figure and what to do, and nothing was sent."""
-    rows = table_of([number(1), number(2), number(3)], "x" * 161)
-    with pytest.raises(LimitError, match=words) as caught:
-        Limits(**limits).check(planned(rows, limits=Limits(**limits))[0])
-    assert "Nothing was sent" in str(caught.value)
+def test_a_source_that_changes_after_the_check_stops_the_send(later):
+    """Rows that nobody has checked are not sent."""
+    source, preparation = Changing(table_of("27820000000", "27820000001"), later), Preparation("Hi", None)
+    scan = scanned(source)
+    with pytest.raises(ChangedSourceError, match="has changed since it was checked"):
+        list(outgoing_blocks(source, preparation, scan, StopFlag()))
 
 
-def test_too_many_rows_are_not_read_to_their_end():
-    """A source of the wrong kind is refused as soon as it is too long."""
-    read = []
-
-    class Endless:
-        schema = table_of([number(1)]).schema
-
-        def batches(self, columns, size):
-            while True:
-                read.append(1)
-                yield table_of([number(len(read))]).select(columns).to_batches()[0]
-
-    table = CheckedTable()
-    with pytest.raises(LimitError):
-        check_table(Endless(), Preparation(None, "text"), table, StopFlag(), limits=Limits(max_rows=5))
-    assert len(read) == 6
+def test_where_everything_is_gone_something_has_changed():
+    """A source that is empty by now is not one that is sent."""
+    source, preparation = Changing(table_of("27820000000"), table_of()), Preparation("Hi", None)
+    scan = scanned(source)
+    with pytest.raises(ChangedSourceError, match="at row 0 or after it"):
+        list(outgoing_blocks(source, preparation, scan, StopFlag()))
 
 
-@pytest.mark.parametrize(("limit", "refused"), [(2, True), (3, False), (0.29, True), (0.3, False), (None, False)])
-def test_invalid_rows_are_limited_by_number_or_share(limit, refused):
-    """A float is a share of all rows, a whole number a number of them."""
-    _, table = planned(table_of([*map(number, range(7)), "x", "y", "z"]))
-    if refused:
-        with pytest.raises(InvalidRowsError, match="3 of 10 rows cannot be texted"):
-            Limits(max_invalid=limit).check_invalid(table)
-    else:
-        Limits(max_invalid=limit).check_invalid(table)
+def many(count, message="Hi {n}"):
+    numbers = [str(27_820_000_000 + (n * 7919) % count) for n in range(count)]
+    source = open_source(pa.table({"destination": numbers, "n": list(range(count))}))
+    return source, Preparation(message, None)
 
 
-def test_the_plan_as_json_holds_no_number_and_no_text():
-    """Everybody who may see the task may read it: figures, and single characters."""
-    rows = table_of([number(1), "2782-bad"], "Caf\N{LATIN SMALL LETTER E WITH ACUTE} \N{RIGHT SINGLE QUOTATION MARK}s")
-    plan, _ = planned(rows, balance=Balance(Decimal(500), post_paid=False), seconds_per_request=90.0)
-    told = plan.as_json()
-    assert number(1) not in str(told)
-    assert "Caf" not in str(told)
-    assert (told["rows"], told["valid"], told["to_send"], told["cost"], told["balance"]) == (2, 1, 1, 1.0, 500.0)
-    assert (told["requests"], told["seconds"], told["texts"]["forcing"]["characters"][0]["code"]) == (1, 90, "U+2019")
+def keys_of(block):
+    return block.keys(0, len(block))
 
 
-def test_the_plan_as_a_table_names_what_is_dear():
-    """A character that makes a text UCS-2 stands there with its name; so do the cost and the time."""
-    rows = table_of([number(1), number(2)], "It\N{RIGHT SINGLE QUOTATION MARK}s " + "x" * 80)
-    plan, _ = planned(rows, cost_per_part={"27": "0.5"}, seconds_per_request=7200.0)
-    table = plan.table()
-    for line in (
-        "U+2019 RIGHT SINGLE QUOTATION MARK (\N{RIGHT SINGLE QUOTATION MARK}) in 2 messages, in 2 of them it alone",
-        "about 2.0 credits",
-        "about 2 h 0 min",
-        "2 messages in 1 requests",
-    ):
-        assert line in table
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Shrink the bounds: a test of the real ones would take long."""
+    monkeypatch.setattr(scan_module, "BLOCK_ROWS", 100)
+    monkeypatch.setattr(scan_module, "MAX_BLOCK_ROWS", 400)
 
 
-@pytest.mark.parametrize(
-    ("threshold", "below"), [({"rows": 2}, True), ({"rows": 3}, False), ({"cost": Decimal(1)}, True)]
-)
-def test_a_plan_beyond_the_threshold_needs_approval(threshold, below):
-    """More messages, or more credits, than may go out unseen."""
-    plan, _ = planned(table_of([number(1), number(2), number(3)]))
-    assert Threshold(**threshold).is_below(plan) is below
+def test_a_short_table_keeps_its_order():
+    """As long as the ledger is small, rows go out as they come."""
+    source, preparation = many(2000)
+    (block,) = outgoing_blocks(source, preparation, scanned(source, preparation), StopFlag())
+    assert [message.row for message in block.messages(0, 2000)] == list(range(2000))
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"), [(0.2, "1 s"), (59.0, "59 s"), (61.0, "1 min"), (3600.0, "1 h 0 min"), (9000.0, "2 h 30 min")]
-)
-def test_times_are_short(seconds, words):
-    """Two units at most."""
-    assert duration(seconds) == words
+def test_a_long_table_comes_in_blocks_by_key(small_blocks):
+    """Beyond the first rows, a claim is of neighbours: in blocks that grow up to a bound, ordered by key."""
+    source, preparation = many(3000)
+    blocks = list(outgoing_blocks(source, preparation, scanned(source, preparation), StopFlag()))
+    assert [message.row for message in blocks[0].messages(0, 100)] == list(range(100))
+    assert all(keys_of(block) == sorted(keys_of(block)) for block in blocks[1:])
+    sizes = [len(block) for block in blocks]
+    assert (sizes[0], max(sizes), sizes[:-1]) == (100, 400, sorted(sizes[:-1]))
+    assert sorted(m.row for block in blocks for m in block.messages(0, 400)) == list(range(3000))
+    assert [block.until for block in blocks] == [sum(sizes[: n + 1]) for n in range(len(sizes))]
+
+
+def test_a_long_table_can_keep_its_order(small_blocks):
+    """Where the order is wanted, every block has it."""
+    source, preparation = many(1000)
+    blocks = outgoing_blocks(source, preparation, scanned(source, preparation), StopFlag(), keep_order=True)
+    assert [m.row for block in blocks for m in block.messages(0, 1000)] == list(range(1000))
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_no_message_of_a_block_that_has_changed_is_given(small_blocks, keep_order):
+    """Two rows of different blocks change places: what comes before the first of them is given, and nothing else."""
+    (before, preparation), places = many(1000), list(range(1000))
+    places[450], places[950] = 950, 450
+    rows = pa.Table.from_batches(before.batches())
+    tables = (rows, rows.take(places))
+    source = Changing(*(pa.Table.from_batches(table.combine_chunks().to_batches(100)) for table in tables))
+    expected, given = scanned(source, preparation), []
+    blocks = outgoing_blocks(source, preparation, expected, StopFlag(), keep_order=keep_order)
+    with pytest.raises(ChangedSourceError, match="at row 400 or after it"):
+        given.extend(message.row for block in blocks for message in block.messages(0, len(block)))
+    assert sorted(given) == list(range(400))
+
+
+def test_what_is_kept_for_the_comparison_is_small(small_blocks):
+    """It is 16 bytes for a batch, however many rows and texts there are."""
+    assert list(map(len, scanned(*many(1000)).digests)) == [16] * 10
+
+
+def test_a_task_that_is_to_stop_gathers_no_large_block(small_blocks):
+    """Told to stop, what is read is handed over at once: it is only looked up for the counts, and time is short."""
+    source, preparation = many(3000)
+    stop = StopFlag()
+    blocks = outgoing_blocks(source, preparation, scanned(source, preparation), stop)
+    for _ in range(8):
+        assert len(next(blocks)) >= 100
+    stop.set()
+    assert {len(block) for block in blocks} == {100}
+
+
+def test_long_texts_make_smaller_blocks(small_blocks, monkeypatch):
+    """A block is bounded by the bytes of its texts, too."""
+    monkeypatch.setattr(scan_module, "MAX_BLOCK_BYTES", 1000)
+    source, preparation = many(3000)
+    blocks = list(outgoing_blocks(source, preparation, scanned(source, preparation), StopFlag()))
+    assert {len(block) for block in blocks} == {100}

@@ -8,8 +8,8 @@ from support.told import tell
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.pauses import pause_of
-from airflow_provider_sms.ledger.requests import status
 from airflow_provider_sms.ledger.schema import decision
+from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins import actions
 
 

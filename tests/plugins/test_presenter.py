@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sms.monitoring.models import Attempt, Campaign, Counts
+from airflow_provider_sms.ledger.statistics import Counts
+from airflow_provider_sms.monitoring.models import Attempt, Campaign
 from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
 from airflow_provider_sms.monitoring.status import AttemptProgress
 from airflow_provider_sms.plugins import presenter

@@ -25,7 +25,8 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.ledger.model import UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.transitions import LAPSED
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.planning.scan import CheckedTable, check_table, outgoing_blocks
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.planning.scan import Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, whole_file, write_row_report
 from airflow_provider_sms.reporting.summary import COUNTS, summarise
@@ -58,19 +59,19 @@ class Campaign:
         self.source = open_source(table)
         self._sender = sender
         self._enter = enter
-        self.table = CheckedTable()
-        check_table(self.source, self.preparation, self.table, StopFlag())
+        self.scan = Scan(Prices())
+        self.scan.read(self.source, self.preparation, StopFlag())
 
     def send(self, try_number=1, *, ledger=None, **options):
         """Send, and give the sender."""
         self.ledger = ledger or self._enter(try_number)
         self.send_ = self._sender(self.ledger, **options)
-        self.send_.run(outgoing_blocks(self.source, self.preparation, self.table, StopFlag()))
+        self.send_.run(outgoing_blocks(self.source, self.preparation, self.scan, StopFlag()))
         return self.send_
 
     @property
     def summary(self):
-        return summarise("c", self.table.rows, self.table.invalid, self.send_.tally)
+        return summarise("c", self.scan.rows, self.scan.invalid, self.send_.tally)
 
     def report(self, **how):
         """Write the report of the last try, and give its rows."""

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 from airflow_provider_sms.ledger.model import NOT_SENT
-from airflow_provider_sms.ledger.requests import RequestRecord
+from airflow_provider_sms.ledger.requests import RequestRow
 from airflow_provider_sms.reporting.row_status import LONGEST_REASON, RequestStatuses, RowStatus, short
 
 
 def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
     """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
-    record = RequestRecord(7, NOT_SENT, *[False] * 2, 1, None, 1.5, 2.5, None, "refused", None)
+    record = RequestRow(7, "c", "bulk", NOT_SENT, 1, None, 0, 1.5, 2.5, None, "refused", "d", "t", "r", -1, 1)
     assert RequestStatuses(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
 
 

@@ -16,7 +16,7 @@ HEADERS = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json
 
 
 class Client:
-    """A caller of one sandbox over real HTTP, with the contract's headers unless told otherwise."""
+    """A client of one sandbox over real HTTP, which sends the contract's headers by default."""
 
     def __init__(self, sandbox):
         self.sandbox = sandbox
@@ -59,7 +59,7 @@ class Client:
 
 
 def read_all(connection):
-    """Read until the other side ends the connection."""
+    """Return all bytes up to the end of the connection."""
     received = b""
     while piece := connection.recv(65536):
         received += piece
@@ -73,7 +73,7 @@ def read_to_end():
 
 @pytest.fixture
 def start():
-    """Start a sandbox with the given settings; it ends with the test."""
+    """Start sandboxes with the given settings; they stop at the end of the test."""
     with contextlib.ExitStack() as stack:
 
         def start_one(**settings):
@@ -87,17 +87,17 @@ def start():
 
 @pytest.fixture
 def client(start):
-    """Give a caller of a sandbox with default settings."""
+    """Return a client of a sandbox with default settings."""
     return start()
 
 
 @pytest.fixture
 def state(client):
-    """Give the memory of that sandbox."""
+    """Return the memory of that sandbox."""
     return client.sandbox.state
 
 
 @pytest.fixture
 def headers():
-    """Give the headers of the contract; a test may change them."""
+    """Return the headers of the contract, which a test may change."""
     return dict(HEADERS)

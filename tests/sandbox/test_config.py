@@ -7,13 +7,13 @@ from airflow_provider_sms.sandbox.config import SandboxConfig, is_loopback
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "localhost", "::1"])
 def test_loopback_hosts_are_accepted(host):
-    """Loopback addresses reach this machine only."""
+    """Loopback addresses can be reached from this machine only."""
     assert is_loopback(host)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.com", "", "localhost.example.com"])
 def test_other_hosts_are_refused(host):
-    """The sandbox shows numbers and texts to whoever reaches it, so it listens nowhere else."""
+    """The sandbox shows numbers and texts to every client, so it listens on loopback addresses only."""
     with pytest.raises(ValueError, match="loopback"):
         SandboxConfig(host=host)
 
@@ -34,6 +34,6 @@ def test_other_hosts_are_refused(host):
     ],
 )
 def test_settings_out_of_range_are_refused(settings):
-    """A setting that cannot work is an error at once."""
+    """An invalid setting is an error at once."""
     with pytest.raises(ValueError):
         SandboxConfig(**settings)

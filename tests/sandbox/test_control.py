@@ -3,10 +3,24 @@ from __future__ import annotations
 import pytest
 
 NUMBER = "27821234567"
+CHANGES = [
+    ("POST", "/faults", "[]"),
+    ("DELETE", "/faults", None),
+    ("PUT", "/balance", '{"balance": 5}'),
+    ("PUT", "/post-paid", '{"post_paid": true}'),
+    ("POST", "/reset", None),
+]
+OTHERS = [
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+    {"Origin": "http://example.com"},
+    {"Origin": "null"},
+    {"Origin": "http://127.0.0.1:1"},
+]
 
 
-def test_the_state_tells_balance_counts_and_faults(client):
-    """``GET state`` shows what there is, without a token."""
+def test_the_state_has_balance_counts_and_faults(client):
+    """``GET state`` returns balance, counts and waiting faults, without a token."""
     client.bulk((NUMBER, "One"), (NUMBER, "Two"))
     client.control("POST", "/faults", json=[{"kind": "delay", "seconds": 2, "times": 3}])
     body = client.control("GET", "/state").json()
@@ -16,7 +30,7 @@ def test_the_state_tells_balance_counts_and_faults(client):
 
 
 def test_faults_are_queued_and_cleared(client):
-    """``POST faults`` adds to the end, ``DELETE faults`` forgets all."""
+    """``POST faults`` appends faults, ``DELETE faults`` removes all."""
     client.control("POST", "/faults", json=[{"kind": "status", "status": 500}])
     client.control("POST", "/faults", json=[{"kind": "status", "status": 502}, {"kind": "drop_before"}])
     statuses = [client.bulk((NUMBER, "Hello")).status_code for _ in range(2)]
@@ -31,7 +45,7 @@ def test_faults_must_be_a_list(client, body):
 
 
 def test_the_balance_can_be_set(client):
-    """``PUT balance`` changes the credit for the next request."""
+    """``PUT balance`` sets the balance for the next request."""
     assert client.control("PUT", "/balance", json={"balance": 0.5}).json()["balance"] == 0.5
     assert client.bulk((NUMBER, "Hello")).status_code == 403
     client.sandbox.state.set_balance(1)
@@ -46,7 +60,7 @@ def test_a_balance_must_be_a_number_of_at_least_zero(client, body):
 
 
 def test_post_paid_can_be_turned_on_and_off(client):
-    """``PUT post-paid`` stops deduction; turned off, the credit of before counts again."""
+    """``PUT post-paid`` stops deduction; turned off again, the earlier balance returns."""
     client.control("PUT", "/post-paid", json={"post_paid": True})
     remaining = client.bulk((NUMBER, "Hello")).json()["RemainingBalance"]
     client.control("PUT", "/post-paid", json={"post_paid": False})
@@ -54,8 +68,8 @@ def test_post_paid_can_be_turned_on_and_off(client):
     assert client.control("PUT", "/post-paid", json={"post_paid": 1}).status_code == 400
 
 
-def test_messages_are_given_page_by_page(client):
-    """``GET messages`` gives lines of the witness, oldest first, from ``offset``, at most ``limit``."""
+def test_messages_come_page_by_page(client):
+    """``GET messages`` returns lines of the witness, oldest first, from ``offset``, at most ``limit``."""
     event_id = client.bulk(*((NUMBER, f"text {number}") for number in range(5))).json()["EventId"]
     body = client.control("GET", "/messages", params={"limit": 2, "offset": 1}).json()
     assert (body["total"], [line["content"] for line in body["messages"]]) == (5, ["text 1", "text 2"])
@@ -67,12 +81,12 @@ def test_messages_are_given_page_by_page(client):
 
 @pytest.mark.parametrize("query", ["limit=-1", "offset=-1", "limit=x", "limit=10001"])
 def test_a_page_must_be_in_range(client, query):
-    """A page that cannot be is refused."""
+    """A limit or offset out of range is refused."""
     assert client.control("GET", f"/messages?{query}").status_code == 422
 
 
-def test_reset_begins_anew(start, tmp_path):
-    """``POST reset`` forgets messages, requests and faults and restores the account; the witness stays."""
+def test_reset_starts_over(start, tmp_path):
+    """``POST reset`` removes messages, requests and faults and restores the account; the witness stays."""
     log = tmp_path / "witness.jsonl"
     client = start(log=log, balance=7)
     before = client.bulk((NUMBER, "Hello")).json()["EventId"]
@@ -85,7 +99,7 @@ def test_reset_begins_anew(start, tmp_path):
 
 
 def test_python_sees_every_request(client, state, headers):
-    """``state.requests`` tells of each request to the service how it was answered, and of control requests nothing."""
+    """``state.requests`` has each request to the service with its response, and no control requests."""
     client.bulk((NUMBER, "One"), ("27001234567", "Two"), base="/api/v1")
     headers["Authorization"] = "Bearer wrong"
     client.balance(headers=headers)
@@ -108,8 +122,31 @@ def test_python_sees_every_request(client, state, headers):
     ]
 
 
-def test_what_python_sees_shows_no_number_or_text(client, state):
-    """Records may end up in the output of a failing test, so their repr leaves numbers and texts out."""
+def test_the_repr_of_records_has_no_number_or_text(client, state):
+    """Records may appear in the output of a failing test, so their repr leaves numbers and texts out."""
     client.bulk((NUMBER, "Hello"), options={"CampaignName": "Spring"})
     shown = repr(state.requests) + repr(state.accepted) + repr(state.config)
     assert not [secret for secret in (NUMBER, "Hello", "Spring", "token-of-these-tests") if secret in shown]
+
+
+@pytest.mark.parametrize("headers", OTHERS, ids=lambda headers: "=".join(*headers.items()))
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_another_sites_page_changes_nothing(client, method, path, body, headers):
+    """A change that a browser requests for a page of another site, or of another port of this machine, is refused."""
+    answer = client.call(method, path, base="/_sandbox", headers=headers, data=body)
+    assert (answer.status_code, answer.json()["errors"][0]["errorCode"]) == (403, "OtherSite")
+    assert (client.sandbox.state.balance, client.sandbox.state.post_paid) == (1000, False)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), CHANGES)
+def test_the_own_page_and_other_clients_may_change_the_sandbox(client, method, path, body):
+    """The sandbox's own page, an address that a person typed, and a command like curl may make changes."""
+    for headers in ({}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin", "Origin": client.root}):
+        assert client.call(method, path, base="/_sandbox", headers=headers, data=body).status_code == 200
+
+
+def test_other_sites_are_kept_from_reading_by_the_browser(client):
+    """A read gets its response: the browser itself hides that from a page of another site."""
+    answer = client.call("GET", "/state", base="/_sandbox", headers={"Sec-Fetch-Site": "cross-site"})
+    assert answer.status_code == 200
+    assert not [name for name in answer.headers if name.lower().startswith("access-control")]

@@ -14,38 +14,38 @@ PAGE = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
 
 
 def test_every_fault_is_explained():
-    """The table of faults has each kind, in a form that the sandbox accepts."""
+    """The table of faults has every kind, in a form that the sandbox accepts."""
     faults = [parse_fault(orjson.loads(text)) for text in re.findall(r"^\| `(\{.*?\})` \|", PAGE, re.MULTILINE)]
     assert {fault.kind for fault in faults} == set(KINDS)
 
 
 def test_every_option_is_explained():
-    """The table of options has each option of the command, and none that is not there."""
+    """The table of options has every option of the command, and no other."""
     options = {option for action in _parser()._actions for option in action.option_strings} - {"-h", "--help"}
     assert set(re.findall(r"--[a-z][a-z-]+", PAGE)) == options
 
 
-def test_the_command_is_one_that_works():
-    """The command that the page begins with is understood."""
+def test_the_first_command_works():
+    """The command parses the example at the beginning of the page."""
     (line,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*)$", PAGE, re.MULTILINE)
     assert _parser().parse_args(shlex.split(line)).token == "my-token"
 
 
 def test_the_faults_of_the_example_are_accepted(client):
-    """The list of faults in the example can be asked for as it stands, without a content type."""
+    """The sandbox accepts the list of faults in the example unchanged, without a content type."""
     (body,) = re.findall(r"_sandbox/faults -d '(.*)'$", PAGE, re.MULTILINE)
     assert len(client.control("POST", "/faults", data=body).json()["faults"]) == 3
 
 
 @pytest.mark.parametrize(("method", "path"), re.findall(r"\| `([A-Z]+) /_sandbox(\S+?)[`]", PAGE))
 def test_every_control_path_exists(client, method, path):
-    """Each control path of the table is there, and takes the body that the table gives."""
+    """Each control path of the table exists, and accepts the body in the table."""
     (body,) = re.findall(rf"`{method} /_sandbox{re.escape(path)}` with `(\{{.*?\}})`", PAGE) or ["[]"]
     assert client.control(method, path, data=body).status_code == 200
 
 
 def test_the_price_of_a_part_is_as_told(client):
-    """The networks and prices that the page names are those that the sandbox charges."""
+    """The networks and prices on the page are those that the sandbox charges."""
     told = {name: float(price) for price, name in re.findall(r"([\d.]+) on\s+`(\w+)`", PAGE)}
     numbers = ("27821234567", "27601234567", "27711234567", "447700900123")
     breakdown = client.bulk(*((number, "Hello") for number in numbers)).json()["CostBreakDown"]

@@ -9,7 +9,7 @@ NUMBER = "27821234567"
 
 
 def test_drop_before_ends_the_connection_without_a_byte_and_accepts_nothing(client, state, read_to_end):
-    """``drop_before``: the request is read, nothing is accepted, and zero bytes come back."""
+    """``drop_before``: the request is read, nothing is accepted, and the response has no bytes."""
     state.set_faults([{"kind": "drop_before"}])
     with client.connect() as connection:
         client.raw_send(connection, (NUMBER, "Hello"))
@@ -21,7 +21,7 @@ def test_drop_before_ends_the_connection_without_a_byte_and_accepts_nothing(clie
 
 
 def test_drop_after_ends_the_connection_without_a_byte_after_accepting(start, tmp_path, read_to_end):
-    """``drop_after``: the message is accepted, charged and witnessed, and zero bytes come back."""
+    """``drop_after``: the message is accepted, charged and witnessed, and the response has no bytes."""
     log = tmp_path / "witness.jsonl"
     client = start(log=log)
     state = client.sandbox.state
@@ -36,7 +36,7 @@ def test_drop_after_ends_the_connection_without_a_byte_after_accepting(start, tm
 
 @pytest.mark.parametrize("kind", ["drop_before", "drop_after", "truncated"])
 def test_a_dropped_connection_is_no_error_of_the_server(client, state, caplog, read_to_end, kind):
-    """A drop is meant, so the server says nothing about it."""
+    """The server logs no error for a requested drop."""
     state.set_faults([{"kind": kind}])
     with client.connect() as connection:
         client.raw_send(connection, (NUMBER, "Hello"))
@@ -47,7 +47,7 @@ def test_a_dropped_connection_is_no_error_of_the_server(client, state, caplog, r
 
 @pytest.mark.parametrize("kind", ["drop_before", "drop_after"])
 def test_a_dropped_connection_can_be_a_reset(client, state, kind):
-    """With ``reset`` the connection ends with RST, which a client sees as a reset."""
+    """With ``reset`` the connection ends with RST, which the client sees as a reset."""
     state.set_faults([{"kind": kind, "reset": True}])
     with client.connect() as connection:
         client.raw_send(connection, (NUMBER, "Hello"))
@@ -57,7 +57,7 @@ def test_a_dropped_connection_can_be_a_reset(client, state, kind):
 
 @pytest.mark.parametrize("kind", ["drop_before", "drop_after"])
 def test_an_http_client_sees_a_lost_connection(client, state, kind):
-    """A real HTTP client gets no status from a dropped connection, and the next request is served."""
+    """An HTTP client gets no status from a dropped connection, and its next request is served."""
     client.balance()  # so that the connection that is dropped is a reused one
     state.set_faults([{"kind": kind}])
     with pytest.raises(requests.ConnectionError):
@@ -65,8 +65,8 @@ def test_an_http_client_sees_a_lost_connection(client, state, kind):
     assert client.bulk((NUMBER, "Hello")).status_code == 200
 
 
-def test_truncated_sends_a_part_of_the_body(client, state, read_to_end):
-    """``truncated``: accepted; the headers promise more bytes than come."""
+def test_truncated_sends_the_beginning_of_the_body(client, state, read_to_end):
+    """``truncated``: the message is accepted; the headers promise more bytes than arrive."""
     state.set_faults([{"kind": "truncated"}])
     with client.connect() as connection:
         client.raw_send(connection, (NUMBER, "Hello"))
@@ -78,8 +78,8 @@ def test_truncated_sends_a_part_of_the_body(client, state, read_to_end):
     assert state.accepted_messages == [(NUMBER, "Hello")]
 
 
-def test_foreign_answers_with_a_page(client, state):
-    """``foreign``: accepted; a 200 whose body is HTML, as a proxy's sign-in page would be."""
+def test_foreign_responds_with_a_page(client, state):
+    """``foreign``: the message is accepted; the response is a 200 with HTML, like a proxy's sign-in page."""
     state.set_faults([{"kind": "foreign"}])
     answer = client.bulk((NUMBER, "Hello"))
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
@@ -87,8 +87,8 @@ def test_foreign_answers_with_a_page(client, state):
     assert state.accepted_messages == [(NUMBER, "Hello")]
 
 
-def test_delay_accepts_at_once_and_answers_late(client, state):
-    """``delay``: accepted before the wait; the answer is a normal one, that much later."""
+def test_delay_accepts_at_once_and_responds_late(client, state):
+    """``delay``: the message is accepted before the delay; the response is a normal one after it."""
     state.set_faults([{"kind": "delay", "seconds": 0.1}])
     started = time.monotonic()
     with client.connect() as connection:
@@ -99,8 +99,8 @@ def test_delay_accepts_at_once_and_answers_late(client, state):
     assert (state.accepted[0].at - state.requests[0].at).total_seconds() <= 0
 
 
-def test_delay_outlives_the_patience_of_a_client(client, state):
-    """A client that gives up has had its message accepted all the same."""
+def test_delay_can_exceed_the_timeout_of_a_client(client, state):
+    """The message of a client that gives up has been accepted nevertheless."""
     state.set_faults([{"kind": "delay", "seconds": 60}])
     with pytest.raises(requests.ReadTimeout):
         client.session.post(
@@ -114,8 +114,8 @@ def test_delay_outlives_the_patience_of_a_client(client, state):
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 429, 500, 502, 503, 504])
 @pytest.mark.parametrize("accepted", [False, True])
-def test_status_answers_with_that_status(client, state, status, accepted):
-    """``status``: the service's error body under any status, the request processed first or not."""
+def test_status_responds_with_that_status(client, state, status, accepted):
+    """``status``: the service's error body with any status, before or after the message is accepted."""
     state.set_faults([{"kind": "status", "status": status, "accepted": accepted}])
     answer = client.bulk((NUMBER, "Hello"))
     assert (status, status) == (answer.status_code, answer.json()["statusCode"])
@@ -125,8 +125,8 @@ def test_status_answers_with_that_status(client, state, status, accepted):
 
 @pytest.mark.parametrize("status", [303, 408, 425, 429, 499, 500, 502, 503, 504])
 @pytest.mark.parametrize("accepted", [False, True])
-def test_a_gateway_shows_a_page_of_its_own(client, state, status, accepted):
-    """``by`` a gateway: a page that says nothing of the service, and how long to wait only as gateways do, with 503."""
+def test_a_gateway_has_its_own_page(client, state, status, accepted):
+    """``by`` a gateway: an HTML page without an error code, and ``Retry-After`` with 503 only, as gateways do."""
     state.set_faults([{"kind": "status", "status": status, "accepted": accepted, "by": "gateway"}])
     answer = client.bulk((NUMBER, "Hello"), allow_redirects=False)
     assert (status, "text/html; charset=utf-8") == (answer.status_code, answer.headers["Content-Type"])
@@ -136,13 +136,13 @@ def test_a_gateway_shows_a_page_of_its_own(client, state, status, accepted):
     assert ("5" if status == 503 else None) == answer.headers.get("Retry-After")
 
 
-def test_a_gateway_can_ask_for_another_time(client, state):
-    """``retry_after`` is as it is given, whoever writes the response."""
+def test_a_gateway_can_have_another_retry_after(client, state):
+    """``retry_after`` sets the header for either author of the response."""
     state.set_faults([{"kind": "status", "status": 503, "by": "gateway", "retry_after": "9"}])
     assert client.bulk((NUMBER, "Hello")).headers["Retry-After"] == "9"
 
 
-def test_status_can_ask_to_wait(client, state):
+def test_status_can_have_a_retry_after(client, state):
     """``retry_after`` becomes the header, as seconds or as a date (RFC 9110 section 10.2.3)."""
     state.set_faults([{"kind": "status", "status": 429, "retry_after": "1"}, {"kind": "status", "status": 503}])
     assert [client.bulk((NUMBER, "Hello")).headers.get("Retry-After") for _ in range(2)] == ["1", None]
@@ -150,19 +150,19 @@ def test_status_can_ask_to_wait(client, state):
 
 @pytest.mark.parametrize("body", ["", "oops", '{"errorCode": "InsufficientCredits", "errorMessage": "none left"}'])
 def test_status_can_have_any_body(client, state, body):
-    """``body`` stands as it is: error bodies of the service may be empty, bare or no JSON."""
+    """``body`` is sent unchanged: error bodies of the service may be empty, bare or not JSON."""
     state.set_faults([{"kind": "status", "status": 403, "body": body}])
     assert body == client.bulk((NUMBER, "Hello")).text
 
 
 def test_a_redirect_points_to_itself(client, state):
-    """A 3xx names the same path: a client that follows it sends again."""
+    """A 3xx names the same path, so that a client that follows it sends twice."""
     state.set_faults([{"kind": "status", "status": 307}])
     assert client.bulk((NUMBER, "Hello"), allow_redirects=False).headers["Location"] == "/v1/bulkmessages"
 
 
 def test_a_status_without_content_has_none(client, state):
-    """204 is an answer without a body, and the connection stays usable."""
+    """A 204 has no body, and the connection stays usable."""
     state.set_faults([{"kind": "status", "status": 204}])
     answer = client.bulk((NUMBER, "Hello"))
     assert (answer.status_code, answer.content) == (204, b"")
@@ -170,7 +170,7 @@ def test_a_status_without_content_has_none(client, state):
 
 
 def test_faults_meet_send_requests_in_order(client, state):
-    """Each send request, bulk or group, uses up one fault; ``none`` lets one through; then all is well."""
+    """Each send request, bulk or group, uses up one fault; ``none`` serves one; without faults all are served."""
     state.set_faults([{"kind": "status", "status": 500}, {"kind": "none"}, {"kind": "status", "status": 502}])
     statuses = [
         client.balance().status_code,
@@ -183,13 +183,13 @@ def test_faults_meet_send_requests_in_order(client, state):
 
 
 def test_a_fault_can_last_for_several_requests(client, state):
-    """``times`` requests meet the fault, and the next does not."""
+    """``times`` requests meet the fault, and the next one does not."""
     state.set_faults([{"kind": "status", "status": 503, "times": 2}])
     assert [client.bulk((NUMBER, "Hello")).status_code for _ in range(3)] == [503, 503, 200]
 
 
 def test_a_persistent_fault_lasts_until_it_is_cleared(client, state):
-    """``persistent`` meets every request until the faults are set anew."""
+    """Every request meets a ``persistent`` fault until the faults are replaced."""
     state.set_faults([{"kind": "status", "status": 503, "persistent": True}])
     before = [client.bulk((NUMBER, "Hello")).status_code for _ in range(3)]
     state.set_faults([])
@@ -197,7 +197,7 @@ def test_a_persistent_fault_lasts_until_it_is_cleared(client, state):
 
 
 def test_a_refused_request_uses_up_no_fault(client, state, headers):
-    """Requests that the service refuses by itself leave the faults to the next one."""
+    """A request that the service refuses anyway leaves the fault to the next request."""
     state.set_faults([{"kind": "status", "status": 500}])
     headers["Authorization"] = "Bearer wrong"
     refused = [client.bulk((NUMBER, "Hello"), headers=headers).status_code, client.bulk((NUMBER, "")).status_code]
@@ -205,8 +205,8 @@ def test_a_refused_request_uses_up_no_fault(client, state, headers):
     assert client.bulk((NUMBER, "Hello")).status_code == 500
 
 
-def test_a_fault_does_not_give_credit(start):
-    """A fault that accepts first still accepts nothing that the balance does not cover."""
+def test_a_fault_does_not_add_credit(start):
+    """A fault that accepts first accepts only what the balance covers."""
     client = start(balance=0)
     client.sandbox.state.set_faults([{"kind": "drop_after"}, {"kind": "delay", "seconds": 0.01}])
     with pytest.raises(requests.ConnectionError):
@@ -216,7 +216,7 @@ def test_a_fault_does_not_give_credit(start):
 
 
 def test_faults_can_wait_for_other_operations(start):
-    """``on`` aims a fault at Balance or Authentication, whatever else is asked for in between."""
+    """``on`` applies a fault to Balance or Authentication, whatever other requests arrive before."""
     client = start(client_id="me", client_secret="secret")
     state = client.sandbox.state
     state.set_faults(
@@ -250,8 +250,8 @@ def test_faults_can_wait_for_other_operations(start):
         {"kind": "status", "by": "somebody"},
     ],
 )
-def test_a_fault_that_means_nothing_is_an_error(client, state, fault):
-    """A misspelt fault would make a test pass that tests nothing, so it is refused; those that wait stay."""
+def test_an_invalid_fault_is_an_error(client, state, fault):
+    """An invalid fault, with which a test would test nothing, is refused; the waiting faults stay."""
     state.set_faults([{"kind": "foreign"}])
     with pytest.raises(ValueError):
         state.set_faults([{"kind": "none"}, fault])

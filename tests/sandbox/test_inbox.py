@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import itertools
-
 import pytest
 
 from airflow_provider_sms.sandbox import inbox as module
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.inbox import Inbox
+from airflow_provider_sms.sandbox.request_bodies import SendRequest
 from airflow_provider_sms.sandbox.state import SandboxState
-from airflow_provider_sms.sandbox.submissions import Submission
 
 ANNA, BEN, LONDON = "27820000001", "27600000002", "447700900123"
 
@@ -25,16 +23,16 @@ def inbox(state):
 
 @pytest.fixture
 def accept(state):
-    """Accept messages as one request, and give its event id."""
+    """Accept messages as one request, and return its event id."""
 
     def accept_all(*messages):
-        return state.accept(Submission("bulk", tuple(messages)), state.next_number()).event_id
+        return state.accept(SendRequest("bulk", tuple(messages)), state.next_request_number()).event_id
 
     return accept_all
 
 
 def walk(page_from):
-    """Give the rows of all pages, one after the other."""
+    """Return the rows of all pages, in order."""
     before, rows = None, []
     while True:
         page = page_from(before)
@@ -45,7 +43,7 @@ def walk(page_from):
 
 
 def test_requests_come_newest_first_page_by_page(client):
-    """Pages of requests follow each other without a gap, each request with what was charged for it."""
+    """Consecutive pages hold every request once, each with its accepted messages, parts and cost."""
     for number in range(7):
         client.bulk((ANNA, f"Text {number}"), (BEN, f"Text {number}"))
     inbox = Inbox(client.sandbox.state)
@@ -56,7 +54,7 @@ def test_requests_come_newest_first_page_by_page(client):
 
 
 def test_older_pages_stand_still_while_requests_arrive(client):
-    """What arrives meanwhile moves no row from one page to another."""
+    """A request that arrives meanwhile moves no row from one page to another."""
     for number in range(4):
         client.bulk((ANNA, f"Text {number}"))
     inbox = Inbox(client.sandbox.state)
@@ -66,7 +64,7 @@ def test_older_pages_stand_still_while_requests_arrive(client):
 
 
 def test_a_request_has_its_own_messages_only(inbox, accept):
-    """The messages of a request come in its order, from ``offset``, and of one that is not known there are none."""
+    """The messages of a request come in request order, from ``offset``; an unknown request has none."""
     accept((ANNA, "First"))
     accept(*((ANNA, f"Text {number}") for number in range(5)))
     accept((BEN, "Last"))
@@ -79,7 +77,7 @@ def test_a_request_has_its_own_messages_only(inbox, accept):
 
 
 def test_numbers_come_with_the_latest_text_first(inbox, accept):
-    """A number moves to the top when something arrives for it, with the beginning of that text."""
+    """A number moves to the top when a message arrives for it, with the beginning of the text."""
     accept((ANNA, "One"), (BEN, "Two"), (LONDON, "Three"))
     assert [row["destination"] for row in inbox.numbers(None, 10)["rows"]] == [LONDON, BEN, ANNA]
     accept((ANNA, "Four"))
@@ -93,7 +91,7 @@ def test_numbers_come_with_the_latest_text_first(inbox, accept):
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 10])
 def test_pages_of_numbers_have_each_number_once(inbox, accept, size):
-    """Whatever the size of a page, all of them together have every number exactly once."""
+    """Pages of any size hold every number exactly once between them."""
     numbers = [f"2782{place:07}" for place in range(7)]
     accept(*((number, "Hello") for number in numbers))
     rows = walk(lambda before: inbox.numbers(before, size))
@@ -101,7 +99,7 @@ def test_pages_of_numbers_have_each_number_once(inbox, accept, size):
 
 
 def test_the_texts_of_a_number_come_newest_first(inbox, accept):
-    """Pages of texts to a number have all of its texts and none of others; an unknown number has none."""
+    """The pages of a number hold all of its texts and no others; an unknown number has none."""
     for number in range(5):
         accept((ANNA, f"Text {number}"), (BEN, "Another"))
     rows = walk(lambda before: inbox.messages_to(ANNA, before, 2))
@@ -126,14 +124,14 @@ def test_the_texts_of_a_number_come_newest_first(inbox, accept):
     ],
 )
 def test_messages_are_found_by_text_and_number(inbox, accept, query, found):
-    """Capitals do not matter, nor do separators and zeros before a number; the newest comes first."""
+    """A search ignores case, separators and leading zeros of numbers; the newest message comes first."""
     accept((ANNA, "Hello"))
     accept((ANNA, "HELLO again"), (LONDON, "STRASSE 5"))
     assert [row["content"] for row in inbox.search(query, None, 10)["rows"]] == found
 
 
 def test_messages_are_found_by_event_id(inbox, accept):
-    """An event id finds the messages of its request, a part of one does not."""
+    """A whole event id finds the messages of its request; its first digits find nothing."""
     accept((ANNA, "Other"))
     event_id = accept((ANNA, "One"), (BEN, "Two"))
     rows = inbox.search(str(event_id), None, 10)["rows"]
@@ -141,18 +139,18 @@ def test_messages_are_found_by_event_id(inbox, accept):
     assert inbox.search(str(event_id)[:-1], None, 10)["rows"] == []
 
 
-def test_a_search_goes_on_where_it_stopped(inbox, accept):
-    """A page of what was found is followed by the rest."""
+def test_a_search_continues_where_it_stopped(inbox, accept):
+    """Consecutive pages of a search hold every match once."""
     accept(*((ANNA, f"Text {number}") for number in range(9)))
     rows = walk(lambda before: inbox.search("text", before, 4))
     assert [row["content"] for row in rows] == [f"Text {number}" for number in range(8, -1, -1)]
 
 
 def test_one_search_looks_at_a_bounded_number_of_messages(inbox, accept):
-    """However many there are, one call ends after a part of them and says where the next one begins."""
+    """One call examines a limited number of messages, and returns where the next call begins."""
     accept((ANNA, "needle"))
     per_request = 100
-    for _ in range(module.SEARCHED // per_request):
+    for _ in range(module.MAX_SEARCHED // per_request):
         accept(*((ANNA, f"hay {number}") for number in range(per_request)))
     first = inbox.search("needle", None, 10)
     assert (first["rows"], first["next"]) == ([], 1)
@@ -160,16 +158,17 @@ def test_one_search_looks_at_a_bounded_number_of_messages(inbox, accept):
     assert ([row["content"] for row in second["rows"]], second["next"]) == (["needle"], None)
 
 
-def test_all_is_filed_however_much_has_arrived(inbox, accept, state):
-    """More than one batch of messages and of requests is filed at once."""
-    for first in range(0, module.BATCH + 200, 100):
+def test_one_update_indexes_everything_that_arrived(inbox, accept):
+    """One read indexes all new messages, even more than are copied from the memory at a time."""
+    total = module.UPDATE_SIZE + 200
+    for first in range(0, total, 100):
         accept(*((f"2782{first + place:07}", "Hello") for place in range(100)))
     page = inbox.numbers(None, 1)
-    assert (page["total"], page["rows"][0]["destination"]) == (module.BATCH + 200, f"2782{module.BATCH + 199:07}")
+    assert (page["total"], page["rows"][0]["destination"]) == (total, f"2782{total - 1:07}")
 
 
-def test_after_a_reset_nothing_of_before_is_there(inbox, accept, state):
-    """A reset begins another epoch, in which places are counted anew."""
+def test_a_reset_empties_the_inbox(inbox, accept, state):
+    """A reset begins a new epoch, without the records of the last one."""
     accept((ANNA, "Before"), (BEN, "Before"))
     before = inbox.numbers(None, 10)
     state.reset()
@@ -181,29 +180,69 @@ def test_after_a_reset_nothing_of_before_is_there(inbox, accept, state):
     assert [row["content"] for row in inbox.search("e", None, 10)["rows"]] == ["After"]
 
 
-def test_the_marks_of_different_moments_differ(accept, state):
-    """Whatever happens to the sandbox makes its mark another, and only that."""
-    steps = [
-        lambda: accept((ANNA, "Hello")),
-        lambda: state.set_balance(5),
-        lambda: state.set_post_paid(True),
-        lambda: state.set_faults([{"kind": "none", "times": 2}]),
-        lambda: state.faults.take("send"),
-        lambda: state.faults.take("send"),
-        lambda: state.set_faults([{"kind": "none", "persistent": True}]),
-        state.reset,
-    ]
-    marks = [state.mark()]
-    for step in steps:
-        step()
-        marks.append(state.mark())
-        assert marks[-1] == state.mark()
-    assert not [pair for pair in itertools.pairwise(marks) if pair[0] == pair[1]]
+def test_the_row_of_a_message_has_every_detail(client):
+    """The row has text, parts, encoding, price and network; its event id is a string, as a browser rounds numbers."""
+    answer = client.bulk((ANNA, "Zoë " * 20)).json()
+    (row,) = client.call("GET", f"/numbers/{ANNA}", base="/_sandbox", headers={}).json()["rows"]
+    at = row.pop("at")
+    assert at.endswith("+00:00")
+    assert row == {
+        "key": 0,
+        "destination": ANNA,
+        "content": "Zoë " * 20,
+        "characters": 80,
+        "encoding": "UCS-2",
+        "parts": 2,
+        "cost": 2,
+        "network": "Local",
+        "event_id": str(answer["EventId"]),
+        "request": 1,
+    }
 
 
-def test_a_fault_that_stays_does_not_change_the_mark(state):
-    """A persistent fault is the same before and after it met a request."""
-    state.set_faults([{"kind": "none", "persistent": True}])
-    before = state.mark()
-    state.faults.take("send")
-    assert before == state.mark()
+def test_the_row_of_a_request_describes_its_response(client):
+    """The row has operation, status, counts, price and the event id as a string."""
+    answer = client.bulk((ANNA, "One"), ("27001234567", "Nobody")).json()
+    (row,) = client.call("GET", "/requests", base="/_sandbox", headers={}).json()["rows"]
+    del row["at"]
+    assert row == {
+        "key": 1,
+        "number": 1,
+        "operation": "bulk",
+        "path": "/v1/bulkmessages",
+        "status": 200,
+        "error": None,
+        "fault": "none",
+        "advice": None,
+        "submitted": 2,
+        "accepted": 1,
+        "test_mode": False,
+        "event_id": str(answer["EventId"]),
+        "parts": 1,
+        "cost": 1,
+    }
+
+
+def test_the_row_of_a_request_that_met_a_fault_has_the_advice(client):
+    """The advice is for the fault as the request met it: by operation, status, author and acceptance."""
+    client.control("POST", "/faults", json=[{"kind": "status", "status": 503}, {"kind": "status", "status": 500}])
+    for _ in range(2):
+        client.bulk((ANNA, "Hello"))
+    client.control("POST", "/faults", json=[{"kind": "status", "status": 500, "on": "balance"}])
+    client.balance()
+    client.control("POST", "/faults", json=[{"kind": "status", "status": 503, "by": "gateway"}])
+    client.bulk((ANNA, "Hello"))
+    told = [row["advice"] for row in client.control("GET", "/requests").json()["rows"]]
+    assert "as unknown" in told[0]
+    assert "read the balance again" in told[1]
+    assert "as unknown" in told[2]
+    assert "send the same request again" in told[3]
+
+
+def test_a_long_text_is_truncated(client):
+    """The row of a long text has its beginning and its length."""
+    client.bulk((ANNA, "x" * (module.MAX_CHARACTERS + 5)))
+    (row,) = client.control("GET", f"/numbers/{ANNA}").json()["rows"]
+    assert (len(row["content"]), row["characters"]) == (module.MAX_CHARACTERS, module.MAX_CHARACTERS + 5)
+    (person,) = client.control("GET", "/numbers").json()["rows"]
+    assert len(person["latest"]) == module.PREVIEW_CHARACTERS

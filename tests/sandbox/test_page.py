@@ -38,7 +38,7 @@ def test_the_page_is_whole(client, index):
 
 
 def test_the_files_have_the_types_that_a_browser_asks_for(client, index):
-    """Nothing is guessed: each file says what it is, and the browser is told to believe it."""
+    """Each file has its media type, and a header tells the browser not to guess another."""
     answers = {name: client.control("GET", f"/page/{name}").headers for name in ("inbox.js", "inbox.css", "icon.svg")}
     assert {name: headers["Content-Type"].partition(";")[0] for name, headers in answers.items()} == {
         "inbox.js": "text/javascript",
@@ -49,14 +49,14 @@ def test_the_files_have_the_types_that_a_browser_asks_for(client, index):
     assert index.headers["Content-Type"] == "text/html; charset=utf-8"
 
 
-def test_the_browser_may_run_and_load_only_the_pages_own(index):
-    """Even a text that slipped in as markup could run nothing, load nothing and send nothing."""
+def test_the_browser_may_run_and_load_only_the_pages_own_files(index):
+    """Even a text inserted as markup could run nothing, load nothing and send nothing."""
     given = dict(rule.strip().split(" ", 1) for rule in index.headers["Content-Security-Policy"].split(";"))
     assert given == POLICY
 
 
 def test_the_page_names_no_other_address():
-    """No file of the page names a place outside of it, but for the name of the format of its icon."""
+    """No file of the page names another host, except in the namespace of the icon's format."""
     told = {name: re.findall(rb"(?:https?:)?//[\w.]+", content) for name, content in page.assets().items()}
     found = {name: set(urls) for name, urls in told.items() if urls}
     assert found.pop("icon.svg") == {b"http://www.w3.org"}
@@ -64,14 +64,14 @@ def test_the_page_names_no_other_address():
 
 
 def test_the_page_makes_no_markup_of_texts():
-    """No script puts a text in as markup or runs one, and the page has no script or style of its own inside."""
+    """No script inserts a text as markup or runs one, and the page has no inline script or style."""
     scripts = b"".join(content for name, content in page.assets().items() if name.endswith(".js"))
     assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function", scripts)
     assert not re.search(rb"<script(?![^>]* src=)|<style|\son\w+=|\sstyle=", page.assets()[page.INDEX])
 
 
-def test_what_is_no_file_of_the_page_is_not_served(client):
-    """Only the page's own files are there, whatever is asked for."""
+def test_other_files_are_not_served(client):
+    """Only the page's own files are served; any other name gets 404."""
     for name in ("missing.js", "..%2Fpage.py", "%2Fetc%2Fpasswd"):
         assert client.control("GET", f"/page/{name}").status_code == 404
 
@@ -80,19 +80,19 @@ def test_what_is_no_file_of_the_page_is_not_served(client):
     "query", ["", "kind=fire", "kind=none&on=moon", "kind=status&status=x", "kind=status&status=9"]
 )
 def test_advice_is_for_faults_only(client, query):
-    """What is no fault gets 400."""
+    """An invalid fault gets 400."""
     assert client.control("GET", f"/advice?{query}").status_code == 400
 
 
 def test_advice_is_that_of_the_fault(client):
-    """The page is told what the fault in its form does and asks for."""
+    """The advice depends on status, acceptance and author of the fault."""
     told = client.control("GET", "/advice?kind=status&on=send&status=503&accepted=false").json()
-    assert told["advice"].startswith("Nothing was sent: send the same request again")
+    assert told["advice"].startswith("Nothing was sent: after the delay in Retry-After")
     assert client.control("GET", "/advice?kind=status&status=503&accepted=true").json() != told
     assert client.control("GET", "/advice?kind=status&status=503&by=gateway").json() != told
 
 
 @pytest.mark.parametrize("query", ["requests?limit=0", "requests?limit=101", "numbers?before=-1", "search?q="])
 def test_a_page_of_rows_is_bounded(client, query):
-    """Nobody can ask for all at once, or for nothing."""
+    """A limit, position or search out of range is refused."""
     assert client.control("GET", f"/{query}").status_code == 422

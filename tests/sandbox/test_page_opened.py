@@ -1,4 +1,4 @@
-"""The sandbox's page in a browser: each test fails, too, by an error in the console or a request to elsewhere."""
+"""The sandbox's page in a browser. A console error or a request to another host fails every test, too."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import requests
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.faults import KINDS
+from airflow_provider_sms.sandbox.request_bodies import SendRequest
 from airflow_provider_sms.sandbox.server import running_sandbox
-from airflow_provider_sms.sandbox.submissions import Submission
 
 ANNA, BEN, LONDON = "27820000001", "27600000002", "447700900123"
 HOSTILE = {
@@ -29,7 +29,7 @@ HOSTILE = {
 
 @pytest.fixture
 def open_page(browser, client):
-    """Open the page of this test's sandbox at a view; it is closed with the test."""
+    """Open the page of this test's sandbox at a view; it closes at the end of the test."""
     with contextlib.ExitStack() as stack:
 
         def opened(view="", **settings):
@@ -42,25 +42,25 @@ def open_page(browser, client):
 
 @pytest.fixture
 def see(browser):
-    """Playwright's assertions: they wait."""
+    """Return Playwright's assertions, which wait."""
     return browser.expect
 
 
 def fill(state, requests_, *, per_request=100):
-    """Accept many messages at once, as many numbers as messages."""
+    """Accept many messages at once, each to its own number."""
     for request in range(requests_):
         first = request * per_request
         messages = tuple((f"2782{first + place:07}", f"Text {first + place}") for place in range(per_request))
-        state.accept(Submission("bulk", messages), state.next_number())
+        state.accept(SendRequest("bulk", messages), state.next_request_number())
 
 
 def sideways(page):
-    """Tell how many pixels the page is wider than its window."""
+    """Return by how many pixels the page is wider than its window."""
     return page.evaluate("document.documentElement.scrollWidth - innerWidth")
 
 
 def test_the_empty_page_says_where_to_point_a_connection(client, open_page, see):
-    """As long as nothing has arrived, the page says so and names the address; then it does no more."""
+    """Until something arrives, the page says so and shows the base URL; afterwards it hides both."""
     page = open_page()
     see(page.locator("#empty")).to_contain_text("Nothing has arrived yet")
     see(page.locator("#base-url")).to_have_text(f"{client.root}/v1")
@@ -69,8 +69,8 @@ def test_the_empty_page_says_where_to_point_a_connection(client, open_page, see)
     see(page.locator(".request")).to_have_count(1)
 
 
-def test_what_arrives_is_shown_while_the_page_is_open(client, open_page, see):
-    """Requests appear by themselves, newest first, with answer, counts, price and the exact event id."""
+def test_requests_appear_while_the_page_is_open(client, open_page, see):
+    """Requests appear without a reload, newest first, with status, counts, cost and the exact event id."""
     page = open_page()
     client.bulk((ANNA, "One"))
     see(page.locator(".request")).to_have_count(1)
@@ -100,8 +100,8 @@ def test_a_request_opens_by_the_keyboard_and_shows_its_messages(client, open_pag
     see(page.locator(".request").last).to_be_focused()
 
 
-def test_a_request_of_a_large_group_shows_all_its_messages_bit_by_bit(start, browser, see):
-    """Of more than a hundred messages the first hundred are shown, and the rest when asked for."""
+def test_a_request_of_a_large_group_shows_its_messages_in_steps(start, browser, see):
+    """The first hundred messages are shown at once, and the others by a button."""
     client = start(groups={"all": [f"2782{place:07}" for place in range(130)]})
     client.group("Hello", "all")
     with browser.page(client.root + "/") as page:
@@ -113,7 +113,7 @@ def test_a_request_of_a_large_group_shows_all_its_messages_bit_by_bit(start, bro
 
 
 def test_by_number_shows_texts_as_a_phone_would(client, open_page, see):
-    """Numbers with their latest text; the texts of the chosen one, oldest first, with all that is known; and live."""
+    """Numbers show their latest text; the chosen one shows all of its texts, oldest first, with details and live."""
     client.bulk((ANNA, "One"), (LONDON, "Hi"))
     page = open_page("#/numbers")
     see(page.locator(".person b")).to_have_text([LONDON, ANNA])
@@ -136,7 +136,7 @@ def test_by_number_shows_texts_as_a_phone_would(client, open_page, see):
 
 @pytest.mark.parametrize("query", ["flower", "2760 000 0002", "event id"])
 def test_search_finds_number_text_and_event_id(client, open_page, see, query):
-    """What is looked for is found wherever it is, and leads to the number's texts."""
+    """A search finds a number, a text or an event id, and its result links to the number's texts."""
     client.bulk((ANNA, "Nothing of it"))
     event_id = client.bulk((BEN, "Flowers")).json()["EventId"]
     page = open_page()
@@ -148,18 +148,18 @@ def test_search_finds_number_text_and_event_id(client, open_page, see, query):
     see(page.locator(".bubble .content")).to_have_text(["Flowers"])
     page.locator("#query").fill("nowhere")
     page.keyboard.press("Enter")
-    see(page.locator("#search-state")).to_contain_text("Nothing found; all 2 messages looked at")
+    see(page.locator("#search-state")).to_contain_text("Nothing found; all 2 messages searched")
 
 
 def test_clear_asks_first_and_then_forgets(start, browser, see, tmp_path):
-    """Clearing says that the witness stays, does nothing when declined, and empties every view when confirmed."""
+    """Clearing explains that the witness stays, does nothing when declined, and empties every view when confirmed."""
     log = tmp_path / "witness.jsonl"
     client = start(log=log)
     client.bulk((ANNA, "Hello"))
     with browser.page(client.root + "/#/numbers") as page:
         see(page.locator(".person")).to_have_count(1)
         page.locator("#clear").click()
-        see(page.locator("dialog")).to_contain_text("The witness file, where one is kept, stays as it is")
+        see(page.locator("dialog")).to_contain_text("The witness file, if there is one, stays unchanged")
         page.locator("#clear-no").click()
         see(page.locator("dialog")).to_be_hidden()
         assert len(client.sandbox.state.accepted) == 1
@@ -173,7 +173,7 @@ def test_clear_asks_first_and_then_forgets(start, browser, see, tmp_path):
 
 
 def test_the_account_is_set_by_the_panel(client, open_page, see):
-    """Balance and post-paid are those of the next request, and the page shows what they are by then."""
+    """The next request has the balance and post-paid of the panel, and the page shows the new balance."""
     page = open_page()
     page.locator("#balance").fill("12.5")
     page.locator("#balance-form button").click()
@@ -187,8 +187,8 @@ def test_the_account_is_set_by_the_panel(client, open_page, see):
     see(page.locator("#post-paid")).not_to_be_checked()
 
 
-def test_what_arrives_does_not_change_what_is_being_typed(client, open_page, see):
-    """A balance that was typed and not set yet stays as it is, whatever the account does meanwhile."""
+def test_a_new_balance_does_not_replace_a_typed_one(client, open_page, see):
+    """A balance that was typed but not set yet stays in its field, whatever happens to the account meanwhile."""
     page = open_page()
     page.locator("#balance").fill("77")
     page.locator("#balance-form button").focus()
@@ -203,7 +203,7 @@ def test_what_arrives_does_not_change_what_is_being_typed(client, open_page, see
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_fault_of_the_form_meets_the_next_request(client, open_page, see, kind):
-    """The form says what a client must do, adds the fault, and the next request meets it: so the page shows."""
+    """The form shows the advice and adds the fault; the next request meets the fault, and the page shows that."""
     page = open_page()
     page.locator("#fault-kind").select_option(kind)
     if kind == "delay":
@@ -211,11 +211,11 @@ def test_each_fault_of_the_form_meets_the_next_request(client, open_page, see, k
     if kind == "status":
         page.locator("#fault-status").fill("429")
         page.locator("#fault-retry-after").fill("7")
-    told = client.control("GET", "/advice", params={"kind": kind, "status": 429}).json()["advice"]
-    see(page.locator("#fault-advice")).to_have_text(told)
+    line = client.control("GET", "/advice", params={"kind": kind, "status": 429}).json()["advice"]
+    see(page.locator("#fault-advice")).to_have_text(line)
     page.get_by_role("button", name="Add this fault").click()
     see(page.locator("#faults > li")).to_have_count(1)
-    see(page.locator("#faults > li")).to_contain_text(told)
+    see(page.locator("#faults > li")).to_contain_text(line)
     if kind in ("drop_before", "drop_after", "truncated"):
         with pytest.raises(requests.RequestException):
             client.bulk((ANNA, "Hello"))
@@ -228,11 +228,11 @@ def test_each_fault_of_the_form_meets_the_next_request(client, open_page, see, k
     if kind != "none":
         see(page.locator(".request .mark.fault")).to_have_text(kind)
         page.locator(".request").click()
-        see(page.locator(".detail .advice")).to_contain_text(told)
+        see(page.locator(".detail .advice")).to_contain_text(line)
 
 
 def test_a_fault_of_the_form_has_all_its_settings(client, open_page, see):
-    """Operation, number of requests, until cleared, acceptance and reset arrive as they were chosen."""
+    """The added fault has the chosen operation, requests, duration, acceptance and reset."""
     page = open_page()
     page.locator("#fault-on").select_option("balance")
     page.locator("#fault-times").fill("3")
@@ -259,7 +259,7 @@ def test_a_fault_of_the_form_has_all_its_settings(client, open_page, see):
 
 @pytest.mark.parametrize("what", HOSTILE)
 def test_a_text_is_shown_and_never_run(client, open_page, see, what):
-    """Whatever somebody writes into a text is shown as it is, in every view, and breaks neither page nor layout."""
+    """Any text is shown unchanged in every view, and breaks neither page nor layout."""
     text = HOSTILE[what]
     client.bulk((ANNA, text))
     page = open_page()
@@ -283,8 +283,8 @@ def test_a_text_is_shown_and_never_run(client, open_page, see, what):
 @pytest.mark.parametrize(
     "number", ["%3Cimg%20src=x%20onerror=alert(1)%3E", "%E0%A4%A", "27820000001/../..", "?limit=9"]
 )
-def test_an_address_that_means_nothing_does_nothing(client, open_page, see, number):
-    """Whatever stands in the address as a number is shown as it is, and has no texts."""
+def test_a_malformed_number_in_the_url_is_harmless(client, open_page, see, number):
+    """A malformed number in the URL is shown unchanged, and has no texts."""
     client.bulk((ANNA, "Hello"))
     page = open_page(f"#/numbers/{number}", expected=[r"answer: 404", "console: Failed to load resource"])
     see(page.locator("#phone-number")).to_be_visible()
@@ -294,7 +294,7 @@ def test_an_address_that_means_nothing_does_nothing(client, open_page, see, numb
 
 
 def test_a_hundred_thousand_messages_stay_usable(client, open_page, see):
-    """The page holds as many elements as before, shows the newest at once, and leads to any of the others."""
+    """The page keeps its number of elements, shows the newest messages at once, and leads to all others."""
     state = client.sandbox.state
     state.set_post_paid(True)
     fill(state, 1)
@@ -324,7 +324,7 @@ def test_a_hundred_thousand_messages_stay_usable(client, open_page, see):
 
 
 def test_pages_of_requests_follow_each_other(client, open_page, see):
-    """Older requests are a page away, what arrives meanwhile is counted, and the newest are one click away."""
+    """Older pages stay still, count the requests that arrive meanwhile, and link to the newest page."""
     for _ in range(110):
         client.balance()
     page = open_page()
@@ -347,18 +347,18 @@ def test_pages_of_requests_follow_each_other(client, open_page, see):
     see(page.locator(".request b").first).to_have_text("#111")
 
 
-def test_a_stream_that_breaks_is_opened_again(start, browser, see):
-    """A page that has lost its sandbox says so; as soon as there is one again, it shows what has arrived there."""
+def test_a_broken_stream_reconnects(start, browser, see):
+    """A page that lost its sandbox says so, and shows the messages of the next one as soon as it is there."""
     lost = ["console: Failed to load resource", "^failed: "]
     with contextlib.ExitStack() as stack:
         with running_sandbox() as sandbox:
             root = sandbox.base_url.removesuffix("v1")
-            sandbox.state.accept(Submission("bulk", ((ANNA, "Before"),)), 1)
+            sandbox.state.accept(SendRequest("bulk", ((ANNA, "Before"),)), 1)
             page = stack.enter_context(browser.page(f"{root}#/numbers/{ANNA}", expected=lost))
             see(page.locator(".bubble .content")).to_have_text("Before")
-        see(page.locator("#live")).to_have_text("Not connected, trying again")
+        see(page.locator("#live")).to_have_text("Disconnected, reconnecting")
         with running_sandbox(SandboxConfig(port=urlsplit(root).port)) as sandbox:
-            sandbox.state.accept(Submission("bulk", ((ANNA, "After"),)), 1)
+            sandbox.state.accept(SendRequest("bulk", ((ANNA, "After"),)), 1)
             see(page.locator("#live")).to_have_text("Live")
             see(page.locator(".bubble .content")).to_have_text("After")
             see(page.locator(".person .preview")).to_have_text("After")
@@ -367,7 +367,7 @@ def test_a_stream_that_breaks_is_opened_again(start, browser, see):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_no_window_has_to_be_scrolled_sideways(client, open_page, see, scheme):
-    """Narrow or wide, light or dark: every view fits."""
+    """Every view fits into its window, narrow or wide, light or dark."""
     client.bulk((ANNA, "Your code is 123456. " * 20), (LONDON, "x" * 300))
     client.control("POST", "/faults", json=[{"kind": "status", "status": 503, "retry_after": "120"}])
     page = open_page(color_scheme=scheme)
@@ -383,8 +383,8 @@ def test_no_window_has_to_be_scrolled_sideways(client, open_page, see, scheme):
     assert (max(back) < 60) == (scheme == "dark")
 
 
-def test_a_narrow_window_shows_one_thing_at_a_time(client, open_page, see):
-    """On a phone the list of numbers makes room for the texts, and the panel is a view of its own."""
+def test_a_narrow_window_shows_one_view_at_a_time(client, open_page, see):
+    """In a narrow window, the texts replace the list of numbers, and the panel is a separate view."""
     client.bulk((ANNA, "Hello"))
     page = open_page("#/numbers", width=390, height=800)
     see(page.locator("#panel")).to_be_hidden()
@@ -399,7 +399,7 @@ def test_a_narrow_window_shows_one_thing_at_a_time(client, open_page, see):
 
 
 def test_a_wide_window_shows_the_panel_beside_the_lists(client, open_page, see):
-    """With room for it, the panel is always there."""
+    """In a wide window, the panel is always visible."""
     client.bulk((ANNA, "Hello"))
     page = open_page(width=1400)
     see(page.locator("#panel")).to_be_visible()
@@ -409,8 +409,8 @@ def test_a_wide_window_shows_the_panel_beside_the_lists(client, open_page, see):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_words_can_be_told_from_what_is_behind_them(client, open_page, see, scheme):
-    """Each colour of words has the contrast that WCAG 2.1 asks for (1.4.3: 4.5 to 1), on each of its grounds."""
+def test_text_contrasts_with_its_background(client, open_page, see, scheme):
+    """Each text colour has the contrast of WCAG 2.1 (1.4.3: 4.5 to 1) on each of its backgrounds."""
     page = open_page(color_scheme=scheme)
     ratio = page.evaluate(
         """() => {
@@ -435,7 +435,7 @@ def test_words_can_be_told_from_what_is_behind_them(client, open_page, see, sche
 
 
 def test_every_control_can_be_reached_and_has_a_name(client, open_page):
-    """Fields have labels, buttons and links have words, and Tab leads from one to the next visibly."""
+    """Fields have labels, buttons and links have text, and Tab visibly moves from one to the next."""
     client.bulk((ANNA, "Hello"))
     page = open_page("#/numbers")
     page.locator(".person").wait_for()

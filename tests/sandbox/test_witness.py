@@ -23,7 +23,7 @@ def lines_of(log):
 
 
 def test_every_accepted_message_is_a_line(start, log):
-    """The witness names event, request, index, number, text, kind and time of what was accepted, and only that."""
+    """The witness has event, request, index, number, text, kind and time of each accepted message, and nothing else."""
     client = start(log=log, groups={"one": [OTHER]})
     first = client.bulk((NOWHERE, "Nowhere"), (NUMBER, "Grüße\n")).json()
     second = client.group("Hello", "one").json()
@@ -52,7 +52,7 @@ def test_every_accepted_message_is_a_line(start, log):
 
 
 def test_refused_requests_leave_no_line(start, log):
-    """What was refused, for its form or for lack of credit, is not in the witness."""
+    """A request that was refused, for its form or for lack of credit, is not in the witness."""
     client = start(log=log, balance=0)
     client.bulk((NUMBER, ""))
     client.bulk((NUMBER, "Hello"))
@@ -60,7 +60,7 @@ def test_refused_requests_leave_no_line(start, log):
 
 
 def test_the_file_is_appended_to(start, log):
-    """A sandbox that is started again keeps what the one before has seen."""
+    """A sandbox that is started again keeps the lines of the earlier one."""
     for _ in range(2):
         start(log=log).bulk((NUMBER, "Hello"))
     assert len(lines_of(log)) == 2
@@ -72,8 +72,8 @@ def test_only_its_owner_may_read_the_file(start, log):
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
 
 
-def test_the_answer_waits_for_the_disk_and_nothing_else_does(start, log, monkeypatch):
-    """A send is answered after write and fsync; meanwhile other requests are served."""
+def test_the_response_waits_for_the_disk_and_nothing_else_does(start, log, monkeypatch):
+    """The response to a send follows write and fsync; meanwhile other requests are served."""
     syncing, go_on, synced = threading.Event(), threading.Event(), []
 
     def slow_disk(descriptor):
@@ -96,7 +96,7 @@ def test_the_answer_waits_for_the_disk_and_nothing_else_does(start, log, monkeyp
 
 
 def test_a_request_is_one_write_and_one_fsync(start, log, monkeypatch):
-    """However many messages a request has, the disk is written and waited for once."""
+    """A request of any size causes one write and one fsync."""
     calls, write, fsync = [], os.write, os.fsync
     monkeypatch.setattr(os, "write", lambda *arguments: calls.append("write") or write(*arguments))
     monkeypatch.setattr(os, "fsync", lambda *arguments: calls.append("fsync") or fsync(*arguments))
@@ -106,7 +106,7 @@ def test_a_request_is_one_write_and_one_fsync(start, log, monkeypatch):
 
 
 def test_a_full_disk_accepts_nothing(start, log, monkeypatch):
-    """When the witness cannot be written the request gets 500, and is neither accepted nor charged."""
+    """When the witness cannot be written, the request gets 500, and is neither accepted nor charged."""
 
     def full_disk(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -119,7 +119,7 @@ def test_a_full_disk_accepts_nothing(start, log, monkeypatch):
 
 
 def test_parallel_requests_keep_their_lines_apart(start, log):
-    """Lines of requests at the same time stand whole, request by request, in the order of the memory."""
+    """The lines of simultaneous requests stay whole, request by request, in the order of the memory."""
     client = start(log=log)
     with ThreadPoolExecutor(8) as pool:
         texts = [[(NUMBER, f"{request}-{index}") for index in range(20)] for request in range(16)]
@@ -132,6 +132,6 @@ def test_parallel_requests_keep_their_lines_apart(start, log):
 
 
 def test_a_file_that_cannot_be_opened_is_an_error_at_the_start(start, tmp_path):
-    """A sandbox that could not keep its witness does not start."""
+    """A sandbox that cannot open its witness does not start."""
     with pytest.raises(FileNotFoundError):
         start(log=tmp_path / "missing" / "witness.jsonl")

@@ -4,57 +4,23 @@ import subprocess
 import sys
 from dataclasses import FrozenInstanceError, replace
 from datetime import date, datetime, time, timedelta, timezone
-from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.windows import (
+    BERLIN,
+    JOHANNESBURG,
+    NEW_YORK,
+    at,
+    moments,
+    opens,
+    windows,
+)
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators import sms
 from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
-
-# Clocks that change by an hour and by half of one, at midnight, twice around Ramadan, by two hours, and never.
-ZONES = (
-    "Europe/Berlin",
-    "America/New_York",
-    "Australia/Lord_Howe",
-    "America/Santiago",
-    "Africa/Cairo",
-    "Africa/Casablanca",
-    "Antarctica/Troll",
-    "Asia/Kathmandu",
-    "Africa/Johannesburg",
-)
-JOHANNESBURG, BERLIN, NEW_YORK = "Africa/Johannesburg", "Europe/Berlin", "America/New_York"
-
-times = st.integers(0, 24 * 60 - 1).map(lambda minute: f"{minute // 60:02}:{minute % 60:02}")
-hours = st.tuples(times, times | st.just("24:00")).filter(lambda pair: pair[0] != pair[1])
-weekdays = st.integers(0, 6)
-# The weeks in which the clocks of Europe, America and others change, and some years.
-MARCH, YEARS = datetime(2026, 3, 6, tzinfo=timezone.utc), datetime(2024, 1, 1, tzinfo=timezone.utc)
-moments = st.timedeltas(timedelta(), timedelta(days=31)).map(MARCH.__add__) | st.timedeltas(
-    timedelta(), timedelta(days=3000)
-).map(YEARS.__add__)
-near = st.lists(st.dates(date(2026, 3, 1), date(2026, 4, 6)), max_size=3)
-
-
-@st.composite
-def windows(draw):
-    days = draw(st.none() | st.sets(weekdays, min_size=1))
-    start, end = draw(hours)
-    differing = draw(st.none() | st.dictionaries(st.sampled_from(sorted(days or range(7))), hours, max_size=3))
-    return SendWindow(start, end, draw(st.sampled_from(ZONES)), weekdays=days, hours=differing, holidays=draw(near))
-
-
-def at(text, zone="UTC"):
-    return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone))
-
-
-def opens(window, text, zone="UTC", destination=None):
-    """Give the time on the wall of a zone at which a window opens next, seen from another there; None: it is open."""
-    opening = window.closed_until(at(text, zone), destination)
-    return None if opening is None else opening.astimezone(ZoneInfo(zone)).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def answer(window, moment, destination):
@@ -62,42 +28,6 @@ def answer(window, moment, destination):
         return window.closed_until(moment, destination)
     except InputError:
         return "never"
-
-
-def holds(window, moment):
-    """Say by the definition whether a window is open: what the clock on the wall shows is in the hours of some day."""
-    wall = moment.astimezone(ZoneInfo(window.timezone)).replace(tzinfo=None)
-    for day in (wall.date(), wall.date() - timedelta(days=1)):
-        start, end = dict(window.hours or ()).get(day.weekday(), (window.start, window.end))
-        begin = datetime.combine(day, time.fromisoformat(start))
-        midnight = datetime.combine(day, time())
-        finish = midnight + timedelta(hours=int(end[:2]), minutes=int(end[3:]))
-        if finish < begin:
-            finish += timedelta(days=1)
-        if (
-            begin <= wall < finish
-            and (window.weekdays is None or day.weekday() in window.weekdays)
-            and not {day, wall.date()} & set(window.holidays or ())
-        ):
-            return True
-    return False
-
-
-@given(windows(), moments)
-def test_it_is_open_when_the_clock_on_the_wall_says_so(window, moment):
-    """It is open exactly when the clock on the wall shows a time within the hours of a day that is not closed."""
-    assert (window.closed_until(moment) is None) == holds(window, moment)
-
-
-@given(windows(), moments, st.lists(st.floats(0, 1), max_size=30))
-def test_it_opens_at_the_first_moment_that_is_open(window, moment, parts):
-    """It opens at a moment in UTC that is open, and no moment before is."""
-    opening = window.closed_until(moment)
-    if opening is not None:
-        last = opening - timedelta(microseconds=1)
-        between = [moment + part * (last - moment) for part in (*parts, 1)]
-        found = (opening.tzinfo, opening > moment, holds(window, opening), any(holds(window, each) for each in between))
-        assert found == (timezone.utc, True, True, False)
 
 
 @given(windows(), st.lists(moments, max_size=2), st.lists(st.integers(0, 2 * 24 * 3600), max_size=6))
@@ -111,79 +41,6 @@ def test_what_it_remembers_is_what_it_would_find(window, begins, seconds):
         for destination in (None, "34612345678")
     ]
     assert [answer(window, *each) for each in asked] == [answer(copy.copy(window), *each) for each in asked]
-
-
-@pytest.mark.parametrize(
-    ("zone", "start", "now", "opening"),
-    [
-        (BERLIN, "02:30", "2026-03-29 01:00", "2026-03-29 03:00:00"),
-        (NEW_YORK, "02:30", "2026-03-08 01:00", "2026-03-08 03:00:00"),
-        (BERLIN, "08:00", "2026-03-29 01:00", "2026-03-29 08:00:00"),
-        (NEW_YORK, "08:00", "2026-03-07 21:00", "2026-03-08 08:00:00"),
-        (BERLIN, "08:00", "2026-10-24 21:00", "2026-10-25 08:00:00"),
-        (NEW_YORK, "08:00", "2026-11-01 00:30", "2026-11-01 08:00:00"),
-    ],
-)
-def test_the_clock_goes_forward_and_back(zone, start, now, opening):
-    """On the day of a change it opens at the time on the wall; where that is skipped, when the skipped hour is over."""
-    assert opens(SendWindow(start, "20:00", zone), now, zone) == opening
-
-
-@pytest.mark.parametrize(
-    ("zone", "day", "utc"), [(BERLIN, "2026-10-25", ("00:29", "00:30", "01:00", "01:30", "02:00"))]
-)
-def test_an_hour_that_comes_twice_holds_twice(zone, day, utc):
-    """Hours within the hour that the clock shows twice are open twice, and closed between."""
-    window = SendWindow("02:30", "03:00", zone)
-    assert [opens(window, f"{day} {moment}") for moment in utc] == [
-        f"{day} 00:30:00",
-        None,
-        f"{day} 01:30:00",
-        None,
-        "2026-10-26 01:30:00",
-    ]
-
-
-def test_the_end_is_closed():
-    """The first minute is open, and the end is not."""
-    window = SendWindow("08:00", "20:00", JOHANNESBURG)
-    asked = [
-        opens(window, f"2026-06-01 {moment}", JOHANNESBURG)
-        for moment in ("07:59:59.999999", "08:00", "19:59:59", "20:00")
-    ]
-    assert asked == ["2026-06-01 08:00:00", None, None, "2026-06-02 08:00:00"]
-
-
-def test_hours_past_midnight_belong_to_the_day_on_which_they_begin():
-    """Friday's hours last into Saturday; Friday's early hours would be Thursday's."""
-    window = SendWindow("20:00", "06:00", JOHANNESBURG, weekdays=["fri"])
-    asked = [
-        opens(window, f"2026-06-{moment}", JOHANNESBURG) for moment in ("05 05:00", "05 20:00", "06 05:59", "06 06:00")
-    ]
-    assert asked == ["2026-06-05 20:00:00", None, None, "2026-06-12 20:00:00"]
-
-
-def test_hours_past_midnight_end_though_they_were_asked_for_after_midnight():
-    """An answer is remembered no longer than it holds, and says nothing of earlier moments."""
-    window = SendWindow("20:00", "06:00", JOHANNESBURG)
-    asked = [opens(window, f"2026-06-05 {moment}", JOHANNESBURG) for moment in ("01:00", "05:59", "06:00", "05:00")]
-    assert asked == [None, None, "2026-06-05 20:00:00", None]
-
-
-def test_a_holiday_is_closed_from_midnight_to_midnight():
-    """Hours of the day before end at midnight, and those that would begin on the holiday do not, not even after it."""
-    window = SendWindow("20:00", "06:00", JOHANNESBURG, holidays=[date(2026, 6, 16)])
-    asked = [
-        opens(window, f"2026-06-{moment}", JOHANNESBURG) for moment in ("15 23:59", "16 00:00", "16 21:00", "17 01:00")
-    ]
-    assert asked == [None, *["2026-06-17 20:00:00"] * 3]
-
-
-def test_a_whole_day_has_no_end():
-    """From 00:00 to 24:00 it is never closed, also when the clock changes and at midnight."""
-    window = SendWindow("00:00", "24:00", BERLIN)
-    asked = [window.closed_until(at("2026-03-28 00:00") + timedelta(minutes=30 * each)) for each in range(100)]
-    assert asked == [None] * 100
 
 
 def test_the_south_african_window_on_each_weekday():

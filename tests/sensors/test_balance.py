@@ -46,7 +46,7 @@ def test_it_waits_until_credit_arrives(wait, sandbox):
 
     def top_up():
         while len(balance_requests(sandbox)) < 2:
-            pass
+            time.sleep(0.005)
         sandbox.state.set_balance(700)
 
     thread = threading.Thread(target=top_up)

@@ -63,8 +63,8 @@ def test_prices_are_by_prefix(sms_default, sandbox, source):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({}, "give one of min_balance and source"),
-        ({"min_balance": 1, "source": "x", "message": "Hi"}, "give one of min_balance and source"),
+        ({}, "exactly one of min_balance and source is needed"),
+        ({"min_balance": 1, "source": "x", "message": "Hi"}, "exactly one of min_balance and source is needed"),
         ({"source": [{"destination": "27820000001"}]}, "exactly one of message and content_column is needed"),
         ({"source": [{"number": "27820000001"}], "message": "Hi"}, "'destination'"),
     ],

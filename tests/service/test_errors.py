@@ -11,7 +11,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.service.errors import error_for, retry_after_seconds
-from airflow_provider_sms.service.transport import Answer
+from airflow_provider_sms.service.transport import RawResponse
 
 NOW = 784111777.0
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
@@ -19,7 +19,7 @@ DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 
 def made(status=400, body=b"", hidden=(), retry_after=None):
     body = body if isinstance(body, bytes) else json.dumps(body, ensure_ascii=False).encode()
-    return error_for(Answer("bulkmessages", status, retry_after, body), hidden=hidden, now=NOW)
+    return error_for(RawResponse("bulkmessages", status, retry_after, body), hidden=hidden, now=NOW)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.prepared_requests import prepared_route
-from airflow_provider_sms.service.tracked_connections import Exchange, WatchedConnection, watching
+from airflow_provider_sms.service.tracked_connections import Exchange, TrackedConnection, tracking
 
 HI = [Message("Hi Thandi", "27821234567")]
 LONG = [Message("Hi Thandi, and much more", "27821234567")]
@@ -76,8 +76,8 @@ def test_whatever_is_written_is_noted(serve, wire, clock):
     """A byte that goes out by another way than a whole request counts as one of it: it may have been read."""
     server = serve(wire.ok)
     exchange = Exchange(clock.now + 10, clock)
-    connection = WatchedConnection("127.0.0.1", server.port)
-    with watching(exchange):
+    connection = TrackedConnection("127.0.0.1", server.port)
+    with tracking(exchange):
         connection.connect()
         assert not exchange.written
         connection.send(b"P")

@@ -140,7 +140,7 @@ def test_a_response_can_be_pickled():
 @pytest.mark.parametrize("value", [..., None, True, "x", [], {}])
 def test_a_required_field_is_required(name, value):
     """A field that is missing or of another type makes the answer none, and the error names the field."""
-    with pytest.raises(UnknownOutcomeError, match=f"the answer is not the contract's: {name} is missing or not"):
+    with pytest.raises(UnknownOutcomeError, match=f"the response is not the contract's: {name} is missing or not"):
         parse_send_response(body(**{name: value}))
 
 
@@ -174,7 +174,7 @@ def test_a_required_field_is_required(name, value):
 )
 def test_wrong_values_are_not_of_the_contract(name, value):
     """A value outside its type or range makes the answer none."""
-    with pytest.raises(UnknownOutcomeError, match="the answer is not the contract's"):
+    with pytest.raises(UnknownOutcomeError, match="the response is not the contract's"):
         parse_send_response(body(**{name: value}))
 
 
@@ -202,7 +202,7 @@ def test_wrong_values_are_not_of_the_contract(name, value):
 )
 def test_what_is_no_json_object_is_no_answer(text):
     """Whatever came instead of a JSON object with finite numbers, the outcome is unknown and nothing else."""
-    with pytest.raises(UnknownOutcomeError, match="the answer is not the contract's") as caught:
+    with pytest.raises(UnknownOutcomeError, match="the response is not the contract's") as caught:
         parse_send_response(text)
     assert caught.value.status == 200
     with pytest.raises(UnknownOutcomeError):
@@ -237,7 +237,7 @@ def test_a_balance_is_read(text, billing, expected):
 @pytest.mark.parametrize("text", [b"{}", b'{"Balance": "1"}', b'{"Balance": null}', b'{"Balance": true}', b"7"])
 def test_what_is_no_balance_is_no_answer(text):
     """A balance is a number in an object."""
-    with pytest.raises(UnknownOutcomeError, match="the answer is not the contract's"):
+    with pytest.raises(UnknownOutcomeError, match="the response is not the contract's"):
         parse_balance(text, "auto")
 
 

@@ -244,10 +244,10 @@ def test_threads_share_the_pool(serve, connect, wire):
 def test_a_wait_is_cut_to_what_is_left(clock):
     """A wait has its own bound and the exchange's, and past the deadline there is none."""
     exchange = Exchange(clock.now + 10, clock)
-    assert [exchange.at_most(5), exchange.at_most(15), exchange.at_most(None)] == [5, 10, 10]
+    assert [exchange.time_left(5), exchange.time_left(15), exchange.time_left(None)] == [5, 10, 10]
     clock.now += 10
     with pytest.raises(TimeoutError):
-        exchange.at_most(5)
+        exchange.time_left(5)
 
 
 def test_nothing_is_written_after_the_deadline(serve, connect, wire):

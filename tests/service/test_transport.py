@@ -9,13 +9,12 @@ import requests
 
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
-from airflow_provider_sms.service.elapsed import ending_by
-from airflow_provider_sms.service.transport import MAX_ANSWER
+from airflow_provider_sms.service.transport import MAX_RESPONSE_BYTES
 
 HI = [Message("Hi Thandi", "27821234567")]
 
 
-def refused(**_):
+def nobody_listens():
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"http://127.0.0.1:{listener.getsockname()[1]}"
 
@@ -23,11 +22,12 @@ def refused(**_):
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
-        (refused(), "Connection refused"),
+        (nobody_listens(), "Connection refused"),
         ("http://no-such-host.invalid", "not sent: "),
         ("https://no-such-host.invalid", "not sent: "),
         (f"http://{'a' * 64}.invalid", "not sent: "),
     ],
+    ids=["nobody listens", "no such host", "no such host, TLS", "no name of a host"],
 )
 def test_what_cannot_be_connected_to_was_not_sent(connect, url, reason):
     """A refused port and a name that does not resolve: no byte was written."""
@@ -35,36 +35,6 @@ def test_what_cannot_be_connected_to_was_not_sent(connect, url, reason):
         connect(url).send_bulk(HI)
     assert not caught.value.may_have_been_sent
     assert caught.value.transient
-
-
-def test_a_request_that_might_outlast_its_limit_is_not_begun(serve, connect, wire, clock):
-    """Whoever must know the outcome by a moment has it by then, or the request is not sent."""
-    client = connect((server := serve(wire.ok)).url, clock=clock)
-    with ending_by(clock.now + 3.9), pytest.raises(NotSentError, match="too late to end") as caught:
-        client.send_bulk(HI)
-    assert (caught.value.transient, server.connections) == (True, 0)
-    with ending_by(clock.now + 4.0):
-        assert client.send_bulk(HI).messages == 1
-    clock.now += 1000.0
-    assert client.send_bulk(HI).messages == 1
-
-
-def test_a_machine_that_slept_while_a_token_was_fetched_posts_nothing(serve, connect, wire, clock):
-    """A claim that was good when the token was asked for may belong to others when it comes."""
-
-    def sleep():
-        # Not past the end of the token's own request, which would then have failed.
-        clock.now += 3.0
-
-    token = wire.http(200, {"token": "token-1", "schema": "JWT", "expiresInMinutes": 1440})
-    server = serve([sleep, token], wire.ok)
-    client = connect(server.url, clock=clock, client_id="me", client_secret="hunter2")
-    with ending_by(clock.now + 6.0), pytest.raises(NotSentError, match="too late to end"):
-        client.send_bulk(HI)
-    assert server.lines() == ["GET /v1/Authentication HTTP/1.1"]
-    with ending_by(clock.now + 6.0):
-        client.send_bulk(HI)
-    assert server.lines()[1:] == ["POST /v1/bulkmessages HTTP/1.1"]
 
 
 def test_a_connect_timeout_was_not_sent(connect):
@@ -193,7 +163,7 @@ def test_silence_is_an_unknown_outcome(serve, connect, wire):
     started = time.monotonic()
     with pytest.raises(UnknownOutcomeError, match="timed out"):
         connect(server.url, timeout=0.1).send_bulk(HI)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize(
@@ -205,7 +175,7 @@ def test_dripping_is_bounded(serve, connect, wire, head, certificate):
     started = time.monotonic()
     with pytest.raises(UnknownOutcomeError, match=r"within the time allowed|timed out"):
         connect(server.url, connect_timeout=0.2, timeout=0.2, verify=certificate[0]).send_bulk(HI)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
 
 
 def test_a_server_that_does_not_read_is_bounded(serve, connect, wire):
@@ -215,7 +185,7 @@ def test_a_server_that_does_not_read_is_bounded(serve, connect, wire):
         client = connect(f"http://127.0.0.1:{listener.getsockname()[1]}", connect_timeout=0.2, timeout=0.2)
         with pytest.raises(UnknownOutcomeError, match="timed out"):
             client.send_bulk([Message("x" * 100_000, "27821234567")] * 100)
-        assert time.monotonic() - started < 1
+        assert time.monotonic() - started < 5
 
 
 def test_an_answer_ahead_of_the_whole_request_is_read(connect, wire):
@@ -285,7 +255,7 @@ def test_a_503_that_breaks_off_is_an_unknown_outcome(serve, connect):
 def test_a_long_answer_is_given_up_on(serve, connect, wire):
     """An answer without an end does not fill the memory."""
     server = serve([HEAD + b"\r\n", *[b" " * (1024 * 1024)] * 11, wire.hang])
-    with pytest.raises(UnknownOutcomeError, match=f"longer than {MAX_ANSWER} bytes"):
+    with pytest.raises(UnknownOutcomeError, match=f"longer than {MAX_RESPONSE_BYTES} bytes"):
         connect(server.url).send_bulk(HI)
 
 
@@ -312,7 +282,7 @@ def test_cookies_are_ignored(serve, connect, wire):
 
 def test_an_error_being_handled_is_no_reason(connect):
     """A send within an except clause does not report the error that the clause is about."""
-    url = refused()
+    url = nobody_listens()
     try:
         Path("/no/such/file").read_text()
     except FileNotFoundError:

@@ -1,1 +1,1 @@
-"""What tests of several folders share."""
+"""Code that tests of several folders share."""

@@ -1,4 +1,4 @@
-"""What Airflow's database says of assets, which Airflow 2 calls datasets."""
+"""Assets in Airflow's database, which Airflow 2 calls datasets."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from support.versions import AIRFLOW
 
 
 def event_of(run_id):
-    """Give the only event that a run left for an asset."""
+    """Return the only asset event of a run."""
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
@@ -16,7 +16,7 @@ def event_of(run_id):
 
 
 def scheduled_by_writing(dag_id):
-    """Give the DAGs that are scheduled by the only asset that a DAG has written."""
+    """Return the DAGs that are scheduled by the only asset that a DAG has written."""
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
@@ -27,7 +27,7 @@ def scheduled_by_writing(dag_id):
 
 
 def read_by(dag_id):
-    """Give pairs of a DAG's task and the URI of an asset that it reads."""
+    """Return pairs of a DAG's task and the URI of an asset that it reads."""
     from airflow.utils.session import create_session
     from sqlalchemy import select
 

@@ -1,4 +1,4 @@
-"""What may come before the last text: each scenario a function that yields once its task waits."""
+"""Interruptions of a send before its last text: each scenario is a function that yields once its task waits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PEOPLE = 1000
 PLENTY = 1_000_000
 LARGE, SUPPRESSED_EACH = 100_000, 50
-"""Rows of the large table, and how far apart those who have opted out are in it."""
+"""Rows of the large table, and the distance between opted-out numbers in it."""
 IN_FLIGHT = 4
 CLOSED = timedelta(seconds=15)
 HOUR = timedelta(hours=1)
@@ -30,11 +30,11 @@ HOUR = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Scenario:
-    """One thing that may come before the last text.
+    """One interruption of a send before its last text.
 
-    :param play: a generator of one part before, and one after its wait.
-    :param balance: of its service.
-    :param options: gives further arguments of its operator, for the stage.
+    :param play: a generator with one step before the wait, and one after it.
+    :param balance: initial balance of its service.
+    :param options: returns further arguments of the operator, by the stage.
     """
 
     play: Callable[[Any], Any]
@@ -51,7 +51,7 @@ SCENARIOS: list[Scenario] = []
 
 
 def scenario(*, people=PEOPLE, balance=PLENTY, options=None, **same):
-    """Add a scenario, unless this Airflow cannot ask and it does."""
+    """Register a scenario, unless it asks a person and this Airflow cannot."""
 
     def add(play):
         if CAN_ASK or not same.get("approve"):
@@ -61,19 +61,19 @@ def scenario(*, people=PEOPLE, balance=PLENTY, options=None, **same):
     return add
 
 
-# The estimate of the cost is half of it, so the balance runs out in the middle.
+# The estimate is half of the cost, so the balance runs out in mid-send.
 WAIT_FOR_CREDIT = {"wait_for_credit": True, "credit_interval": 1, "cost_per_part": 0.5}
 
 
 @scenario(balance=600, concurrency=1, **WAIT_FOR_CREDIT)
 def credit_foreseen(stage):
-    """After six requests nothing is left, as the sixth answer says."""
+    """The sixth response reports an empty balance."""
     yield from _wait_for_credit(stage)
 
 
 @scenario(balance=650, concurrency=1, **WAIT_FOR_CREDIT)
 def credit_refused(stage):
-    """After six requests there is too little left, which the service says to the seventh."""
+    """After six requests the balance is too low, and the service refuses the seventh."""
     yield from _wait_for_credit(stage)
 
 
@@ -88,7 +88,7 @@ def _wait_for_credit(stage):
 
 @scenario(balance=500, concurrency=2, chunk_size=10, **WAIT_FOR_CREDIT)
 def credit_killed(stage):
-    """The process that goes on after the wait is killed."""
+    """The process that resumes after the wait is killed."""
     stage.trigger()
     stage.await_wait()
     yield
@@ -107,7 +107,7 @@ def hours_of_file(stage):
 
 @scenario(options=hours_of_file)
 def hours_end(stage):
-    """They end in the middle, and begin again soon."""
+    """The send window closes in mid-send, and opens again soon."""
     stage.be_late(0.3)
     stage.trigger()
     stage.await_taken(PEOPLE // 5)
@@ -130,7 +130,7 @@ def closed_now(stage):
 
 @scenario(people=10, options=closed_now)
 def hours_closed(stage):
-    """They begin in some hours; a person does not wait for them."""
+    """The send window opens in some hours, and a person does not wait for it."""
     stage.trigger()
     stage.await_wait()
     yield
@@ -141,7 +141,7 @@ def hours_closed(stage):
 
 @scenario(approve=True)
 def approved(stage):
-    """A person says that it is sent."""
+    """A person decides to send."""
     yield from _ask(stage)
     stage.answer("Send", plan=stage.seen["plan"])
     _await_decided(stage)
@@ -149,7 +149,7 @@ def approved(stage):
 
 @scenario(approve=True)
 def refused(stage):
-    """A person says that it is not."""
+    """A person decides not to send."""
     yield from _ask(stage)
     stage.answer("Stop", plan=stage.seen["plan"])
     _await_decided(stage)
@@ -157,7 +157,7 @@ def refused(stage):
 
 @scenario(approve=True)
 def changed(stage):
-    """The table is another one when the person says that it is sent."""
+    """The table has changed when the person decides to send."""
     yield from _ask(stage)
     stage.people.append(str(int(stage.people[-1]) + 1))
     stage.write_source()
@@ -185,7 +185,7 @@ def _await_decided(stage):
 
 @scenario(chunk_size=5, concurrency=IN_FLIGHT, max_requests_per_second=40)
 def paused(stage):
-    """The real command pauses it while it is under way, and another one resumes it."""
+    """One command pauses the campaign in mid-send, and another one resumes it."""
     stage.be_late(0.8)
     stage.trigger()
     stage.await_taken(50)
@@ -204,7 +204,7 @@ def paused(stage):
 def opted_out(stage):
     path = stage.folder / "opted_out.parquet"
     stage.seen["suppressed"] = stage.people[::SUPPRESSED_EACH]
-    # As people write them, and not in the table's order.
+    # Numbers as people write them, and not in the table's order.
     written = [f"+{number[:2]} {number[2:4]} {number[4:]}" for number in reversed(stage.seen["suppressed"])]
     pq.write_table(pa.table({"destination": written}), path)
     stage.seen["report"] = stage.folder / "report.parquet"
@@ -213,7 +213,7 @@ def opted_out(stage):
 
 @scenario(people=LARGE, options=opted_out)
 def large(stage):
-    """Many people, some of whom have opted out."""
+    """A large table, in which some people have opted out."""
     stage.trigger()
     yield
     stage.await_end()

@@ -1,4 +1,4 @@
-"""A real Airflow in which sends wait for credit, hours and people, are paused and killed, all at once."""
+"""A real Airflow in which sends wait for credit, send windows and people, and are paused and killed, all at once."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 RUN, TASK = "once", "send"
 FIRST, EACH = 27_820_000_000, 100_000
-"""The first number of all, and how many each scenario has to itself."""
+"""The first number, and the quantity of numbers for each scenario."""
 TIMEOUTS = {"timeout": 10, "connect_timeout": 2}
-"""Seconds; so long, and some more, a try waits for the requests of one that was killed."""
+"""Timeouts of the client in seconds; an attempt waits slightly longer for the requests of a killed one."""
 EVERY = 1.0
-"""Seconds between two looks of a scenario at Airflow: many look at the same time."""
+"""Seconds between two polls of Airflow by a scenario, because many scenarios poll at once."""
 
 DAGS = """
 from datetime import datetime
@@ -73,11 +73,11 @@ for dag_id, options in {dags!r}.items():
 
 SETTINGS = {
     "AIRFLOW__CORE__PARALLELISM": "6",
-    # A busy machine is not to be taken for a dead scheduler.
+    # A busy machine must not look like a dead scheduler.
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
-    # A triggerer that was killed is missed within seconds.
+    # Airflow notices a killed triggerer within seconds.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
 }
@@ -87,20 +87,20 @@ _UNDER_WAY = text(
     "WHERE k.dag_id = :dag_id AND r.state = 'claimed'"
 )
 _ONE_AT_A_TIME = threading.Lock()
-"""For requests that change something: Airflow's SQLite database fails those that come together."""
+"""Lock for requests that write: Airflow's SQLite database fails simultaneous ones."""
 _LAST_PID = text("SELECT k.pid FROM sms_claimant k WHERE k.dag_id = :dag_id ORDER BY k.id DESC LIMIT 1")
 
 
 @dataclass
 class Stage:
-    """Where one scenario is played, with people and a service of its own, and what was seen there.
+    """One scenario with its own people and service, and the observations of it.
 
     :param service: the sandbox's memory.
     :param ledger: an engine that reads it.
-    :param people: the numbers, in the order of the table.
-    :param waited: its task instance whenever it waited, and the messages that the service had taken by then.
-    :param end: its task instance when it had ended.
-    :param seen: what else the scenario has found.
+    :param people: the numbers, in table order.
+    :param waited: the task instance at each wait, and the messages that the service had accepted by then.
+    :param end: the task instance at its end.
+    :param seen: further observations of the scenario.
     """
 
     dag_id: str
@@ -124,30 +124,30 @@ class Stage:
         names = [f"Name{number}" for number in range(len(self.people))]
         pq.write_table(pa.table({"destination": self.people, "first_name": names}), self.source)
 
-    # What the service has seen
+    # The service's observations
 
     def taken(self):
-        """Count the messages that it has taken."""
+        """Return the number of accepted messages."""
         total, _ = self.service.page(0, 0)
         return total
 
     def texted(self):
-        """Count how often it was asked to text each person, and did."""
+        """Return how often the service was asked to text each person, and how often it accepted."""
         return Counter(message.destination for message in self.service.accepted)
 
     def requests(self):
-        """Give the requests to send that it has answered."""
+        """Return the send requests that have a response."""
         return [request for request in self.service.requests if request.operation == "bulk"]
 
     def be_late(self, seconds):
-        """Let it answer that late from now on."""
+        """Delay all further responses."""
         self.service.set_faults([{"kind": "delay", "seconds": seconds, "persistent": True}])
 
     def await_taken(self, count):
         what = f"{count} messages of {self.dag_id} were taken"
         until(lambda: self.taken() >= count, seconds=RUN_SECONDS, what=what)
 
-    # What Airflow and the ledger know
+    # The state of Airflow and the ledger
 
     def trigger(self):
         with _ONE_AT_A_TIME:
@@ -158,15 +158,15 @@ class Stage:
         return instance
 
     def await_wait(self, state="deferred"):
-        """Wait until the task waits, or has ended, which is seen later."""
+        """Wait until the task waits or has ended; a later check tells which."""
         self.waited.append((self._await_state(state, *ENDED), self.taken()))
         what = f"the scheduler knows that {self.dag_id} waits"
         until(lambda: self._processes_ended() >= len(self.waited), seconds=RUN_SECONDS, what=what, every=EVERY)
 
     def _processes_ended(self):
-        """Count the processes of its task whose end the scheduler has taken note of.
+        """Return the number of the task's processes whose end the scheduler has recorded.
 
-        What goes on before that is taken for a failure by Airflow 3.3, and tried again.
+        Airflow 3.3 treats a task that resumes before that as failed, and retries it.
         """
         lines = (self.airflow.home / "standalone-0.out").read_text(errors="replace").splitlines()
         return sum("Received executor event" in line and f"dag_id='{self.dag_id}'" in line for line in lines)
@@ -189,25 +189,25 @@ class Stage:
         return self.airflow.xcom(self.dag_id, RUN, TASK, key)
 
     def answer(self, option, **fields):
-        """Answer its question, with these fields of the form."""
+        """Answer the task's question with these form fields."""
         with _ONE_AT_A_TIME:
             self.airflow.answer(self.dag_id, RUN, TASK, option, **fields)
 
     def command(self, name, *options):
-        """Run a command of the ledger about its campaign."""
+        """Run a ledger command for the campaign."""
         return self.airflow.ledger_command(name, f"{self.dag_id}/{TASK}/{RUN}", *options)
 
     def status(self):
-        """Give what the ledger's command says of its campaign."""
+        """Return the output of the ledger's status command for the campaign."""
         (status,) = json.loads(self.command("status", "-o", "json").stdout)
         return status
 
     def pid(self):
-        """Give the process that has entered the ledger last."""
+        """Return the process that entered the ledger last."""
         return self._ask_ledger(_LAST_PID)
 
     def under_way(self):
-        """Count the requests that are claimed and have no outcome yet."""
+        """Return the number of claimed requests without an outcome."""
         return self._ask_ledger(_UNDER_WAY)
 
     def _ask_ledger(self, question):
@@ -217,11 +217,11 @@ class Stage:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of all scenarios.
+    """The results of all scenarios.
 
-    :param stages: by the name of the scenario.
-    :param triggers: class and arguments of all that a triggerer waited for when it was killed.
-    :param leaking: logs that hold what they must not.
+    :param stages: stages by scenario name.
+    :param triggers: class and arguments of all triggers at the time when the triggerer was killed.
+    :param leaking: logs that contain a number, a text or the token.
     """
 
     stages: dict[str, Stage]
@@ -230,7 +230,7 @@ class Played:
 
 
 def play_all(folder, scenarios):
-    """Play scenarios at the same time; a triggerer is killed once all of them wait, and another one is started.
+    """Run scenarios at the same time, and replace the triggerer by a new one once all of them wait.
 
     :param folder: an empty one.
     """
@@ -264,11 +264,11 @@ def play_all(folder, scenarios):
 
 
 def triggers(home):
-    """Give class and arguments of the triggers that an Airflow has stored, as a triggerer reads them."""
+    """Return class and arguments of an Airflow's stored triggers, as a triggerer reads them."""
     settings = ConfigParser(interpolation=None)
     settings.read(home / "airflow.cfg")
     key = Fernet(settings["core"]["fernet_key"])
     with closing(sqlite3.connect(f"file:{home}/airflow.db?mode=ro", uri=True)) as database:
         rows = database.execute("SELECT classpath, kwargs FROM trigger").fetchall()
-    # Airflow encrypts them in some of its processes, and reads them either way.
+    # Airflow encrypts the arguments in some of its processes, and reads both forms.
     return [(name, kept if kept.startswith("{") else key.decrypt(kept.encode()).decode()) for name, kept in rows]

@@ -1,7 +1,7 @@
-"""A headless Chromium, and pages in it that may do nothing wrong.
+"""A headless Chromium whose pages fail a test by any error.
 
-Playwright's calls run an event loop in the thread that makes them, and another thread's code would then find a loop
-where it wants to start one. So the browser has a thread of its own, and what a test holds are proxies of its objects.
+Playwright's calls run an event loop in the calling thread, in which other code could then start no loop of its own.
+The browser therefore has its own thread, and tests hold proxies of Playwright's objects.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "SMS_TESTS_NEED_BROWSER"
-"""Variable of the environment; with it set, a browser that is missing is an error and no reason to skip."""
+"""Environment variable; when it is set, a missing browser fails the tests instead of skipping them."""
 TIMEOUT_SECONDS = 15
 
 FLAGS = (
-    "--no-sandbox",  # in a container there are no namespaces for it; only pages of this machine are opened
+    "--no-sandbox",  # containers have no namespaces for a sandbox; only pages of this machine are opened
     "--disable-gpu",
     "--disable-quic",
     "--no-first-run",
@@ -38,18 +38,18 @@ FLAGS = (
 
 
 class NoBrowserError(Exception):
-    """Nothing here can open a page. Its words say what is missing."""
+    """No browser can be started. The message names the missing program or package."""
 
 
 def chromium() -> str:
-    """Give the path of the browser.
+    """Return the path of the browser.
 
-    :raises NoBrowserError: when there is none, or nothing that drives it.
+    :raises NoBrowserError: when there is no browser, or no Playwright to control it.
     """
     try:
         import playwright.sync_api  # noqa: F401 - whether it is there
     except ModuleNotFoundError:
-        raise NoBrowserError("the Python package playwright is not installed, which drives the browser") from None
+        raise NoBrowserError("the Python package playwright, which controls the browser, is not installed") from None
     for name in NAMES:
         if path := shutil.which(name):
             return path
@@ -57,14 +57,14 @@ def chromium() -> str:
 
 
 def is_required() -> bool:
-    """Tell whether tests must not be skipped for the want of a browser."""
+    """Return whether a missing browser must fail the tests."""
     return bool(os.environ.get(REQUIRED))
 
 
 class Proxy:
-    """One of Playwright's objects, whose every use happens in the browser's thread.
+    """A proxy of one of Playwright's objects, which is used in the browser's thread only.
 
-    :param thread: that thread.
+    :param thread: the browser's thread.
     :param real: the object.
     """
 
@@ -89,9 +89,9 @@ class Proxy:
 
 
 class Browser:
-    """A running browser. Make one by :func:`running_browser`.
+    """A running browser. Create one by :func:`running_browser`.
 
-    :param thread: the thread that all its objects are used in.
+    :param thread: the thread for all of the browser's objects.
     :param real: Playwright's browser.
     """
 
@@ -110,17 +110,17 @@ class Browser:
         scale: float = 1,
         expected: Iterable[str] = (),
     ) -> Iterator[Any]:
-        """Open a page, in a profile of its own, and look at the end whether all went well.
+        """Open a page in a new profile, and check for errors when it closes.
 
-        :param url: the page; everything that it loads must come from the same host and port.
-        :param color_scheme: what the reader's system prefers; default ``light``.
-        :param width: pixels of the window; default 1400.
-        :param height: pixels of the window; default 900.
-        :param scale: pixels of the device for each; default 1.
-        :param expected: patterns (:func:`re.search`) of problems that are meant to occur.
+        :param url: URL of the page, which may load files from the same host and port only.
+        :param color_scheme: preferred colours of the reader's system; default ``light``.
+        :param width: width of the window in pixels; default 1400.
+        :param height: height of the window in pixels; default 900.
+        :param scale: device pixels per pixel; default 1.
+        :param expected: patterns (:func:`re.search`) of expected errors.
         :returns: Playwright's page.
-        :raises AssertionError: at the end, when something else went wrong: an error in the console or in a script, a
-            breach of the content security policy, an answer of 400 or more, a failed request, or one to elsewhere.
+        :raises AssertionError: at the end, for any other error: an error in the console or in a script, a
+            breach of the content security policy, a status of 400 or more, a failed request, or one to another host.
         """
         problems: list[str] = []
         opened = self._thread.submit(self._open, url, problems, color_scheme, width, height, scale).result()
@@ -133,7 +133,7 @@ class Browser:
         try:
             page.goto(url)
             yield page
-            page.evaluate("0")  # what the page has told by now is heard by now
+            page.evaluate("0")  # processes all events that the page has sent by now
         except BaseException:
             print(*unexpected(), sep="\n")  # noqa: T201 - beside the failure, where it helps to understand it
             raise
@@ -142,7 +142,7 @@ class Browser:
         assert not unexpected(), "\n".join(["the page did what it must not:", *unexpected()])
 
     def expect(self, proxy: Any) -> Any:
-        """Give Playwright's assertions on a page or a locator: they wait until they hold.
+        """Return Playwright's assertions on a page or a locator, which wait until they hold.
 
         :param proxy: the page or the locator.
         """
@@ -171,9 +171,9 @@ class Browser:
 
 @contextmanager
 def running_browser() -> Iterator[Browser]:
-    """Run a headless Chromium. Leaving ends it and its thread.
+    """Run a headless Chromium. Leaving the context ends the browser and its thread.
 
-    :raises NoBrowserError: when there is none.
+    :raises NoBrowserError: when there is no browser.
     """
     path = chromium()
     with ThreadPoolExecutor(1, "browser") as thread:
@@ -204,7 +204,7 @@ def _stop(driver: Any, real: Any) -> None:
 
 
 def _failure(request: Any) -> list[str]:
-    # A page that is left gives up what it still loads.
+    # Leaving a page cancels its pending requests.
     return (
         [] if request.failure == "net::ERR_ABORTED" else [f"failed: {request.method} {request.url} {request.failure}"]
     )

@@ -1,4 +1,4 @@
-"""A real Airflow with people of several roles, in which campaigns are sent while they are looked at."""
+"""A real Airflow with users of several roles, who view campaigns while they are sent."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RUN, TASK = "once", "send"
 USERS = {"ann": "admin", "ed": "user", "vic": "viewer"}
-"""By their roles, the admin first; each one's password is their name."""
+"""Users by role, the admin first; each password is the user's name."""
 HOSTILE = '<img src=x onerror="document.title=1"><script>document.title="pwned"</script>\u202e"\'&amp;'
 
 DAGS = """
@@ -41,11 +41,11 @@ for dag_id, options in {dags!r}.items():
 SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "False",
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{name}:{role}" for name, role in USERS.items()),
-    # A busy machine is not to be taken for a dead scheduler.
+    # A busy machine must not look like a dead scheduler.
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
-    # Airflow starts a task now and then that it has not marked as queued yet, and takes it for a failure.
+    # Airflow sometimes starts a task before it has marked it as queued, and then treats it as failed.
     "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "1",
     "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
 }
@@ -53,12 +53,12 @@ SETTINGS = {
 
 @dataclass
 class CampaignSite:
-    """It, and what is behind it.
+    """The site and its parts.
 
-    :param airflow: its API, as the admin uses it.
-    :param ledger: SQLAlchemy's engine for the ledger.
-    :param services: the sandboxes' memories, by connection.
-    :param run: id of each DAG's one run.
+    :param airflow: Airflow's API, with the admin's rights.
+    :param ledger: SQLAlchemy engine of the ledger.
+    :param services: memory of each sandbox, by connection.
+    :param run: id of each DAG's only run.
     """
 
     airflow: Any
@@ -71,7 +71,7 @@ class CampaignSite:
         return self.airflow.url
 
     def send(self, dag_id: str) -> None:
-        """Begin to send a campaign."""
+        """Start a campaign's DAG run."""
         self.airflow.trigger(dag_id, self.run)
 
     def state(self, dag_id: str) -> str | None:
@@ -84,26 +84,26 @@ class CampaignSite:
         until(lambda: self.state(dag_id) in wanted, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
 
     def await_question(self, dag_id: str) -> None:
-        """Wait until a campaign's task waits for a person, and may be answered."""
+        """Wait until a campaign's task waits for a person and accepts an answer."""
         self.await_state(dag_id, "awaiting_input", "deferred")
-        # Airflow 3.3 takes a task that is answered before the end of its process is known for a failed one.
+        # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
         output = self.airflow.home / "standalone-0.out"
         known = re.compile(rf"Received executor event.*dag_id='{dag_id}'")
         what = f"the scheduler knows that {dag_id} waits"
         until(lambda: known.search(output.read_text(errors="replace")), seconds=RUN_SECONDS, what=what, every=0.5)
 
     def await_texted(self, conn_id: str, people: int) -> None:
-        """Wait until a sandbox has accepted more messages than these."""
+        """Wait until a sandbox has accepted more messages than this."""
         sent = self.services[conn_id]
         what = f"{people} are texted by {conn_id}"
         until(lambda: sent.page(0, 0)[0] > people, seconds=RUN_SECONDS, what=what, every=0.5)
 
     def sign_in(self, page: Any, name: str) -> None:
-        """Sign somebody in, as they do it by hand."""
+        """Sign a user in through the form."""
         page.get_by_label("Username").fill(name)
         page.get_by_label("Password").fill(name)
         page.get_by_role("button", name="Sign in").click()
-        # A page that is opened sooner is asked for by nobody yet.
+        # A page that is opened before the sign-in ends has no user yet.
         page.get_by_role("link", name="Home").last.wait_for()
 
 
@@ -111,13 +111,13 @@ class CampaignSite:
 def running_site(
     folder: Path, dags: dict[str, Any], services: dict[str, Any], store: str = "postgresql", run: str = RUN
 ) -> Iterator[CampaignSite]:
-    """Run it; on leaving, all of it has ended.
+    """Run the site. Leaving the context ends all of its processes.
 
     :param folder: an empty one.
-    :param dags: arguments of the operator by DAG.
-    :param services: what each sandbox is started with, by the connection that leads to it.
+    :param dags: arguments of the operator, by DAG.
+    :param services: settings of each sandbox, by connection.
     :param store: ``sqlite`` or ``postgresql``.
-    :param run: id of each DAG's one run.
+    :param run: id of each DAG's only run.
     """
     home = folder / "airflow"
     (home / "dags").mkdir(parents=True)
@@ -137,7 +137,7 @@ def running_site(
 
 
 def write_people(path, count, *, first=27_820_000_000, names=("Thandi", "Zoë", "Pieter", "Lerato"), invalid=0):
-    """Write a table of people: their numbers begin like South African ones, and nobody has them."""
+    """Write a table of people with unassigned numbers that begin like South African ones."""
     numbers = [str(first + number) for number in range(count)] + ["not a number"] * invalid
     table = {"destination": numbers, "first_name": [names[number % len(names)] for number in range(len(numbers))]}
     pq.write_table(pa.table(table), path)

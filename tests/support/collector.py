@@ -1,4 +1,4 @@
-"""What Airflow exports of metrics and traces, taken on this machine as an OpenTelemetry collector takes it."""
+"""An OpenTelemetry collector on this machine, for Airflow's exported metrics and traces."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """A span, with the name of the one that it is within; None where that has not come."""
+    """A span, with the name of its parent; None for a parent that was not exported."""
 
     name: str
     attributes: dict
@@ -18,9 +18,9 @@ class Span(NamedTuple):
 
 
 class Collector:
-    """Remembers what is exported to it by OTLP over HTTP.
+    """Stores what is exported to it by OTLP over HTTP.
 
-    :param port: that it listens on.
+    :param port: port of the collector.
     """
 
     def __init__(self, port):
@@ -31,7 +31,7 @@ class Collector:
         self.bodies = []
 
     def settings(self):
-        """Give the settings by which every process of an Airflow exports to this one."""
+        """Return the settings by which all processes of an Airflow export to this collector."""
         where = {"OTEL_ON": "True", "OTEL_HOST": "127.0.0.1", "OTEL_PORT": str(self._port)}
         return {
             **{
@@ -47,14 +47,14 @@ class Collector:
         }
 
     def spans(self):
-        """Give the spans that have come."""
+        """Return the exported spans."""
         return [
             Span(span.name, attributes(span), getattr(self._spans.get(span.parent_span_id), "name", None))
             for span in list(self._spans.values())
         ]
 
     def take(self, path, body):
-        """Read what one request brings."""
+        """Store the content of one export request."""
         from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
         from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
@@ -73,7 +73,7 @@ class Collector:
 
 
 def attributes(exported):
-    """Give the attributes of a span or of a point."""
+    """Return the attributes of a span or of a point."""
     return {each.key: getattr(each.value, each.value.WhichOneof("value")) for each in exported.attributes}
 
 

@@ -1,4 +1,4 @@
-"""How Airflow tells of a deadline that was missed."""
+"""Airflow's callbacks for a missed deadline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.versions import AIRFLOW
 
 
 def trigger_of(callback, context):
-    """Make the trigger of an asynchronous callback, with the arguments that Airflow stores."""
+    """Return the trigger of an asynchronous callback, with the arguments that Airflow stores."""
     if AIRFLOW < (3, 2):
         from airflow.triggers.deadline import DeadlineCallbackTrigger as CallbackTrigger
     else:
@@ -19,7 +19,7 @@ def trigger_of(callback, context):
 
 
 def execute(callback, context):
-    """Run a synchronous callback as an executor does; give whether it ran, and what it says where not."""
+    """Run a synchronous callback like an executor; return whether it ran, and its error if not."""
     arguments = {**callback.kwargs, "context": context}
     log = SimpleNamespace(debug=lambda *_, **__: None, info=lambda *_, **__: None)
     if AIRFLOW < (3, 3):

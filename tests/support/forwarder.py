@@ -1,4 +1,4 @@
-"""An address that leads to a server, and that can fall silent or lead elsewhere, as a network and a virtual IP do."""
+"""An address that forwards to a server, and that can fall silent or move, like a network or a virtual IP."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import threading
 from contextlib import suppress
 
 PATIENCE = 30.0
-"""Seconds after which one of its threads has gone wrong."""
+"""Seconds after which a thread counts as stuck."""
 
 
 class Forwarder:
-    """Passes connections to 127.0.0.1 on to a server.
+    """Forwards connections on 127.0.0.1 to a server.
 
     :param target: a socket's path, or host and port.
     """
@@ -44,15 +44,15 @@ class Forwarder:
         assert not any(thread.is_alive() for thread in self._threads), "the forwarder did not end"
 
     def fall_silent(self):
-        """Take in what either side says, and pass none of it on; new connections are taken and never answered."""
+        """Accept bytes and connections of both sides, but forward nothing."""
         self._flowing.clear()
 
     def speak(self):
-        """Pass on what was held back."""
+        """Forward all that was held back."""
         self._flowing.set()
 
     def lead_to(self, target):
-        """Lead new connections elsewhere; those that stand go on."""
+        """Forward new connections to another server; existing ones stay."""
         self._target = target
 
     def drop(self):

@@ -1,4 +1,4 @@
-"""Things that happen while a task runs."""
+"""Events during the run of a task."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def later(happens, when):
-    """Let something happen, in another thread, once a condition holds."""
+    """Call a function in another thread once a condition holds."""
     ended = threading.Event()
 
     def watch():

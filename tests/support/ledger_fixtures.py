@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
@@ -22,13 +25,18 @@ def service():
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def open_store(request, tmp_path):
+def ledger_place(request, tmp_path):
+    """The place of this test's ledger: a file, or a database on a server."""
+    return request.getfixturevalue("postgres_ledger_url") if request.param == "postgresql" else tmp_path / "ledger.db"
+
+
+@pytest.fixture
+def open_store(ledger_place):
     """Open this test's ledger, as another process would; in each kind of database."""
     opened = []
-    url = request.getfixturevalue("postgres_url") if request.param == "postgresql" else None
 
     def open_store():
-        opened.append(open_sqlite(tmp_path / "ledger.db") if url is None else open_postgres(url))
+        opened.append(open_sqlite(ledger_place) if isinstance(ledger_place, Path) else open_postgres(ledger_place))
         return opened[-1]
 
     yield open_store
@@ -39,6 +47,20 @@ def open_store(request, tmp_path):
 @pytest.fixture
 def store(open_store):
     return open_store()
+
+
+@pytest.fixture
+def open_reader(ledger_place):
+    """Open this test's ledger, once it is made, as a page does."""
+    opened = []
+
+    def open_reader():
+        opened.append(read_sqlite(ledger_place) if isinstance(ledger_place, Path) else read_postgres(ledger_place))
+        return opened[-1]
+
+    yield open_reader
+    for each in opened:
+        each.close()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A backend of Airflow's metrics that remembers."""
+"""A backend for Airflow's metrics that stores them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Told(NamedTuple):
 
 
 class Recorder:
-    """Remembers what begins with ``sms.``.
+    """Stores the metrics whose names begin with ``sms.``.
 
-    :param error: raised by each call for such a name; None for none.
+    :param error: error to raise for each such metric; None raises none.
     """
 
     def __init__(self, error=None):
@@ -49,7 +49,7 @@ class Recorder:
                 raise self._error
 
     def counts(self):
-        """Give the counters, added up."""
+        """Return the sums of the counters."""
         counts: dict[str, float] = {}
         for told in self.told:
             if told.kind == "count":
@@ -57,12 +57,12 @@ class Recorder:
         return counts
 
     def values(self, name):
-        """Give what was told of one name."""
+        """Return the calls for one metric."""
         return [told.value for told in self.told if told.name == name]
 
 
 def install(recorder, monkeypatch):
-    """Make it the backend of this process, in every place where Airflow keeps one."""
+    """Install the backend in every place where Airflow keeps one."""
     from airflow.providers.common.compat.sdk import Stats
 
     if not hasattr(Stats, "initialize"):  # before 3.2

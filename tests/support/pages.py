@@ -1,4 +1,4 @@
-"""The documentation's pages, and the code that stands in them."""
+"""The documentation's pages and their code blocks."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _BLOCK = re.compile(
 class Block:
     """A block of code on a page.
 
-    :param where: page and line.
-    :param example: the example that it is a part of, and the part's name; None where it is none.
+    :param where: page and line number.
+    :param example: example and marker that the block includes; None for a block without one.
     """
 
     where: str
@@ -34,7 +34,7 @@ class Block:
 
     @property
     def is_dag(self) -> bool:
-        """Whether it is a whole DAG file."""
+        """Whether the block is a whole DAG file."""
         return (
             self.language == "python"
             and "airflow.sdk import" in self.code
@@ -43,7 +43,7 @@ class Block:
 
 
 def blocks(page, language=None):
-    """Give the blocks of code on a page, in their order."""
+    """Return the code blocks of a page, in order."""
     text = page.read_text()
     return [
         Block(
@@ -58,12 +58,12 @@ def blocks(page, language=None):
 
 
 def dags(page):
-    """Give the code of the DAG files on a page, in their order, for this Airflow."""
+    """Return the code of the DAG files on a page, in order, for this Airflow."""
     return [for_this_airflow(block.code) for block in blocks(page) if block.is_dag]
 
 
 def for_this_airflow(code):
-    """Write a DAG file of a page as ``docs/versions.md`` says that it is written for Airflow 2."""
+    """Return a DAG file rewritten for Airflow 2, as ``docs/versions.md`` describes."""
     if AIRFLOW >= (3, 0):
         return code
     code = code.replace("from airflow.sdk import", "from airflow.providers.common.compat.sdk import")

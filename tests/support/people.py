@@ -1,4 +1,4 @@
-"""Somebody who answers what tasks ask in Airflow's required actions."""
+"""A person who answers the questions of tasks in Airflow's required actions."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from datetime import datetime, timezone
 
 @contextmanager
 def somebody_answers(*options, name="ann"):
-    """Answer the next questions, one after the other, as Airflow's own API does from 3.3 on; give the questions.
+    """Answer the next questions one after the other, like Airflow's API from 3.3 on, and return the questions.
 
-    :param options: what is chosen; or a pair of that and what is put into the form's fields, which may be a function
-        that is called without arguments when the question is there.
+    :param options: the chosen option, or a pair of the option and the form's fields, which may be a function
+        without arguments that is called once the question is there.
     """
     questions = []
     left = list(options)
@@ -36,13 +36,13 @@ def somebody_answers(*options, name="ann"):
 
 
 def _look(left, name, questions):
-    """Answer a task that waits; one that nobody has an answer for fails, so that no run waits for ever."""
+    """Answer a waiting task; without an answer, fail the task, so that no run waits for ever."""
     from airflow.utils.session import create_session
 
     with create_session() as session:
         found = session.execute(_waiting()).first()
         is_open = found is not None and found[0].responded_at is None
-    # Outside of the session, which is the only one of this thread.
+    # Outside the session, because a thread has only one.
     chosen = _next_choice(left) if is_open else None
     with create_session() as session:
         found = session.execute(_waiting()).first()
@@ -69,13 +69,13 @@ def _next_choice(left):
 
 
 def _waiting():
-    """Select who waits for an answer."""
+    """Return the query for tasks that wait for an answer."""
     from airflow.models.hitl import HITLDetail
     from airflow.models.taskinstance import TaskInstance
     from sqlalchemy import select
 
     asked = select(HITLDetail, TaskInstance).join(TaskInstance, TaskInstance.id == HITLDetail.ti_id)
-    # Also where it was answered: a run by dag.test() writes the state once more after it has parked.
+    # Also for an answered task: dag.test() writes the state again after the deferral.
     return asked.where(TaskInstance.state == "awaiting_input")
 
 
@@ -87,7 +87,7 @@ def _wake(detail, instance, session):
 
 
 def _give_up():
-    """Fail who waits: nobody answers any more."""
+    """Fail all waiting tasks, for which there are no more answers."""
     from airflow.utils.session import create_session
 
     with create_session() as session:

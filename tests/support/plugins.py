@@ -1,4 +1,4 @@
-"""The pages, served as Airflow's web server serves them, to people whom it knows."""
+"""The pages, served like Airflow's web server does, for signed-in users."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from starlette.testclient import TestClient
 from airflow_provider_sms.plugins.sms import PREFIX, SmsPlugin
 
 ROLES = {"vic": "viewer", "ed": "user", "ann": "admin"}
-"""A viewer, somebody who may edit DAGs, and an admin."""
+"""A viewer, a user who may edit DAGs, and an admin."""
 
 
 class Site:
-    """The web server with the plugin's application, and nothing else of Airflow's."""
+    """Airflow's web server with the plugin's application only."""
 
     def __enter__(self):
         purge_cached_app()
@@ -34,7 +34,7 @@ class Site:
         purge_cached_app()
 
     def client(self, name=None, **headers):
-        """Give the browser of somebody; of nobody whom Airflow knows where there is no name."""
+        """Return the client of a user; without a name, the client is not signed in."""
         client = TestClient(self._root, base_url="http://airflow.test", headers=headers, follow_redirects=False)
         if name is not None:
             user = SimpleAuthManagerUser(username=name, role=ROLES[name])
@@ -44,27 +44,27 @@ class Site:
 
 
 class Person:
-    """Somebody at the pages.
+    """A user of the pages.
 
-    :param name: one of :data:`ROLES`; None: nobody whom Airflow knows.
+    :param name: one of :data:`ROLES`; None means not signed in.
     """
 
     def __init__(self, site, name):
         self._client = site.client(name)
 
     def get(self, path, **headers):
-        """Look at a page."""
+        """Request a page."""
         return self._client.get(PREFIX + path, headers={"accept": "text/html", **headers})
 
     def token(self, path="/look-up"):
-        """Give the token of the person's page; empty where they cannot have it."""
+        """Return the CSRF token on the user's page; empty when the user may not have one."""
         found = re.search(r'name="sms-token" content="([^"]+)"', self.get(path).text)
         return found[1] if found else ""
 
     def post(self, path, body=None, *, token=None, **headers):
-        """Do something as the page does it.
+        """Submit an action like the page.
 
-        :param token: None: that of the person's own page.
+        :param token: CSRF token; None uses that of the user's page.
         """
         headers = {"x-sms-token": self.token() if token is None else token, "sec-fetch-site": "same-origin", **headers}
         return self._client.post(PREFIX + path, json=body or {}, headers=headers)

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import sqlalchemy
 
+from support.memory import in_memory
+
 DRIVERS = ["psycopg2"] if sqlalchemy.__version__.startswith("1.") else ["psycopg", "psycopg2"]
 """Those that this version of SQLAlchemy knows; the first is the one that the package takes."""
 DRIVER = f"postgresql+{DRIVERS[0]}"
-ROOM = 8 * 2**30
-"""Bytes that hundreds of databases may need."""
 _numbers = itertools.count()
 
 
@@ -41,20 +41,16 @@ def running_postgres():
         shutil.rmtree(folder)
 
 
-def in_memory():
-    """Give a folder whose files are in memory, where every wait for the disk is short; None where there is no room."""
-    folder = Path("/dev/shm")
-    roomy = folder.is_dir() and os.access(folder, os.W_OK) and shutil.disk_usage(folder).free > ROOM
-    return folder if roomy else None
+def new_database(url, template="template1"):
+    """Make a database on a server.
 
-
-def new_database(url):
-    """Make an empty database on a server."""
+    :param template: the database that it is a copy of; by default an empty one.
+    """
     from sqlalchemy import create_engine, text
 
     name = f"ledger_{next(_numbers)}"
     engine = create_engine(url, isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name} STRATEGY file_copy"))
+        connection.execute(text(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy"))
     engine.dispose()
     return url.set(database=name)

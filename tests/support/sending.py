@@ -1,4 +1,4 @@
-"""A service, a clock and people for the tests of sending."""
+"""A service, a clock and recipients for the tests of sending."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clock:
 
 
 class Service:
-    """A service that takes what it is sent, and does to each request what the test has put on its list."""
+    """A service that accepts messages, and handles each request as the test has scripted."""
 
     def __init__(self):
         self.taken = Counter()
@@ -76,7 +76,7 @@ def answer(event_id, messages, left_out=0):
 
 
 def failing(error, *, accepted=False):
-    """Script one request that ends in an error, before or after the service took it."""
+    """Script one request that ends in an error, before or after the service accepted it."""
 
     def step(service, messages, number):
         if accepted:

@@ -1,4 +1,4 @@
-"""A ledger as tasks leave it: campaigns, their requests, and what their tries said."""
+"""A ledger as tasks leave it: campaigns, requests, and the progress of attempts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ CLAIM_SECONDS = 60.0
 
 
 def tell(store, campaign="spring", try_number=1, *, state="ended", claims=(), first=0, clock=None, note=None, **who):
-    """Be a try: claim requests, let things become of them, and say how it stands.
+    """Act as an attempt: claim requests, record outcomes, and note progress.
 
-    :param claims: of each request, how many messages, and what becomes of it; ``claimed`` leaves it open.
-    :param first: number of the first person.
-    :param note: what it says with its state; empty for a state alone.
-    :param who: of the claimant.
+    :param claims: number of messages and outcome of each request; ``claimed`` leaves a request open.
+    :param first: index of the first recipient.
+    :param note: progress beside the state; empty for the state alone.
+    :param who: fields of the claimant.
     :returns: the ids of the requests.
     """
     task = claimant(try_number, **who)

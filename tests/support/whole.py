@@ -1,4 +1,4 @@
-"""Every example DAG, and a few of the tests' own, run by a real Airflow as its users run them."""
+"""Every example DAG, and some DAGs of the tests, run by a real Airflow as users run them."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ with DAG("told", schedule=[TEXTED], start_date=datetime(2026, 1, 1, tzinfo=timez
 """
 
 SETTINGS = {
-    # A busy machine is not to be taken for a dead scheduler.
+    # A busy machine must not look like a dead scheduler.
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
     "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "300",
-    # A triggerer that was killed is missed within seconds.
+    # Airflow notices a killed triggerer within seconds.
     "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
     "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": "5",
-    # Airflow starts a task now and then that it has not marked as queued yet, and takes it for a failure.
+    # Airflow sometimes starts a task before it has marked it as queued, and then treats it as failed.
     "AIRFLOW__CORE__DEFAULT_TASK_RETRIES": "2",
     "AIRFLOW__CORE__DEFAULT_TASK_RETRY_DELAY": "1",
     "AIRFLOW__SMS__REPORT_URL": "https://files.example.com{path}",
@@ -82,16 +82,16 @@ SETTINGS = {
 
 @dataclass
 class Whole:
-    """What was seen of it.
+    """The observations of the run.
 
-    :param home: Airflow's own folder.
-    :param taken: the messages that the service took.
+    :param home: Airflow's home.
+    :param taken: the accepted messages.
     :param triggers: rows of Airflow's database while a sensor was deferred.
-    :param looks: how often the second triggerer asked for the balance.
-    :param told: what an asset's event said of a send.
-    :param form: of the connection, as the API gives it to the web page; empty where it does not.
-    :param progress: in the task state store; empty where there is none.
-    :param exported: what a collector was sent of metrics and traces.
+    :param looks: balance requests of the second triggerer.
+    :param told: extra of a send's asset event.
+    :param form: the connection form of the API; empty when the API has none.
+    :param progress: progress in the task state store; empty without such a store.
+    :param exported: exported metrics and traces.
     """
 
     home: Path
@@ -111,12 +111,12 @@ class Whole:
 
     @property
     def alerts(self):
-        """Give who got which text of a notifier."""
+        """Return the recipients and texts of a notifier."""
         return {(message.destination, message.content) for message in self.taken if "Airflow" in message.content}
 
 
 def run_all(folder):
-    """Run everything once, and give what was seen.
+    """Run everything once, and return the observations.
 
     :param folder: an empty one.
     """
@@ -144,13 +144,13 @@ def run_all(folder):
         _look(airflow, whole)
         whole.taken = list(sandbox.state.accepted)
         if KEEPS_TASK_STATE:
-            # Spans of a task are exported when its process ends, which may be after the run has.
+            # A task's spans are exported at the end of its process, which may come after the end of the run.
             until(lambda: any(span.name == "sms.send" for span in collector.spans()), seconds=60, what="spans arrive")
     return whole
 
 
 def people(path, prefix, count):
-    """Write a table of people whose numbers begin so, and give its path."""
+    """Write a table of people whose numbers have a prefix, and return its path."""
     columns = {
         "destination": [f"{prefix}{number:06}" for number in range(count)],
         "first_name": [f"Name{number}" for number in range(count)],
@@ -163,7 +163,7 @@ def people(path, prefix, count):
 
 
 def _open_all_day(dag):
-    """Let an example send at whatever hour this is."""
+    """Remove the send window of an example, so that it sends at any hour."""
     hours, always = "send_window=SOUTH_AFRICAN_DIRECT_MARKETING", 'send_window=SendWindow("00:00", "24:00", "UTC")'
     text = dag.read_text()
     assert hours in text
@@ -174,7 +174,7 @@ def _open_all_day(dag):
 
 
 def _set_up(airflow, sandbox):
-    # In Airflow's database, not in the environment: there it must not be readable either.
+    # In Airflow's database, not in the environment: the token must not be readable there either.
     service = {"connection_id": "sms_default", "conn_type": "sms", "host": sandbox.base_url, "password": TOKEN}
     airflow.call("POST", "/connections", **service)
     airflow.call("POST", "/variables", key="sms_on_call", value="082 000 0001, +27830000002")
@@ -197,7 +197,7 @@ def _run(airflow, sandbox, whole, folder):
         until(lambda: any(missed in each.content for each in sandbox.state.accepted), seconds=RUN_SECONDS, what=missed)
     sandbox.state.set_balance(BOUGHT)
     whole.states["waits"] = airflow.await_end("waits", RUN)
-    # Nobody triggers these: what has changed does.
+    # Changed assets trigger these.
     for dag_id in ("example_sms_on_update", "told"):
         run = until(lambda dag_id=dag_id: airflow.runs(dag_id), seconds=RUN_SECONDS, what=f"{dag_id} was scheduled")[0]
         whole.states[dag_id] = airflow.await_end(dag_id, run["dag_run_id"])
@@ -237,6 +237,6 @@ def _look(airflow, whole):
 
 
 def rows(home, table):
-    """Give the rows of a table of an Airflow's database, as text."""
+    """Return the rows of a table of an Airflow's database, as text."""
     with closing(sqlite3.connect(f"file:{home}/airflow.db?mode=ro", uri=True)) as database:
         return [str(row) for row in database.execute(f'SELECT * FROM "{table}"')]

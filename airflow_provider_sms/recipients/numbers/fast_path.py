@@ -1,7 +1,7 @@
-"""The plain ways to write a number, of a whole column at once: ``27821234567``, ``+27 82 123-4567``, ``082 123 4567``.
+"""The fast path: numbers written in a plain way, such as ``27821234567``, ``+27 82 123-4567`` or ``082 123 4567``.
 
-What is read here is read as the rules of :mod:`written` and :mod:`destinations` would, at a tenth of their price. All
-that has more to it, and all that is invalid, is left to them.
+The result is that of the rules of :mod:`~airflow_provider_sms.recipients.numbers.normalize`, at a tenth of their cost.
+Every other number, and every invalid one, is left to these rules.
 """
 
 from __future__ import annotations
@@ -12,7 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.recipients.columns import constant, is_text, mask, replaced, string_array, utf8, valid_rows
+from airflow_provider_sms.recipients.columns import (
+    constant,
+    is_text,
+    mask,
+    replace_rows,
+    string_array,
+    utf8,
+    valid_rows,
+)
 from airflow_provider_sms.recipients.numbers.parsing import whole_floats
 
 if TYPE_CHECKING:
@@ -27,7 +35,7 @@ _BETWEEN_DIGITS = np.isin(np.arange(256), np.frombuffer(b" \t-/()+", np.uint8))
 
 
 class _Bytes(NamedTuple):
-    """A column of texts as bytes."""
+    """The bytes of a column of texts."""
 
     offsets: npt.NDArray[np.int32]
     """Where each text begins, and where the last ends; the first begins at 0."""
@@ -42,7 +50,7 @@ class _Bytes(NamedTuple):
         return np.diff(self.offsets)
 
     def at(self, place: int) -> npt.NDArray[np.uint8]:
-        """Take the byte at a place of each text: another's, or the last of all, where the text is too short."""
+        """Return the byte at a place of each text; where the text is shorter, a byte of another one."""
         return self.data[np.minimum(self.starts + place, len(self.data) - 1)]
 
     def rows_of(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -50,7 +58,7 @@ class _Bytes(NamedTuple):
 
 
 def read_plain(column: pa.Array, region: Region | None) -> pa.Array:
-    """Read the numbers that are written in a plain way.
+    """Return the digits of numbers that are written in a plain way.
 
     :param column: of a type that can hold numbers.
     :param region: of the numbers without country code; None: there are none.
@@ -92,7 +100,7 @@ def _as_texts(column: pa.Array) -> pa.Array | None:
 
 
 def _plainly_written(texts: _Bytes) -> npt.NDArray[np.bool_]:
-    """Find the texts of digits, with at most a plus before and separators between them."""
+    """Return which texts are digits, with at most a plus before and separators between them."""
     first = texts.at(0)
     plain: npt.NDArray[np.bool_] = _are_digits(first) | (first == _PLUS) | (first == _OPEN)
     plain &= texts.lengths > 0
@@ -113,7 +121,7 @@ def _plainly_written(texts: _Bytes) -> npt.NDArray[np.bool_]:
 
 
 def _digits(texts: _Bytes, with_zeros: npt.NDArray[np.bool_]) -> _Bytes:
-    """Drop all bytes but the digits, and the 00 before a country code."""
+    """Return the digits alone, without the 00 before a country code."""
     keep = _are_digits(texts.data)
     starts = texts.starts[with_zeros]
     keep[starts] = keep[starts + 1] = False
@@ -125,12 +133,12 @@ def _digits(texts: _Bytes, with_zeros: npt.NDArray[np.bool_]) -> _Bytes:
 
 
 def _are_digits(characters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    digits: npt.NDArray[np.bool_] = (characters - _ZERO) < 10  # noqa: PLR2004 - what is below a zero wraps around
+    digits: npt.NDArray[np.bool_] = (characters - _ZERO) < 10  # noqa: PLR2004 - characters below a zero wrap around
     return digits
 
 
 def _completed(numbers: pa.Array, digits: pa.Array, national: npt.NDArray[np.bool_], region: Region) -> pa.Array:
-    """Complete the national ones among numbers, as far as this needs no parser."""
+    """Complete the national numbers, as far as this needs no parser."""
     if not national.any():
         return numbers
     from airflow_provider_sms.recipients.numbers.national import complete_plain
@@ -139,7 +147,7 @@ def _completed(numbers: pa.Array, digits: pa.Array, national: npt.NDArray[np.boo
         completed = complete_plain(digits, region)
     else:
         rows = mask(national)
-        completed = replaced(numbers, rows, complete_plain(digits.filter(rows), region))
+        completed = replace_rows(numbers, rows, complete_plain(digits.filter(rows), region))
     length = pc.binary_length(completed)
     wrong = pc.or_(pc.less(length, constant(SHORTEST)), pc.greater(length, constant(LONGEST)))
     return pc.if_else(wrong, constant(None), completed) if pc.any(wrong).as_py() else completed

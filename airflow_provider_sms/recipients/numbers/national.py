@@ -1,8 +1,8 @@
-"""Numbers as they are written within a country → digits with country code.
+"""National numbers: numbers as they are written within a country → digits with country code.
 
-``phonenumbers`` knows every numbering plan, but takes 10 µs a number. So its patterns are first asked of a whole
-column, for the three plain ways to write a number, in which its parser has no choice. Only what is left goes through
-the parser, number by number.
+``phonenumbers`` knows every numbering plan, but takes 10 µs a number. So its patterns are first matched against a whole
+column, for the three plain ways to write a number that its parser can read in one way only. The rest goes through the
+parser, number by number.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.recipients.columns import constant, replaced, strings
+from airflow_provider_sms.recipients.columns import constant, replace_rows, strings
 
 IMPOSSIBLE = "not a possible number in default_region; write those of other countries with + or 00"
 AMBIGUOUS = "can be read with and without a country code: write it with +"
@@ -35,36 +35,36 @@ class Region:
     code: str
     """Digits of the country code, for example ``27``."""
     abroad: str
-    """Pattern of what is dialled before a country code, for example ``00``."""
+    """Pattern of the digits dialled before a country code, for example ``00``."""
     trunk: str | None
-    """Pattern of what is written before a national number, for example ``0``; None where it is not just dropped."""
+    """Pattern of the digits before a national number, for example ``0``; None where they are not merely dropped."""
     trunks: str
-    """Pattern of all that the parser may take off the start of a national number."""
+    """Pattern of all digits that the parser may drop from the start of a national number."""
     number: str
     """Pattern of a national number without its trunk digits."""
     mobile: str
-    """Pattern of those that are mobile numbers."""
+    """Pattern of a national mobile number."""
     lengths: tuple[int, ...]
-    """How many digits such a number may have."""
+    """The numbers of digits that a national number may have."""
 
     @property
     def fitting_lengths(self) -> pa.Array:
-        """The same as an array, to look lengths up in."""
+        """The lengths as an array."""
         lengths = np.array(self.lengths, np.int32)
         return pa.Array.from_buffers(pa.int32(), len(lengths), [None, pa.py_buffer(lengths)])
 
 
 @lru_cache
 def find_region(name: str) -> Region:
-    """Look a region up in the metadata of ``phonenumbers``.
+    """Return a region from the metadata of ``phonenumbers``.
 
-    :param name: ISO 3166 alpha-2 in capitals, for example ``ZA``.
+    :param name: ISO 3166 alpha-2 code in capitals, for example ``ZA``.
     :raises InputError: there is no such region.
     """
     if name not in phonenumbers.SUPPORTED_REGIONS:
         raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {name!r}")
     own: Any = phonenumbers.PhoneMetadata.metadata_for_region(name)
-    # Countries share codes (+1, +44, +7): once the parser has read a code it asks the main country of it.
+    # Countries share codes (+1, +44, +7): once the parser has read a code, it uses the main country's rules.
     main: Any = phonenumbers.PhoneMetadata.metadata_for_region(
         phonenumbers.region_code_for_country_code(own.country_code)
     )
@@ -83,7 +83,7 @@ def find_region(name: str) -> Region:
 
 
 def complete(numbers: pa.Array, region: Region) -> tuple[pa.Array, pa.Array]:
-    """Complete numbers with the region's country code where they do not carry one.
+    """Return numbers with the region's country code where they do not carry one.
 
     :param numbers: strings of digits without nulls, without a plus, as written in the region.
     :param region: whose numbering plan applies.
@@ -95,24 +95,24 @@ def complete(numbers: pa.Array, region: Region) -> tuple[pa.Array, pa.Array]:
         distinct = pc.dictionary_encode(numbers.filter(left))
         readings = [_read(number, region) for number in distinct.dictionary.to_pylist()]
         read, refused = map(strings, zip(*readings, strict=True))
-        completed = replaced(completed, left, read.take(distinct.indices))
-        reasons = replaced(reasons, left, refused.take(distinct.indices))
+        completed = replace_rows(completed, left, read.take(distinct.indices))
+        reasons = replace_rows(reasons, left, refused.take(distinct.indices))
     return completed, reasons
 
 
 def complete_trunk_zero(numbers: pa.Array) -> pa.Array:
-    """Read numbers of the form +27 (0)82 123 4567, whose zero is dialled within the country only.
+    """Return numbers of the form +27 (0)82 123 4567, whose zero is dialled within the country only, as from abroad.
 
-    Not every such zero goes: in Italy it is a part of the number.
+    Not every such zero is dropped: in Italy it belongs to the number.
 
     :param numbers: strings of digits that begin with a country code.
-    :returns: digits as dialled from abroad, null where the number is not possible.
+    :returns: digits, null where the number is not possible.
     """
     return strings([_parse(f"+{number}", None) for number in numbers.to_pylist()])
 
 
 def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
-    """Complete what the parser could read in one way only.
+    """Return the numbers that the parser could read in one way only, completed.
 
     :param numbers: as for :func:`complete`.
     :param region: whose numbering plan applies.
@@ -125,8 +125,8 @@ def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
         national = _after_code(numbers, region)
     else:
         others = pc.invert(coded)
-        national = replaced(numbers, coded, _after_code(numbers.filter(coded), region))
-        national = replaced(national, others, _without_code(numbers.filter(others), region))
+        national = replace_rows(numbers, coded, _after_code(numbers.filter(coded), region))
+        national = replace_rows(national, others, _without_code(numbers.filter(others), region))
     fits = pc.is_in(pc.binary_length(national), region.fitting_lengths)
     abroad = pc.starts_with(numbers, "00")
     if region.abroad != "00":
@@ -144,7 +144,7 @@ def _are(numbers: pa.Array, pattern: str) -> pa.Array:
 
 
 def _without_code(numbers: pa.Array, region: Region) -> pa.Array:
-    """Take those that are national numbers, as dialled there or not; none begins with the country code."""
+    """Return the national numbers among numbers that do not begin with the country code; null for the others."""
     with_trunk = _begin_with(numbers, region.trunks)
     national = numbers
     if not pc.all(with_trunk).as_py():
@@ -164,7 +164,7 @@ def _without_code(numbers: pa.Array, region: Region) -> pa.Array:
 
 
 def _after_code(numbers: pa.Array, region: Region) -> pa.Array:
-    """Take what follows the country code, with which all of them begin, where that is a code for sure."""
+    """Return the digits after the country code, with which all numbers begin, where it is certainly a code."""
     rest = pc.utf8_slice_codeunits(numbers, len(region.code))
     one_reading = pc.and_not(_are(rest, region.number), _are(numbers, region.number))
     if not pc.all(one_reading).as_py():
@@ -174,7 +174,7 @@ def _after_code(numbers: pa.Array, region: Region) -> pa.Array:
 
 
 def _read(number: str, region: Region) -> tuple[str | None, str | None]:
-    """Read one number: its digits with country code, or the reason why there are none."""
+    """Return the digits of one number with country code, or the reason why there are none."""
     if number.startswith("00"):
         # Where another prefix than 00 is dialled, 00 still means +, unless only the region's own reading is possible.
         abroad = number[2:]
@@ -188,7 +188,7 @@ def _read(number: str, region: Region) -> tuple[str | None, str | None]:
 
 
 def _choose(*readings: str) -> str | None:
-    """Choose the only reading that is a valid number, or the only one of a mobile, as texts go to these.
+    """Return the only reading that is a valid number, or the only mobile number among them, since texts go to mobiles.
 
     4915112345678 is a German mobile with its country code, and a fixed line in the town of code 4915 without one.
     """
@@ -201,7 +201,7 @@ def _choose(*readings: str) -> str | None:
 
 
 def _parse(text: str, region: str | None) -> str | None:
-    """Parse one number; possible is enough, since new ranges are in use before libraries know them."""
+    """Return the digits of a possible number: new ranges are in use before libraries know them as valid."""
     try:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException:

@@ -1,6 +1,7 @@
-"""Numbers as people store them → digits with country code (ITU-T E.164 without the plus), or a reason.
+"""Phone numbers as people store them → digits with country code (ITU-T E.164 without the plus), or a reason.
 
-Whole Arrow columns at a time. A number that can be read in two ways is refused, not guessed.
+Whole Arrow columns at a time. A number that can be read in two ways is refused, not guessed. The common ways to write
+a number take :mod:`~airflow_provider_sms.recipients.numbers.fast_path`; all others take :func:`clean_by_rules`.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.recipients.columns import constant, plain, replaced
+from airflow_provider_sms.recipients.columns import constant, plain, replace_rows
 from airflow_provider_sms.recipients.numbers.fast_path import LONGEST, SHORTEST, read_plain
-from airflow_provider_sms.recipients.numbers.parsing import LENGTH, can_hold_numbers, first_reason, read_numbers
+from airflow_provider_sms.recipients.numbers.parsing import LENGTH, can_hold_numbers, first_reason, parse_numbers
 
 if TYPE_CHECKING:
     from airflow_provider_sms.recipients.numbers.national import Region
@@ -26,7 +27,7 @@ TRUNK_ZERO = "not a possible number, with or without the zero in (0)"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class CleanDestinations:
-    """A column of numbers, cleaned. Each row has a value in one of the two arrays."""
+    """A column of numbers, cleaned: each row has a value in one of the two arrays."""
 
     digits: pa.Array
     """Strings of 7 to 15 digits with country code; null where the number is invalid."""
@@ -41,9 +42,9 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
     and so are the digits of any script and the invisible characters that come with copied numbers.
 
     :param column: text, integers, floats or decimals, also dictionary-encoded.
-    :param default_region: ISO 3166 alpha-2 of the country whose numbers are stored without country code, for
+    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, for
         example ``"ZA"``; None: every number carries its country code.
-    :raises ColumnError: the column holds something else.
+    :raises ColumnError: the column is of another type.
     :raises InputError: the region is unknown.
     """
     region = _region(default_region)
@@ -53,37 +54,40 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
     digits, reasons = read_plain(column, region), pa.nulls(len(column), pa.string())
     if digits.null_count:
         left = pc.is_null(digits)
-        judged = judge(column.filter(left), region)
-        digits = replaced(digits, left, judged.digits)
-        reasons = replaced(reasons, left, judged.reasons)
+        cleaned = clean_by_rules(column.filter(left), region)
+        digits = replace_rows(digits, left, cleaned.digits)
+        reasons = replace_rows(reasons, left, cleaned.reasons)
     return CleanDestinations(digits=digits, reasons=reasons)
 
 
-def judge(column: pa.Array, region: Region | None) -> CleanDestinations:
-    """Read numbers by all the rules, however they are written."""
-    written = read_numbers(column)
-    reasons = written.reasons
-    readable = pc.is_valid(written.digits)
-    with_zeros = pc.and_not(pc.starts_with(pc.coalesce(written.digits, constant("")), "00"), written.with_plus)
-    digits = pc.if_else(with_zeros, pc.utf8_slice_codeunits(written.digits, 2), written.digits)
-    with_trunk_zero = pc.and_(readable, written.with_trunk_zero)
+def clean_by_rules(column: pa.Array, region: Region | None) -> CleanDestinations:
+    """Clean numbers in any notation, by all rules; :func:`clean_destinations` calls it for those that need them.
+
+    :param region: of the numbers without country code; None: there are none.
+    """
+    parsed = parse_numbers(column)
+    reasons = parsed.reasons
+    readable = pc.is_valid(parsed.digits)
+    with_zeros = pc.and_not(pc.starts_with(pc.coalesce(parsed.digits, constant("")), "00"), parsed.with_plus)
+    digits = pc.if_else(with_zeros, pc.utf8_slice_codeunits(parsed.digits, 2), parsed.digits)
+    with_trunk_zero = pc.and_(readable, parsed.with_trunk_zero)
 
     if pc.any(with_trunk_zero).as_py():
         from airflow_provider_sms.recipients.numbers.national import complete_trunk_zero
 
         completed = complete_trunk_zero(digits.filter(with_trunk_zero))
-        digits = replaced(digits, with_trunk_zero, completed)
+        digits = replace_rows(digits, with_trunk_zero, completed)
         reasons = pc.if_else(pc.and_(readable, pc.is_null(digits)), constant(TRUNK_ZERO), reasons)
     if region is not None:
         from airflow_provider_sms.recipients.numbers.national import complete
 
-        abroad = pc.or_(written.with_plus, with_trunk_zero)
+        abroad = pc.or_(parsed.with_plus, with_trunk_zero)
         if region.abroad == "00":
             abroad = pc.or_(abroad, with_zeros)
         national = pc.and_not(readable, abroad)
-        completed, refused = complete(written.digits.filter(national), region)
-        digits = replaced(digits, national, completed)
-        reasons = replaced(reasons, national, refused)
+        completed, refused = complete(parsed.digits.filter(national), region)
+        digits = replace_rows(digits, national, completed)
+        reasons = replace_rows(reasons, national, refused)
 
     length = pc.binary_length(digits)
     malformed = first_reason(
@@ -97,8 +101,7 @@ def judge(column: pa.Array, region: Region | None) -> CleanDestinations:
 def _region(name: str | None) -> Region | None:
     if name is None:
         return None
-    from airflow_provider_sms.recipients.numbers.national import (
-        find_region,  # phonenumbers is only for those who need it
-    )
+    # phonenumbers takes long to import, and is needed for a region alone.
+    from airflow_provider_sms.recipients.numbers.national import find_region
 
     return find_region(name)

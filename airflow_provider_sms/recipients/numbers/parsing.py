@@ -1,4 +1,4 @@
-"""Columns of numbers as people and spreadsheets store them → their digits, or why they cannot be read."""
+"""Parsing: columns of numbers as people and spreadsheets store them → their digits, or why they cannot be read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.recipients.columns import constant, is_float, is_text, plain, replaced, strings, value_type
+from airflow_provider_sms.recipients.columns import (
+    constant,
+    is_float,
+    is_text,
+    plain,
+    replace_rows,
+    strings,
+    value_type,
+)
 from airflow_provider_sms.recipients.values import LOST_FROM
 
 NO_NUMBER = "no number"
@@ -22,7 +30,7 @@ LENGTH = "not 7 to 15 digits"
 _SEPARATOR = r"[ \t\-./()]"
 _FLOAT = r"^(\+?[0-9]+)\.0+$"
 _EXPONENT = r"^[+-]?[0-9]*[.,]?[0-9]+[eE][+-]?[0-9]+$"
-# One point after 7 or more digits, or a lone zero after the last point: so floats end, not groups of digits.
+# One point after 7 or more digits, or a lone zero after the last point: floats end so, and groups of digits do not.
 _DECIMALS = r"^\+?[0-9]{7,}\.[0-9]+$|\.0$"
 _TRUNK_ZERO = rf"[0-9]{_SEPARATOR}*\( ?0 ?\)"
 
@@ -30,28 +38,28 @@ _NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Written:
-    """A column of numbers as written. All four arrays are as long as the column."""
+class ParsedNumbers:
+    """The digits of a column of numbers, as they are written. All four arrays are as long as the column."""
 
     digits: pa.Array
     """The digits alone, as strings; null where the number cannot be read."""
     with_plus: pa.Array
-    """Whether a plus stood before them."""
+    """Whether a plus stands before the digits."""
     with_trunk_zero: pa.Array
-    """Whether they hold a zero that was written ``(0)``, as in +27 (0)82 123 4567."""
+    """Whether the digits hold a zero that is written ``(0)``, as in +27 (0)82 123 4567."""
     reasons: pa.Array
     """Why a number cannot be read, without the number; null where it can."""
 
 
 def can_hold_numbers(kind: pa.DataType) -> bool:
-    """Tell whether phone numbers can be read from a column of this type."""
+    """Return whether phone numbers can be read from a column of this type."""
     kind, types = value_type(kind), pa.types
     checks = (is_text, is_float, types.is_integer, types.is_decimal, types.is_null)
     return any(check(kind) for check in checks)
 
 
-def read_numbers(column: pa.Array | pa.ChunkedArray) -> Written:
-    """Read the digits of each number; what its type or a spreadsheet has lost is refused, not guessed.
+def parse_numbers(column: pa.Array | pa.ChunkedArray) -> ParsedNumbers:
+    """Return the digits of each number; digits that its type or a spreadsheet has lost are refused, not guessed.
 
     :param column: of a type that can hold numbers.
     """
@@ -64,18 +72,18 @@ def read_numbers(column: pa.Array | pa.ChunkedArray) -> Written:
 
 
 def first_reason(*rules: tuple[pa.Array, str]) -> pa.Array:
-    """Give each row the reason of the first rule that holds for it, null where none does."""
+    """Return for each row the reason of the first rule that holds for it, null where none does."""
     conditions = pc.make_struct(*(condition for condition, _ in rules), field_names=[str(i) for i in range(len(rules))])
     return pc.case_when(conditions, *(constant(reason) for _, reason in rules))
 
 
-def _if_known(condition: pa.Array) -> pa.Array:
-    """Count a condition on null as not met: a mask with a null would replace a row by null."""
+def _false_if_null(condition: pa.Array) -> pa.Array:
+    """Return a condition with False for null: a mask with a null would replace a row by null."""
     return pc.coalesce(condition, constant(False))  # noqa: FBT003 - a value, and no switch
 
 
 def whole_floats(column: pa.Array) -> pa.Array:
-    """Take the whole floats of a column of float64 that are exact as 64-bit integers, null for every other."""
+    """Return the whole floats of a column of float64 that are exact as 64-bit integers, null for every other."""
     exact, whole = pc.less(pc.abs(column), constant(float(LOST_FROM[64]))), pc.equal(pc.floor(column), column)
     return pc.if_else(pc.and_(exact, whole), column, _NO_FLOAT).cast(pa.int64())
 
@@ -99,16 +107,16 @@ def _write_decimals(column: pa.Array) -> tuple[pa.Array, pa.Array]:
     return texts, first_reason((pc.match_substring(texts, "."), DECIMALS))
 
 
-def _read_texts(texts: pa.Array, lost: pa.Array) -> Written:
-    """Read the digits of each text.
+def _read_texts(texts: pa.Array, lost: pa.Array) -> ParsedNumbers:
+    """Return the digits of each text.
 
     :param texts: numbers as written.
-    :param lost: reasons that the type of the column gives, null where it gives none; they come first.
+    :param lost: reasons that come of the column's type, null where there is none; they take precedence.
     """
     texts = pc.ascii_trim_whitespace(_in_ascii(texts))
     texts = pc.replace_substring_regex(texts, _FLOAT, r"\1")
     compact = pc.replace_substring_regex(texts, f"{_SEPARATOR}+", "")
-    with_plus = _if_known(pc.starts_with(compact, "+"))
+    with_plus = _false_if_null(pc.starts_with(compact, "+"))
     digits = pc.if_else(with_plus, pc.utf8_slice_codeunits(compact, 1), compact)
     reasons = first_reason(
         (pc.equal(pc.coalesce(digits, constant("")), constant("")), NO_NUMBER),
@@ -118,16 +126,16 @@ def _read_texts(texts: pa.Array, lost: pa.Array) -> Written:
         (pc.match_substring_regex(texts, _DECIMALS), DECIMALS),
     )
     reasons = pc.coalesce(lost, reasons)
-    return Written(
+    return ParsedNumbers(
         digits=pc.if_else(pc.is_null(reasons), digits, constant(None)),
         with_plus=with_plus,
-        with_trunk_zero=_if_known(pc.match_substring_regex(texts, _TRUNK_ZERO)),
+        with_trunk_zero=_false_if_null(pc.match_substring_regex(texts, _TRUNK_ZERO)),
         reasons=reasons,
     )
 
 
 class _PlainCharacters(dict[int, str]):
-    """ASCII for the digits, spaces, dashes and invisible characters of Unicode, each looked up once."""
+    """The ASCII for digits, spaces, dashes and invisible characters of Unicode, each looked up once."""
 
     def __missing__(self, code: int) -> str:
         character = chr(code)
@@ -142,9 +150,9 @@ _PLAIN_CHARACTERS = _PlainCharacters()
 
 
 def _in_ascii(texts: pa.Array) -> pa.Array:
-    """Write non-breaking spaces, copied invisible marks and digits of other scripts in ASCII."""
-    foreign = _if_known(pc.invert(pc.string_is_ascii(texts)))
+    """Return texts with no-break spaces, copied invisible marks and digits of other scripts in ASCII."""
+    foreign = _false_if_null(pc.invert(pc.string_is_ascii(texts)))
     if not pc.any(foreign).as_py():
         return texts
     translated = [text.translate(_PLAIN_CHARACTERS) for text in texts.filter(foreign).to_pylist()]
-    return replaced(texts, foreign, strings(translated))
+    return replace_rows(texts, foreign, strings(translated))

@@ -1,26 +1,26 @@
-// What the page asks the sandbox for.
+// Requests to the sandbox: reads, changes and the stream of state changes.
 
 export async function read(path, query = {}) {
-  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
-  return answered(await fetch(`_sandbox/${path}?${new URLSearchParams(given)}`));
+  const parameters = Object.entries(query).filter(([, value]) => value !== null && value !== undefined);
+  return bodyOf(await fetch(`_sandbox/${path}?${new URLSearchParams(parameters)}`));
 }
 
 export async function change(method, path, body) {
-  const sent = body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
-  return answered(await fetch(`_sandbox/${path}`, { method, ...sent }));
+  const content = body === undefined ? {} : { body: JSON.stringify(body), headers: { "Content-Type": "application/json" } };
+  return bodyOf(await fetch(`_sandbox/${path}`, { method, ...content }));
 }
 
-async function answered(response) {
+async function bodyOf(response) {
   const body = await response.json();
-  if (!response.ok) throw new Error(body.errors?.[0]?.errorMessage ?? `The sandbox answers ${response.status}.`);
+  if (!response.ok) throw new Error(body.errors?.[0]?.errorMessage ?? `The sandbox responded with status ${response.status}.`);
   return body;
 }
 
-// Tells each state of the sandbox, and whether it can be heard. A browser opens few connections to one host, and an
-// open stream is one of them: so a page that nobody sees has none.
+// Calls onState with each new state, and onLive with whether the stream is connected. A browser opens few connections to
+// one host, and a stream occupies one of them: a hidden page therefore closes its stream.
 export function listen(onState, onLive) {
   let source = null;
-  let later = 0;
+  let timer = 0;
 
   function open() {
     close();
@@ -29,17 +29,17 @@ export function listen(onState, onLive) {
     source.addEventListener("state", (event) => onState(JSON.parse(event.data)));
     source.addEventListener("error", () => {
       onLive(false);
-      if (source?.readyState === EventSource.CLOSED) later = setTimeout(open, 1000);
+      if (source?.readyState === EventSource.CLOSED) timer = setTimeout(open, 1000);
     });
   }
 
   function close() {
-    clearTimeout(later);
+    clearTimeout(timer);
     source?.close();
     source = null;
   }
 
-  const look = () => (document.hidden ? close() : open());
-  document.addEventListener("visibilitychange", look);
-  look();
+  const update = () => (document.hidden ? close() : open());
+  document.addEventListener("visibilitychange", update);
+  update();
 }

@@ -1,8 +1,8 @@
-// Elements, made of text: nothing that arrived is ever read as markup.
+// Elements built from text: no message is ever parsed as markup.
 
 export const by = (id) => document.getElementById(id);
 
-// An element. Properties are set as they are, data-* and aria-* as attributes; a child is an element or a text.
+// Returns a new element. data-* and aria-* become attributes, all else properties; a child is an element or a string.
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -13,16 +13,16 @@ export function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// A text by somebody: isolated, so that its direction, or an override of it, ends where it does.
+// Returns an element with a message's text, isolated so that its writing direction cannot affect the page around it.
 export const text = (tag, className, content) => make(tag, { className, dir: "auto", textContent: content });
 
 export const time = (iso) =>
   make("time", { dateTime: iso, title: iso.replace("T", " "), textContent: iso.slice(11, 19) });
 
-// Sets the children of a list to the given rows, by key: what stays keeps its element, with focus and what is open.
+// Shows rows in a list. A row that is already there, by its key, keeps its element, and so its focus and open details.
 export function fill(list, rows, create, update) {
   const known = new Map([...list.children].map((child) => [child.dataset.key, child]));
-  let place = list.firstElementChild;
+  let next = list.firstElementChild;
   for (const row of rows) {
     const key = String(row.key);
     let element = known.get(key);
@@ -33,8 +33,8 @@ export function fill(list, rows, create, update) {
       element = create(row);
       element.dataset.key = key;
     }
-    if (element === place) place = place.nextElementSibling;
-    else list.insertBefore(element, place);
+    if (element === next) next = next.nextElementSibling;
+    else list.insertBefore(element, next);
   }
   for (const gone of known.values()) gone.remove();
 }

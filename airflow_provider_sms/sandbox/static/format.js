@@ -1,11 +1,11 @@
-// Words and figures.
+// Formats of numbers, counts and messages.
 
 const figures = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
 
 export const amount = (value) => figures.format(value);
 export const count = (value, one, many = `${one}s`) => `${amount(value)} ${value === 1 ? one : many}`;
 
-// What is known of a message beside its text.
+// The details of a message, besides its text.
 export const facts = (message) => [
   message.encoding,
   count(message.parts, "part"),
@@ -15,5 +15,5 @@ export const facts = (message) => [
 
 export const shown = (message) =>
   message.characters > message.content.length
-    ? `${message.content}… (${count(message.characters, "character")} in all)`
+    ? `${message.content}… (${count(message.characters, "character")} in total)`
     : message.content;

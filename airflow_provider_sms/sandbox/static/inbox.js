@@ -1,4 +1,4 @@
-// The page as a whole: which view is shown, what the stream tells, and clearing.
+// The page as a whole: its views, the state from the stream, and clearing.
 
 import { change, listen } from "./api.js";
 import { by } from "./dom.js";
@@ -11,17 +11,17 @@ import { Search } from "./search.js";
 let state = null;
 let view = "requests";
 
-function failed(error) {
+function showError(error) {
   by("problem").hidden = error === null;
   by("problem").textContent = error === null ? "" : error.message;
 }
 
-const requests = new Requests(failed);
-const numbers = new Numbers(failed);
-const search = new Search(failed);
-const panel = new Panel(failed);
+const requests = new Requests(showError);
+const numbers = new Numbers(showError);
+const search = new Search(showError);
+const panel = new Panel(showError);
 
-// The address says what is shown: #/requests, #/numbers, #/numbers/27820000001, #/search/hello, #/panel.
+// The URL's fragment selects the view: #/requests, #/numbers, #/numbers/27820000001, #/search/hello, #/panel.
 function route() {
   const [, name, ...rest] = location.hash.split("/");
   view = ["requests", "numbers", "search", "panel"].includes(name) ? name : "requests";
@@ -31,10 +31,10 @@ function route() {
     if (link.hash === `#/${view}`) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  failed(null);
+  showError(null);
   by("query").value = view === "search" ? argument : "";
   if (view === "numbers") numbers.choose(argument || null);
-  search.look(view === "search" ? argument : null);
+  search.find(view === "search" ? argument : null);
   layOut();
   follow();
 }
@@ -43,7 +43,7 @@ function decoded(part) {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // an address that somebody typed
+    return part; // a malformed URL that somebody typed
   }
 }
 
@@ -54,29 +54,29 @@ function layOut() {
   for (const name of ["requests", "numbers", "search"]) by(`view-${name}`).hidden = isEmpty || name !== main;
 }
 
-// Only what is seen is kept up to date.
+// Only the visible view is kept up to date.
 function follow() {
   if (state === null) return;
   if (view === "numbers") numbers.arrived();
   else if (view !== "search") requests.pages.arrived(state.requests);
 }
 
-function heard(now) {
-  const isAnother = state !== null && state.epoch !== now.epoch;
+function update(now) {
+  const isNewEpoch = state !== null && state.epoch !== now.epoch;
   state = now;
   by("count-messages").textContent = amount(now.messages);
   by("count-requests").textContent = amount(now.requests);
   by("count-balance").textContent = now.post_paid ? "post-paid" : amount(now.balance);
   panel.show(now);
   layOut();
-  if (isAnother) for (const each of [requests, numbers, search]) each.forget();
+  if (isNewEpoch) for (const each of [requests, numbers, search]) each.clear();
   else follow();
 }
 
 function live(isLive) {
   by("live").dataset.live = isLive ? "yes" : "no";
-  by("live").textContent = isLive ? "Live" : "Not connected, trying again";
-  if (isLive) failed(null);
+  by("live").textContent = isLive ? "Live" : "Disconnected, reconnecting";
+  if (isLive) showError(null);
 }
 
 const base = new URL("v1", document.baseURI).href;
@@ -95,10 +95,10 @@ by("clear-yes").addEventListener("click", async () => {
   try {
     await change("POST", "reset");
   } catch (error) {
-    failed(error);
+    showError(error);
   }
 });
 
 window.addEventListener("hashchange", route);
 route();
-listen(heard, live);
+listen(update, live);

@@ -1,4 +1,4 @@
-// By number: who received something, and the texts of one as a phone would show them.
+// By number: the numbers that received messages, and the texts of one of them as a phone would show them.
 
 import { read } from "./api.js";
 import { by, fill, make, text, time } from "./dom.js";
@@ -6,7 +6,7 @@ import { amount, count, facts, shown } from "./format.js";
 import { Pages, ROWS } from "./pages.js";
 
 export class Numbers {
-  constructor(failed) {
+  constructor(showError) {
     this.view = by("view-numbers");
     this.list = by("numbers");
     this.bubbles = by("bubbles");
@@ -15,24 +15,24 @@ export class Numbers {
       this.view.querySelector(".people .pager"),
       (before) => read("numbers", { before, limit: ROWS }),
       (page) => this.#show(page),
-      failed,
+      showError,
     );
     this.texts = new Pages(
       this.view.querySelector(".phone .pager"),
       (before) => this.chosen && read(`numbers/${encodeURIComponent(this.chosen)}`, { before, limit: ROWS }),
       (page) => this.#showTexts(page),
-      failed,
+      showError,
     );
   }
 
-  forget() {
+  clear() {
     this.list.replaceChildren();
     this.bubbles.replaceChildren();
     this.pages.restart();
     this.texts.restart();
   }
 
-  // Shows the texts of a number; of none, with null.
+  // Shows the texts of a number, or of none when it is null.
   choose(number) {
     if (number !== this.chosen) {
       this.chosen = number;
@@ -73,9 +73,9 @@ export class Numbers {
 
 function update(item, row) {
   const link = item.firstElementChild;
-  const told = `${row.messages} ${row.at}`;
-  if (link.dataset.told === told) return item;
-  link.dataset.told = told;
+  const version = `${row.messages} ${row.at}`;
+  if (link.dataset.version === version) return item;
+  link.dataset.version = version;
   link.href = `#/numbers/${row.destination}`;
   link.replaceChildren(
     make("b", { textContent: row.destination }),

@@ -1,4 +1,4 @@
-// A list of any length, a page at a time, newest first. The newest page follows what arrives; older ones stand still.
+// A list of any length, one page at a time, newest first. New rows appear on the newest page; older pages stay still.
 
 import { make } from "./dom.js";
 import { amount, count } from "./format.js";
@@ -8,7 +8,7 @@ export const ROWS = 50;
 export class Pages {
   #load;
   #render;
-  #failed;
+  #showError;
   #buttons;
   #label = make("span", { className: "quiet" });
   #before = [null];
@@ -17,12 +17,12 @@ export class Pages {
   #again = false;
   #turn = 0;
 
-  // load(before) gives a page, render(page) shows it, failed(error) says that there is none.
-  constructor(bar, load, render, failed) {
+  // load(before) returns a page, render(page) shows it, showError(error) shows why loading failed.
+  constructor(bar, load, render, showError) {
     this.#load = load;
     this.#render = render;
-    this.#failed = failed;
-    const button = (words, act) => make("button", { type: "button", textContent: words, onclick: act });
+    this.#showError = showError;
+    const button = (label, action) => make("button", { type: "button", textContent: label, onclick: action });
     this.#buttons = {
       newest: button("Newest", () => this.#go([null])),
       newer: button("Newer", () => this.#go(this.#before.slice(0, -1))),
@@ -33,20 +33,20 @@ export class Pages {
     this.bar = bar;
   }
 
-  // Begins anew, with nothing shown.
+  // Goes to the newest page.
   restart() {
     return this.#go([null]);
   }
 
-  // Something has arrived: a total of so many, where it is known.
+  // Shows new rows on the newest page; on older ones, their number, when the total is known.
   arrived(total) {
     if (this.#before.length === 1) return this.refresh();
-    const fresh = total === undefined || !this.#page ? 0 : total - this.#page.total;
-    this.#buttons.newest.textContent = fresh > 0 ? `Newest (${amount(fresh)} new)` : "Newest";
+    const added = total === undefined || !this.#page ? 0 : total - this.#page.total;
+    this.#buttons.newest.textContent = added > 0 ? `Newest (${amount(added)} new)` : "Newest";
     return Promise.resolve();
   }
 
-  // One request at a time, however much arrives meanwhile.
+  // Loads the page again, with one request at a time however often rows arrive.
   async refresh() {
     this.#again = true;
     if (this.#busy) return;
@@ -59,7 +59,7 @@ export class Pages {
         if (turn === this.#turn && page) this.#show(page);
       }
     } catch (error) {
-      this.#failed(error);
+      this.#showError(error);
     } finally {
       this.#busy = false;
     }
@@ -67,7 +67,7 @@ export class Pages {
 
   #go(before) {
     this.#before = before.length ? before : [null];
-    this.#page = null; // until the next one is there: of this one no older one is asked for twice
+    this.#page = null; // until the next page is loaded, so that a second click on Older does nothing
     this.#turn += 1;
     return this.refresh();
   }

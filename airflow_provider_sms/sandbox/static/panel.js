@@ -1,15 +1,15 @@
-// Account and faults: what the next requests will meet.
+// Account and faults: the balance, and the faults that the next requests will meet.
 
 import { change, read } from "./api.js";
 import { by, make } from "./dom.js";
 import { count } from "./format.js";
 
 export class Panel {
-  #asked = 0;
+  #reads = 0;
   #isTyped = false;
 
-  constructor(failed) {
-    this.failed = failed;
+  constructor(showError) {
+    this.showError = showError;
     this.form = by("fault-form");
     by("balance").addEventListener("input", () => (this.#isTyped = true));
     by("balance-form").addEventListener("submit", (event) => {
@@ -26,7 +26,7 @@ export class Panel {
   }
 
   show(state) {
-    // What arrives changes the balance, but not what somebody is about to set.
+    // A new balance replaces the one in the field, unless somebody is typing there.
     if (!this.#isTyped && !state.post_paid) by("balance").value = state.balance;
     by("balance").disabled = state.post_paid;
     by("post-paid").checked = state.post_paid;
@@ -35,7 +35,7 @@ export class Panel {
     const more = state.waiting_faults - state.faults.length;
     by("more-faults").hidden = more === 0;
     by("more-faults").textContent = `and ${count(more, "more", "more")}`;
-    by("faults").replaceChildren(...state.faults.map(waiting));
+    by("faults").replaceChildren(...state.faults.map(faultItem));
   }
 
   get #kind() {
@@ -63,7 +63,7 @@ export class Panel {
     };
   }
 
-  // Shows the fields of the kind, and what a client must do; a field of another kind is neither asked for nor sent.
+  // Shows the fields of this kind of fault, and its advice. Fields of other kinds are disabled and not sent.
   async #advise() {
     for (const label of this.form.querySelectorAll("[data-for]")) {
       label.hidden = !label.dataset.for.split(" ").includes(this.#kind);
@@ -72,29 +72,29 @@ export class Panel {
     by("fault-times").disabled = by("fault-persistent").checked;
     const { kind, on, status, accepted, by: author } = this.#fault();
     if (kind === "status" && !by("fault-status").checkValidity()) return;
-    const asked = ++this.#asked;
+    const current = ++this.#reads;
     try {
-      const told = await read("advice", { kind, on, status, accepted, by: author });
-      if (asked !== this.#asked) return;
-      by("fault-effect").textContent = told.effect;
-      by("fault-advice").textContent = told.advice;
+      const guidance = await read("advice", { kind, on, status, accepted, by: author });
+      if (current !== this.#reads) return;
+      by("fault-effect").textContent = guidance.effect;
+      by("fault-advice").textContent = guidance.advice;
     } catch (error) {
-      this.failed(error);
+      this.showError(error);
     }
   }
 
-  async #do(event, act) {
+  async #do(event, action) {
     event.preventDefault();
     try {
-      await act();
-      this.failed(null);
+      await action();
+      this.showError(null);
     } catch (error) {
-      this.failed(error);
+      this.showError(error);
     }
   }
 }
 
-function waiting(fault) {
+function faultItem(fault) {
   const details = [
     fault.status,
     fault.accepted ? "accepted" : null,

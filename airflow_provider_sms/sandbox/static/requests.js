@@ -1,4 +1,4 @@
-// By request: each with how it was answered; opened, with its messages.
+// By request: each with its response and, once opened, its messages.
 
 import { read } from "./api.js";
 import { by, fill, make, text, time } from "./dom.js";
@@ -8,14 +8,14 @@ import { Pages, ROWS } from "./pages.js";
 const OPERATIONS = { bulk: "bulk send", group: "group send", balance: "balance", authentication: "token" };
 
 export class Requests {
-  constructor(failed) {
-    this.failed = failed;
+  constructor(showError) {
+    this.showError = showError;
     this.list = by("requests");
     const bar = by("view-requests").querySelector(".pager");
-    this.pages = new Pages(bar, (before) => read("requests", { before, limit: ROWS }), (page) => this.#show(page), failed);
+    this.pages = new Pages(bar, (before) => read("requests", { before, limit: ROWS }), (page) => this.#show(page), showError);
   }
 
-  forget() {
+  clear() {
     this.list.replaceChildren();
     this.pages.restart();
   }
@@ -33,7 +33,7 @@ export class Requests {
       { type: "button", className: "request", "aria-expanded": "false", "aria-controls": detail.id },
       make("span", { className: "at" }, time(row.at)),
       what,
-      make("span", {}, answer(row)),
+      make("span", {}, responseMark(row)),
       make("span", {}, row.fault === "none" ? null : make("span", { className: "mark fault", textContent: row.fault })),
       make("span", { className: "n", textContent: sends ? `${amount(row.accepted)} of ${amount(row.submitted)}` : "" }),
       make("span", { className: "n cost", textContent: sends ? amount(row.cost) : "" }),
@@ -58,7 +58,7 @@ export class Requests {
         more.hidden = page.next === null;
         offset = page.next;
       } catch (error) {
-        this.failed(error);
+        this.showError(error);
       }
     };
     more.addEventListener("click", next);
@@ -67,8 +67,8 @@ export class Requests {
   }
 }
 
-function answer(row) {
-  if (row.status === null) return make("span", { className: "mark bad", textContent: "no answer" });
+function responseMark(row) {
+  if (row.status === null) return make("span", { className: "mark bad", textContent: "no response" });
   const kind = row.status < 300 ? "good" : "bad";
   return make("span", { className: `mark ${kind}`, textContent: String(row.status) });
 }
@@ -80,7 +80,7 @@ function about(row) {
     ...(row.event_id ? [["Event id", row.event_id]] : []),
     ...(row.error ? [["Refused with", row.error]] : []),
     ...(row.accepted ? [["Accepted", `${count(row.accepted, "message")}, ${count(row.parts, "part")}`]] : []),
-    ...(row.test_mode ? [["Test mode", "answered, nothing accepted"]] : []),
+    ...(row.test_mode ? [["Test mode", "normal response, nothing accepted"]] : []),
   ];
   const pair = ([name, value]) => make("div", {}, make("dt", { textContent: name }), make("dd", { textContent: value }));
   return make("dl", { className: "about" }, ...pairs.map(pair));
@@ -90,7 +90,7 @@ function advice(row) {
   return make("p", { className: "advice" }, make("b", { textContent: "What a correct client must do: " }), row.advice);
 }
 
-// A message in a list: number, text, and what is known of it.
+// Returns a message in a list: number, text and details.
 export function messageItem(message, extra = null) {
   return make(
     "li",

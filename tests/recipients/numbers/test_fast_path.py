@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from airflow_provider_sms.recipients.numbers.fast_path import read_plain
 from airflow_provider_sms.recipients.numbers.national import find_region
-from airflow_provider_sms.recipients.numbers.normalize import judge
+from airflow_provider_sms.recipients.numbers.normalize import clean_by_rules
 
 REGIONS = [None, "ZA", "US", "DE", "AU", "BR", "IT", "FO"]
 
@@ -36,7 +36,7 @@ near_numbers = st.one_of(
 def test_plain_numbers_are_read_as_by_all_the_rules(region, values, start):
     """Whatever is read the plain way is what the rules for every way give, and they accept it."""
     column = pa.array(values, pa.string())[start:]
-    plain, judged = read_plain(column, region_of(region)), judge(column, region_of(region)).digits
+    plain, judged = read_plain(column, region_of(region)), clean_by_rules(column, region_of(region)).digits
     plain.validate(full=True)
     assert plain.type == judged.type
     assert len(column) == len(plain)
@@ -61,7 +61,7 @@ def test_stored_numbers_are_read_as_by_all_the_rules(kind, region, values, start
     """Numbers stored as integers, floats or decimals are read as the rules read them, in a part of a column too."""
     column = pa.array([None if value is None else Decimal(value) for value in values], pa.decimal128(20, 0))
     column = column.cast(kind, safe=False)[start:]
-    judged = judge(column, region_of(region)).digits.to_pylist()
+    judged = clean_by_rules(column, region_of(region)).digits.to_pylist()
     for number, by_rules in zip(read_plain(column, region_of(region)).to_pylist(), judged, strict=True):
         assert number in {None, by_rules}
 
@@ -71,7 +71,7 @@ def test_floats_are_read_as_by_all_the_rules(values):
     """No fraction, infinity or large float is taken for a number."""
     column = pa.array(values, pa.float64())
     for number, by_rules in zip(
-        read_plain(column, None).to_pylist(), judge(column, None).digits.to_pylist(), strict=True
+        read_plain(column, None).to_pylist(), clean_by_rules(column, None).digits.to_pylist(), strict=True
     ):
         assert number in {None, by_rules}
 

@@ -1,1 +1,1 @@
-"""Everything that can break, broken on purpose, and judged by what the service's own log holds."""
+"""Every failure, caused on purpose and judged by the sandbox's witness."""

@@ -1,4 +1,4 @@
-"""Campaigns in a real Airflow, and what may befall them there: ``python -m support.faults.airflow``."""
+"""Campaigns and their failures in a real Airflow: ``python -m support.faults.airflow``."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ for dag_id, (sources, options) in {dags!r}.items():
 
 @dataclass(frozen=True)
 class Played:
-    """What became of a scenario.
+    """The result of a scenario.
 
-    :param tries: that entered the ledger.
-    :param rows: of the tables of the last ones.
+    :param tries: attempts that entered the ledger.
+    :param rows: rows of the last attempts' tables.
     """
 
     scenario: Scenario
@@ -73,7 +73,7 @@ class Played:
 
 @contextmanager
 def a_ledger(store, folder):
-    """Make room for a ledger: give the settings that lead Airflow to it, and an engine that reads it."""
+    """Create a ledger, and yield Airflow's settings for it and an engine that reads it."""
     if store == "sqlite":
         path = folder / "ledger.db"
         engine = create_engine(f"sqlite:///file:{path}?mode=ro&uri=true")
@@ -100,11 +100,11 @@ def a_ledger(store, folder):
 
 
 def play(store, scenarios, people, announce=lambda _: None):
-    """Play scenarios in a fresh Airflow, one after the other; give what became of each, and what its logs leak.
+    """Run scenarios one after the other in a new Airflow; return the result of each, and the leaks in its logs.
 
     :param store: ``sqlite`` or ``postgresql``.
-    :param people: of each scenario.
-    :param announce: called with each scenario's result.
+    :param people: number of people in each scenario.
+    :param announce: function to call with each scenario's result.
     """
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-airflow-"))
@@ -157,7 +157,7 @@ def _play_one(scenario, store, stage):
 
 
 def leaks(home, numbers):
-    """Name the logs of an Airflow that hold somebody's number, the token or a text."""
+    """Return the logs of an Airflow that contain a number, the token or a text."""
     written = [*home.glob("*.out"), *(path for path in (home / "logs").rglob("*") if path.is_file())]
     return [str(path.relative_to(home)) for path in written if _leaks(path.read_bytes(), numbers)]
 
@@ -177,9 +177,9 @@ def _places(log, start):
 
 
 def run(store, quick=False):  # noqa: FBT002 - as the table of parts calls it
-    """Play the scenarios on one store, and give the sum of their figures.
+    """Run the scenarios on one kind of ledger, and return the sum of their figures.
 
-    :param quick: a part of them, with fewer people.
+    :param quick: True runs some of them, with fewer people.
     """
     scenarios = [each for each in SCENARIOS if not quick or each.dag_id in QUICK]
     played, leaking = play(store, scenarios, QUICK_PEOPLE if quick else PEOPLE)
@@ -189,14 +189,14 @@ def run(store, quick=False):  # noqa: FBT002 - as the table of parts calls it
 
 
 def main(arguments=None):
-    """Play the scenarios that were asked for, and print a table; 1 where the promise was broken."""
+    """Run the selected scenarios, print a table, and return 1 if the promise was broken, else 0."""
     parser = argparse.ArgumentParser(prog="python -m support.faults.airflow", description=__doc__)
     parser.add_argument("--store", choices=(*STORES, "both"), default="both")
     parser.add_argument("--only", nargs="+", choices=[each.dag_id for each in SCENARIOS], metavar="SCENARIO")
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each scenario (default: {PEOPLE})")
     given = parser.parse_args(arguments)
     scenarios = [each for each in SCENARIOS if not given.only or each.dag_id in given.only]
-    # A process that is told to end still ends what it has started.
+    # A process that receives SIGTERM still ends its children.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console(width=max(WIDTH, Console().width))
     table = Table("scenario", "store", title=f"{given.people} people a scenario, in a real Airflow")

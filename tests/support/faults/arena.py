@@ -1,4 +1,4 @@
-"""Where cases take place: one ledger, one sandbox with its witness, and for each case a campaign of its own."""
+"""The environment of cases: one ledger, one sandbox with its witness, and a campaign per case."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ LATER = 100_000.0
 
 
 class Arena:
-    """A service and a ledger that many cases share, one after the other.
+    """A service and a ledger, which many cases use one after the other.
 
-    Every case is judged once in its middle, and once more when the service has ended: nothing can arrive after that.
+    Every case is judged in its middle, and again when the service has ended: nothing can arrive after that.
 
-    :param ledgers: opens the ledger.
+    :param ledgers: function that opens the ledger.
     :param keep_alive: seconds after which the service closes an idle connection.
     """
 
@@ -69,15 +69,15 @@ class Arena:
                 self.judge_all()
 
     def campaign(self, count: int = 40, chunk_size: int = 4) -> Campaign:
-        """Give a new campaign of people whom no other case has."""
+        """Return a new campaign with its own people."""
         start, self._people = self._people, self._people + count
         self._start = self._witness.stat().st_size
         return Campaign(self._ledgers, self.sandbox.base_url, f"{self._id}-{start}", start, count, chunk_size)
 
     def look(self, campaign: Campaign, ended: Ended | None) -> None:
-        """Judge the newest case in its middle: people may wait, but what is said of them must be true.
+        """Judge the newest case in its middle: messages may be left over, but every recorded outcome must be true.
 
-        :param ended: the try that ended last; None where it was cut short.
+        :param ended: the attempt that ended last; None when it was cut short.
         """
         states = self.states(campaign)
         figures = judge(
@@ -93,7 +93,7 @@ class Arena:
         self._looks[campaign.name].append(figures)
 
     def resume(self, name: str, campaign: Campaign) -> Ended:
-        """Send the rest, without faults, when every deadline has passed; the case is judged in the end."""
+        """Send the rest without faults once every deadline has passed; the case is judged at the end."""
         ended = attempt(campaign, 99, concurrency=2, ahead=lambda: LATER)
         if ended.error is not None:
             raise ended.error
@@ -101,14 +101,14 @@ class Arena:
         return ended
 
     def witnessed(self, start: int = 0) -> Counter[Sent]:
-        """Count how often each person was sent each text.
+        """Return how often each person was sent each text.
 
-        :param start: byte of the witness to begin at, which is the first of a line.
+        :param start: offset in the witness to start from, at the beginning of a line.
         """
         return read_witness(self._witness, start)
 
     def states(self, campaign: Campaign) -> dict[bytes, str]:
-        """Read what a campaign's messages are now."""
+        """Return the current states of a campaign's messages."""
         return read_ledger(self._engine, campaign.name)
 
     def judge_all(self) -> None:
@@ -117,7 +117,7 @@ class Arena:
         for name, campaign, summary in self._cases:
             mine = {sent: witness[sent] for sent in campaign.expected.values() if sent in witness}
             end = judge(mine, self.states(campaign), campaign.expected, summary=summary)
-            # What was wrong in the middle may be the same as what is wrong in the end: it counts once.
+            # The same defect may show in the middle and at the end: it counts once.
             figures = worst([*self._looks[campaign.name], end])
             self.figures += figures
             if figures.broken:

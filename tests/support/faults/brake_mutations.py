@@ -5,9 +5,9 @@ from __future__ import annotations
 from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutation
 
 ALIVE = "tests/execution/test_liveness.py"
-APPROVAL = "tests/execution/test_human_input_approval.py"
+APPROVAL = "tests/execution/test_human_input.py"
 APPROVALS = "tests/ledger/test_approvals.py"
-PARKED = "tests/ledger/test_attempts_parked.py"
+PARKED = "tests/ledger/test_attempts.py"
 PLAN = "tests/execution/test_planning.py"
 
 BRAKE_MUTATIONS = (
@@ -103,7 +103,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what a try sent before it waited is not counted again",
         "execution/attempt.py",
-        "            replay(ledger, self._tally)\n",
+        "            replay(ledger, self._counts)\n",
         "            pass\n",
         (CLEARANCE,),
         first="test_the_counts_are_of_the_whole_try",
@@ -112,7 +112,7 @@ BRAKE_MUTATIONS = (
         "who approved one plan has approved any",
         "execution/preflight.py",
         "            if meant == plan.id and plan.to_send <= shown:\n",
-        "            if verdict.send:\n",
+        "            if decision.send:\n",
         (APPROVAL,),
         first="test_a_source_that_has_changed_is_asked_about_again",
     ),
@@ -167,20 +167,23 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a task does not look whether it is still to run",
         "execution/delivery.py",
-        "            alive.beat()\n",
+        "            liveness.beat()\n",
         "",
         (ALIVE,),
         first="test_a_task_that_was_taken_away_claims_nothing_more",
     ),
     Mutation(
         "a task waits before it has told what it sent",
-        "execution/delivery.py",
-        "        self.finish(ledger, sender.error)\n",
+        "execution/attempt.py",
+        "        self._record(options, delivery.ledger, self._counts.seen, end.error)\n",
         "",
         (CLEARANCE,),
         also=(
-            "        self._conclude(ledger.campaign_name, sender)\n",
-            "        self._conclude(ledger.campaign_name, sender)\n        self.finish(ledger, sender.error)\n",
+            "        delivery.conclude(end)\n",
+            (
+                "        delivery.conclude(end)\n"
+                "        self._record(options, delivery.ledger, self._counts.seen, end.error)\n"
+            ),
         ),
         first="test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent",
     ),
@@ -251,7 +254,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "requests are posted with a token that was refused for the plan",
         "execution/preflight.py",
-        "            raise self._refused\n",
+        "            raise account.refusal\n",
         "            pass\n",
         (CLEARANCE,),
         first="test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed",

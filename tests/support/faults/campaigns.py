@@ -1,4 +1,4 @@
-"""The people of a scenario, its table on the disk, and what witness and ledger hold of them."""
+"""The people of a scenario, its table, and their records in witness and ledger."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import text
 
-from airflow_provider_sms.messages.keys import message_keys
 from support.faults.verdict import Figures, judge, read_witness
+from support.keys import message_keys
 
 MESSAGE = "Hi {first_name}, your parcel waits at the counter"
 PHRASE = "waits at the counter"
@@ -24,14 +24,14 @@ _PIDS = text("SELECT k.pid FROM sms_claimant k WHERE k.dag_id = :dag_id ORDER BY
 
 
 class Campaign:
-    """One scenario's people.
+    """The people of one scenario.
 
-    :param number: of the scenario; each has 100,000 numbers of its own.
-    :param partitions: tables that the people are cut into, each with the first half of the next one.
-    :param witness: the service's log.
-    :param ledger: an engine that reads the ledger.
-    :param message: the operator's.
-    :param same: further columns of the tables, with the one value that everybody has there.
+    :param number: number of the scenario, which has its own range of 100,000 phone numbers.
+    :param partitions: number of tables, each of which also contains the first half of the next one.
+    :param witness: the service's witness.
+    :param ledger: engine that reads the ledger.
+    :param message: message of the operator.
+    :param same: further columns of the tables, each with one value for all rows.
     """
 
     def __init__(self, name, number, people, partitions, folder, witness, ledger, *, message=MESSAGE, same=None):
@@ -65,26 +65,26 @@ class Campaign:
         return {destination for destination, _ in self.expected.values()}
 
     def taken(self):
-        """Give what the service has taken so far: how often each person was sent each text."""
+        """Return how often each person was sent each text so far, by the witness."""
         numbers = self.numbers
         return Counter({sent: n for sent, n in read_witness(self._witness).items() if sent[0] in numbers})
 
     def pids(self):
-        """Give the processes that have entered the ledger for it, the latest first."""
+        """Return the processes that entered the ledger for the campaign, the latest first."""
         with self._ledger.connect() as connection:
             return connection.execute(_PIDS, {"dag_id": self.name}).scalars().all()
 
     def states(self):
-        """Give the state of each message that is held; past its deadline a claim is unknown, whoever made it."""
+        """Return the state of each claimed message; a lapsed claim is unknown."""
         now = time.time()
         with self._ledger.connect() as connection:
             rows = connection.execute(_STATES, {"name": self.name}).all()
         return {bytes(key): "unknown" if state == "claimed" and end < now else state for key, state, end in rows}
 
     def judge(self, summaries):
-        """Judge it at its end.
+        """Judge the scenario at its end.
 
-        :param summaries: of the last try of each run, by the number of the table.
+        :param summaries: summary of the last attempt of each run, by the number of the table.
         """
         witness, states = self.taken(), self.states()
         figures = judge(witness, states, self.expected)
@@ -94,9 +94,9 @@ class Campaign:
             numbers = {destination for destination, _ in expected.values()}
             seen = {sent: n for sent, n in witness.items() if sent[0] in numbers}
             with_it, without = (judge(seen, ours, expected, summary=it) for it in (summary, None))
-            # What the summary is to blame for.
+            # Defects of the summary.
             figures += Figures(*(a - b for a, b in zip(astuple(with_it), astuple(without), strict=True)))
-            # The last try was free of faults, so it has left nobody over, and named everybody who is unknown.
+            # The last attempt met no fault, so no message is left over, and every unknown one is counted.
             unnamed = sum(state == "unknown" for state in ours.values()) - summary["unknown"]
             figures += Figures(lost=summary["not_sent"] + abs(unnamed))
         return figures

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import CLOCKS, DECISIONS, READER, SENDER, TRANSPORT, Mutation
+from support.faults.mutation import CLOCKS, DECISIONS, ELAPSED, READER, SENDER, Mutation
 
 E2E = "test_a_clock_that_is_set_while_requests_are_under_way_texts_nobody_twice"
 
@@ -123,7 +123,7 @@ CLOCK_MUTATIONS = (
     Mutation(
         "a request of a time to come cannot be resolved",
         "ledger/decisions.py",
-        "        ahead = state == CLAIMED and claimed_at > store.clock()\n",
+        "        ahead = is_ahead(state, claimed_at, store.clock())\n",
         "        ahead = False\n",
         (DECISIONS,),
         first="test_a_request_of_a_time_to_come_can_be_resolved_as_soon_as_any_other",
@@ -149,7 +149,7 @@ CLOCK_MUTATIONS = (
         "service/transport.py",
         "        if exchange.deadline > latest_end():\n",
         "        if False:\n",
-        (TRANSPORT,),
+        (ELAPSED,),
         first="test_a_machine_that_slept_while_a_token_was_fetched_posts_nothing",
     ),
     Mutation(

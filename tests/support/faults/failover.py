@@ -1,8 +1,8 @@
-"""A primary is lost in mid-send, and its standby takes its place: with commits that it has not heard of, and without.
+"""A primary is lost in mid-send, and its standby takes over, with all commits or without the last ones.
 
-The servers are real. A forwarder is the address that senders know, and leads to whoever is the primary. Another one is
-the way on which the standby hears of the primary: it falls silent a while before the failover. So an asynchronous
-standby lags behind, and a commit to a primary that waits for its standby does not come back.
+The servers are real. Senders connect to a forwarder, which points to the current primary. Another forwarder is the
+link from primary to standby, which falls silent some time before the failover. An asynchronous standby therefore
+lags behind, and a commit to a primary that waits for its standby does not return.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from support.faults.stage import Stage
 
 FULL = 5
-"""How often each case is played."""
+"""Repetitions of each case."""
 PEOPLE = 200
 CHUNK = 5
 WAIT_SECONDS = 3.0
-"""How long a sender waits for a server here."""
+"""Seconds that a sender waits for a server."""
 HANG_SECONDS = 0.5
-"""How long commits to a synchronous primary hang before the failover."""
+"""Seconds for which commits to a synchronous primary hang before the failover."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +52,8 @@ class Case:
     """One kind of failover.
 
     :param synchronous: whether commits wait for the standby.
-    :param zombie: whether the old primary lives on, and those who are connected to it stay so for a while.
-    :param pooler: whether a pooler stands between, whose clients notice nothing of it.
+    :param zombie: whether the old primary survives, and existing connections to it stay open for a while.
+    :param pooler: whether senders connect through a pooler, which hides the failover from them.
     """
 
     synchronous: bool
@@ -72,7 +72,7 @@ CASES = tuple(
 
 
 class Failover:
-    """What happens to the servers while a try posts."""
+    """The failover of the servers while an attempt posts."""
 
     def __init__(self, case: Case, pair: Pair, address: Forwarder, chance: random.Random) -> None:
         self._case = case
@@ -87,7 +87,7 @@ class Failover:
         self._failing = threading.Thread(target=self._fail_later, daemon=True)
 
     def around(self, post: Callable[[], SendResponse]) -> SendResponse:
-        """Post, and let happen what is due."""
+        """Post, and trigger the failover when it is due."""
         number = next(self._posts)
         if number == self._silent_at:
             self._pair.link.fall_silent()
@@ -101,7 +101,7 @@ class Failover:
         return response
 
     def wait(self) -> None:
-        """Wait for its end, where it has begun."""
+        """Wait for the end of the failover, if it has begun."""
         if self._failing.ident is not None:
             self._failing.join()
 
@@ -120,7 +120,7 @@ class Failover:
 
 
 def play(case: Case, seed: int) -> Figures:
-    """Play a case once, on servers of its own."""
+    """Run a case once, on its own servers."""
     chance = random.Random(seed)
     with ExitStack() as running:
         pair = running.enter_context(running_pair(synchronous=case.synchronous))
@@ -143,11 +143,11 @@ def _send(stage: Stage, failover: Failover, chance: random.Random) -> Figures:
     campaign, rows = stage.new_campaign("failover"), people(PEOPLE)
     options = {"chunk_size": CHUNK, "concurrency": chance.randint(1, 4)}
     first = Sending(stage.sandbox.base_url, stage.open_store(), campaign, 1, around=failover.around, **options)
-    # It may take a moment until the new primary answers.
+    # The new primary may need a moment to accept connections.
     first.sender._sleep = time.sleep
     first.run(rows, PEOPLE)
     failover.wait()
-    # What is read from here on is what the new primary has.
+    # From here on, all reads are of the new primary.
     stage.reader._engine.dispose()
     if isinstance(first.sender.error, LedgerLostError):
         return _noticed(stage, first, campaign, rows)
@@ -157,9 +157,9 @@ def _send(stage: Stage, failover: Failover, chance: random.Random) -> Figures:
 
 
 def _noticed(stage: Stage, sending: Sending, campaign: str, rows: Sequence[str]) -> Figures:
-    """Judge a try that has noticed that its ledger went back: no other one is made without a person.
+    """Judge an attempt that noticed lost commits of its ledger: without a person, there is no further attempt.
 
-    People of whom the ledger has forgotten that they were texted count as unknown, since the error says so.
+    People whose claims the ledger has lost count as unknown, because the error says so.
     """
     witnessed = stage.witnessed(text_of(campaign))
     states = stage.states_of(campaign)
@@ -178,13 +178,13 @@ def _noticed(stage: Stage, sending: Sending, campaign: str, rows: Sequence[str])
 
 def run(
     _open_store: object,
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     cases: Sequence[Case] = CASES,
 ) -> Figures:
-    """Play failovers, and print which of them broke the promise.
+    """Run failovers, and print those that broke the promise.
 
-    :param _open_store: not used: a ledger here has two servers of its own.
+    :param _open_store: unused, because a ledger here has its own two servers.
     """
     total = Figures()
     for case in cases:

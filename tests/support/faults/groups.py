@@ -1,7 +1,7 @@
-"""Two campaigns of one group at once, with people in common, each played by a random schedule, and paused now and then.
+"""Two campaigns of one group at once, with people in common, random schedules and occasional pauses.
 
-Whatever goes wrong, nobody is texted by both, whom neither has texted was texted by nobody else either, and once a
-pause has returned nothing more is claimed until it ends.
+Whatever fails, nobody is texted by both; each person whom one campaign leaves out is held by the other; and once a
+pause has returned, nothing more is claimed until it ends.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ FULL = 1_000
 QUICK = 8
 CAMPAIGNS = 2
 POOL = 90
-"""People from whom both tables are drawn: about as many as a table has at most, so most of them are in both."""
+"""People from whom both tables are drawn: about as many as the largest table, so that most are in both."""
 WEEK = 7 * 24 * 3600.0
 PAUSE_SECONDS = 0.02
 
@@ -48,7 +48,7 @@ _CLAIMS = text(
 
 
 class Pauser:
-    """Pauses campaigns, ends each pause soon after, and counts what was claimed in between."""
+    """Pauses campaigns, ends each pause soon after, and counts the claims in between."""
 
     def __init__(self, store: LedgerBackend) -> None:
         self.claimed = 0
@@ -58,7 +58,7 @@ class Pauser:
         self._timers: list[threading.Timer] = []
 
     def __call__(self, campaign: str) -> None:
-        """Pause a campaign; no-op where nobody has entered it yet, or it is paused."""
+        """Pause a campaign, unless no attempt has entered it yet or it is already paused."""
         with self._lock, suppress(InputError):
             if not pause(self._store, campaign, "ann").was_paused:
                 self.pauses += 1
@@ -79,7 +79,7 @@ class Pauser:
     def end(self) -> None:
         """Wait until no campaign is paused any more.
 
-        :raises TimeoutError: one still is.
+        :raises TimeoutError: when a campaign is still paused.
         """
         for timer in self._timers:
             timer.join(PATIENCE)
@@ -88,7 +88,7 @@ class Pauser:
 
 
 def plans_of(seed: int) -> list[Plan]:
-    """Make the schedules of the campaigns: tables with people in common, none of them twice, and pauses."""
+    """Return the schedules of the campaigns: tables with people in common but without duplicates, and pauses."""
     chance = random.Random(seed)
     made: list[Plan] = []
     for number in range(CAMPAIGNS):
@@ -101,14 +101,14 @@ def plans_of(seed: int) -> list[Plan]:
 
 
 def _pauses(chance: random.Random, longest: int) -> tuple[Mishap, ...]:
-    """Let every second part pause the campaign, where it holds no lock that the pause waits for."""
+    """Let every second leg pause the campaign, at a point where it holds no lock that the pause waits for."""
     if chance.random() < 0.5:
         return ()
     return (Mishap("pause", chance.choice(FREE_POINTS), chance.randint(1, longest)),)
 
 
 def play(stage: Stage, stores: list[LedgerBackend], wires: list[list[Wire]], seed: int) -> Figures:
-    """Let both campaigns send at once, then each what it still may, and judge."""
+    """Let both campaigns send at once, then each the rest that it may send, and judge."""
     plans, clock, pauser = plans_of(seed), Clock(), Pauser(stores[0])
     cap = FrequencyCap(f"group {stage.new_campaign('of')}", WEEK)
     games = [Game(stage, its, plan, clock=clock, cap=cap, pause=pauser) for its, plan in zip(wires, plans, strict=True)]
@@ -136,7 +136,7 @@ def play(stage: Stage, stores: list[LedgerBackend], wires: list[list[Wire]], see
 
 
 def _judged(stage: Stage, games: list[Game], ended: list[Sending]) -> Figures:
-    """Judge each campaign by those whom it holds; all others must be held by the other one, and are capped."""
+    """Judge each campaign by the people whom it holds; all others are capped, and must be held by the other one."""
     held = [stage.states_of(game.campaign) for game in games]
     people = [{m.key: (str(m.destination), m.content) for m in outgoing(g.campaign, g.plan.rows)} for g in games]
     texted: Counter[str] = Counter()
@@ -151,7 +151,7 @@ def _judged(stage: Stage, games: list[Game], ended: list[Sending]) -> Figures:
         for (destination, _), count in witness.items():
             texted[destination] += min(count, 1)
         tally = last.sender.tally
-        # Who has opted out is free where the request held nobody else: the service took none of it.
+        # An opted-out person who was alone in a request is free: the service accepted nothing of it.
         miscounted = last.miscounted + abs(tally.capped + tally.none_taken - len(capped))
         miscounted += abs(tally.not_sent - tally.partial - tally.none_taken)
         total += Figures(
@@ -163,16 +163,16 @@ def _judged(stage: Stage, games: list[Game], ended: list[Sending]) -> Figures:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     first: int = 0,
     count: int | None = None,
 ) -> Figures:
-    """Let pairs of campaigns meet on one kind of store, and print which trials broke the promise.
+    """Run pairs of campaigns on one kind of ledger, and print the trials that broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
+    :param open_store: function that opens the shared ledger, like one more process.
     :param first: the first seed.
-    :param count: how many trials; None: 20 where it is to be quick, else 1,000.
+    :param count: number of trials; None means 20 in a quick run, else 1,000.
     """
     stores: list[LedgerBackend] = []
     wires: list[list[Wire]] = []

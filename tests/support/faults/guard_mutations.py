@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from support.faults.mutation import Mutation
 
-EARLIER = "tests/ledger/test_attempts.py"
+ATTEMPTS = "tests/ledger/test_attempts.py"
+CHANGED_TEXTS = "tests/planning/test_changed_texts.py"
 DECISIONS = "tests/ledger/test_decisions.py"
 TRACE = "tests/execution/test_ledger_session.py"
 QUESTION = "tests/execution/test_human_input.py"
@@ -22,7 +23,7 @@ GUARD_MUTATIONS = (
         "ledger/attempts.py",
         "        claimant.c.task_id == who.task_id,\n",
         "",
-        (EARLIER,),
+        (ATTEMPTS,),
     ),
     Mutation(
         "a superseded try goes on",
@@ -36,7 +37,7 @@ GUARD_MUTATIONS = (
         "planning/changed_texts.py",
         "    if changed:\n",
         "    if False:\n",
-        (EARLIER,),
+        (CHANGED_TEXTS,),
     ),
     Mutation(
         "a second text to a recipient counts as a changed one",
@@ -44,7 +45,7 @@ GUARD_MUTATIONS = (
         "        for held in _until_stopped(own, stop):\n"
         "            gone.add(held.destinations[~(held.is_here & are_in(table, held.halves))])\n",
         "        for held in _until_stopped(own, stop):\n            gone.add(held.destinations)\n",
-        (EARLIER,),
+        (CHANGED_TEXTS,),
     ),
     Mutation(
         "what a person calls accepted is released",
@@ -70,8 +71,8 @@ GUARD_MUTATIONS = (
     Mutation(
         "nobody is asked, and what is unknown is sent again",
         "execution/attempt.py",
-        'resend_unknown=task.on_unknown == "resend"',
-        'resend_unknown=task.on_unknown != "fail"',
+        'resend_unknown=options.on_unknown == "resend"',
+        'resend_unknown=options.on_unknown != "fail"',
         (QUESTION,),
     ),
 )

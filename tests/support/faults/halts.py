@@ -1,4 +1,4 @@
-"""What ends a part of a try early with nothing wrong: the hours are over, or the credit is used up."""
+"""Reasons for which a leg ends early without an error: a closed send window, or exhausted credit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sandbox.state import SandboxState
 
 RICH = 10**9
-"""A balance that nothing here uses up."""
+"""A balance that no schedule exhausts."""
 
 _HOURS = SendWindow(start="08:00", end="20:00", timezone="UTC")
 _NOON = datetime(2026, 11, 23, 12, tzinfo=timezone.utc).timestamp()
@@ -24,11 +24,11 @@ _NIGHT = datetime(2026, 11, 23, 22, tzinfo=timezone.utc).timestamp()
 
 @dataclass(frozen=True, slots=True)
 class Halts:
-    """Where a part halts.
+    """The point at which a leg ends early.
 
-    :param requests: after so many looks at the hours; None: it does not look.
-    :param balance: what the account has when the part begins; None: more than enough, and nobody looks at it.
-    :param foreseen: whether the part knows what messages cost; else the service refuses the request that is too much.
+    :param requests: number of checks before the send window closes; None means no send window.
+    :param balance: balance at the start of the leg; None means more than enough, and no checks.
+    :param foreseen: whether the leg knows the cost of messages; otherwise the service refuses the request.
     """
 
     requests: int | None = None
@@ -36,9 +36,9 @@ class Halts:
     foreseen: bool = True
 
     def stop_conditions(self, people: int) -> StopConditions:
-        """Give the stop_conditions of a part.
+        """Return the stop conditions of a leg.
 
-        :param people: of the table.
+        :param people: people in the table.
         """
         looks = iter(range(self.requests or 0))
         credit = None
@@ -52,7 +52,7 @@ class Halts:
         )
 
     def begin(self, service: SandboxState) -> None:
-        """Give the account what it has when the part begins: a part goes on when there is credit again."""
+        """Set the balance at the start of a leg, since a leg resumes once there is credit again."""
         service.set_balance(RICH if self.balance is None else self.balance)
 
 

@@ -1,4 +1,4 @@
-"""The kill matrix: a try dies, stops or errs at every point; a successor goes on."""
+"""The kill matrix: an attempt dies, hangs or fails at every point, and a successor continues."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from support.faults.verdict import Figures
 
 REQUESTS = (1, 5, 10)
-"""Which of ten requests it happens to."""
+"""The requests, of ten, at which the failure occurs."""
 
 QUICK = {
     "killed": ("claim inserted", "claim committed", "half sent", "answered", "recorded", "in finish"),
@@ -32,24 +32,24 @@ QUICK = {
     "error": RAISING,
     "interrupt": RAISING[::3],
 }
-"""Where it happens, to the middle request, in a quick run."""
+"""The points of a quick run, at the middle request."""
 
 NOTES = (1, 2, 3)
-"""Which of the notes of a try it happens to: the second is the one before the first claim."""
+"""The progress notes at which the failure occurs; the second one precedes the first claim."""
 
 PATIENCE = 60.0
-"""Seconds after which a victim has gone wrong itself."""
+"""Seconds after which a victim counts as stuck."""
 
 
 class InterruptedSend(BaseException):  # like KeyboardInterrupt
-    """What a signal handler may raise."""
+    """An error that a signal handler may raise."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
-    """End a try at every point of its first, middle and last request, in every way.
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+    """End an attempt at every point of its first, middle and last request, in every way.
 
-    :param ledgers: opens the ledger.
-    :param quick: only some points, of the middle request.
+    :param ledgers: function that opens the ledger.
+    :param quick: True selects some points of the middle request.
     """
     with Arena(ledgers, keep_alive=PATIENCE) as arena:
         for way, point, nth in cases(quick=quick):
@@ -58,7 +58,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def cases(*, quick: bool) -> Iterator[tuple[str, str, int]]:
-    """Give the ways, points and requests."""
+    """Yield the ways, points and requests."""
     if quick:
         yield from ((way, point, 5) for way, points in QUICK.items() for point in points)
         yield from ((way, "in a note", 2) for way in QUICK)
@@ -69,9 +69,9 @@ def cases(*, quick: bool) -> Iterator[tuple[str, str, int]]:
 
 
 def one(arena: Arena, way: str, point: str, nth: int) -> None:
-    """Play one case.
+    """Run one case.
 
-    :raises AssertionError: when the point was never passed.
+    :raises AssertionError: when the point was never reached.
     """
     campaign = arena.campaign()
     name = f"{way} at {point!r} of {'note' if point in NOTE_POINTS else 'request'} {nth}"
@@ -84,7 +84,7 @@ def one(arena: Arena, way: str, point: str, nth: int) -> None:
 def killed(arena: Arena, campaign: Campaign, point: str, nth: int, **part: Any) -> None:
     """Let a process kill itself.
 
-    :param part: of a try, as for :func:`victim.start`.
+    :param part: leg of an attempt, as for :func:`victim.start`.
     """
     with tempfile.TemporaryDirectory() as folder:
         process = victim.start(campaign, point, nth, signal.SIGKILL, _clock(folder), **part)
@@ -93,16 +93,16 @@ def killed(arena: Arena, campaign: Campaign, point: str, nth: int, **part: Any) 
 
 
 def hung(arena: Arena, campaign: Campaign, point: str, nth: int, *, resumed: bool = False) -> Ended:
-    """Let a process stop itself; a successor takes over when its deadlines have passed; then it goes on and ends.
+    """Let a process stop itself; a successor takes over once its deadlines have passed; then it resumes and ends.
 
-    :param resumed: whether both are the same part of a try, which Airflow runs twice; else the successor is a retry.
+    :param resumed: whether both are the same leg of an attempt, run twice by Airflow; else the successor is a retry.
     """
     with tempfile.TemporaryDirectory() as folder:
         clock = _clock(folder)
         process = victim.start(campaign, point, nth, signal.SIGSTOP, clock, resumed=resumed)
         try:
             _wait_until_stopped(process)
-            # A file stays locked as long as the process hangs; a server ends the session that holds the lock.
+            # A file stays locked while the process hangs; a server ends the session that holds the lock.
             locked = point in IN_TRANSACTION and campaign.ledgers.name == "sqlite"
             successor = attempt(
                 campaign,
@@ -129,9 +129,9 @@ def hung(arena: Arena, campaign: Campaign, point: str, nth: int, *, resumed: boo
 def failed(
     campaign: Campaign, way: str, point: str, nth: int, play: Callable[[Campaign], Ended] = attempt
 ) -> Ended | None:
-    """Let a try meet an error that nobody foresaw, or an interruption.
+    """Let an attempt meet an unexpected error, or an interruption.
 
-    :param play: makes the try.
+    :param play: function that runs the attempt.
     """
 
     def strike() -> None:

@@ -25,8 +25,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a claim that was left behind counts as not sent",
         "ledger/transitions.py",
-        "    connection.execute(update(request).where(lapsed).values(state=UNKNOWN, reason=LAPSED))\n",
-        "    for (request_id,) in connection.execute(select(request.c.id).where(lapsed)).all():\n"
+        "    connection.execute(update(request).where(which, lapsed(now)).values(state=UNKNOWN, reason=LAPSED))\n",
+        "    for (request_id,) in connection.execute(select(request.c.id).where(which, lapsed(now))).all():\n"
         "        connection.execute(update(request).where(request.c.id == request_id).values(state=NOT_SENT))\n"
         "        release(connection, request_id, ())\n",
         LEDGER_FIRST,
@@ -78,14 +78,14 @@ LEDGER_MUTATIONS = (
     Mutation(
         "claims lapse at once, whatever their deadline",
         "ledger/transitions.py",
-        "request.c.state == CLAIMED, request.c.deadline < now)",
-        "request.c.state == CLAIMED)",
+        "    return (state == CLAIMED) & (deadline < now)\n",
+        "    return state == CLAIMED\n",
         LEDGER_FIRST,
     ),
     Mutation(
         "claims never lapse",
         "ledger/campaign.py",
-        "                UNKNOWN if state == CLAIMED and deadline < now else state,\n",
+        "                current_state(state, deadline, now),\n",
         "                state,\n",
         LEDGER_FIRST,
     ),
@@ -269,8 +269,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a pause does not wait for claims of its campaign",
         "ledger/pauses.py",
-        "    with store.write(campaign_lock(campaign_name)) as connection:\n        its, now",
-        "    with store.write(7) as connection:\n        its, now",
+        "    with store.write(campaign_lock(campaign_name)) as connection:\n        campaign_id, now",
+        "    with store.write(7) as connection:\n        campaign_id, now",
         (PAUSES,),
     ),
     Mutation(
@@ -299,21 +299,21 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "a message that an unknown request held is free when it is capped",
-        "ledger/frequency_cap.py",
-        "        give_back(connection, its)\n",
-        "",
+        "ledger/transitions.py",
+        "    _free(connection, and_(message.c.campaign_id == campaign_id, of_requests))\n",
+        "    connection.execute(delete(message).where(message.c.campaign_id == campaign_id, of_requests))\n",
         (CONTACTS,),
     ),
     Mutation(
         "what was not sent counts as texted",
         "ledger/transitions.py",
-        "        _give_back_contacts(connection, request_id, groups)\n",
+        "        give_back_contacts(connection, request_id, groups)\n",
         "        pass\n",
         (CONTACTS,),
     ),
     Mutation(
         "what was not sent leaves nobody texted, whoever was before",
-        "ledger/transitions.py",
+        "ledger/frequency_cap.py",
         "    if given_back:\n",
         "    if False:\n",
         (CONTACTS,),

@@ -1,4 +1,4 @@
-"""A try's life: every point that it passes on its way, and what befalls it there."""
+"""The life of an attempt: the points that it passes, and the failures at them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 LEDGER_POINTS = ("statement", "commit", "committed")
 FREE_POINTS = ("committed", "post", "posted")
-"""Where no transaction is open: a try that hangs elsewhere keeps everybody waiting, and does nothing else."""
+"""Points without an open transaction: an attempt that hangs in a transaction only makes all others wait."""
 
 PATIENCE = 60.0
-"""Seconds after which something hangs that should not."""
+"""Seconds after which a thread counts as stuck."""
 
 
 class DiedError(BaseException):
-    """The end of a try as that of its process: nothing of it that catches errors may catch this."""
+    """The death of an attempt's process, which no error handler of the attempt may catch."""
 
 
 class Life:
-    """What a try has passed, and whether it still lives.
+    """The points that an attempt has passed, and whether it still lives.
 
-    :param mishaps: what is to befall it.
-    :param acts: what to do for each kind of mishap that concerns others: ``jump``, ``back``, ``stop``,
+    :param mishaps: the failures to cause.
+    :param acts: functions for the kinds of failure outside the attempt: ``jump``, ``back``, ``stop``,
         ``wake``, ``pause``.
     """
 
@@ -42,13 +42,13 @@ class Life:
         self._over = False
         self.dead = False
         self.left = threading.Event()
-        """Set once nobody need wait for it any more: it has ended, died, or hangs."""
+        """Set once the attempt has ended, died or hung, so that nobody waits for it."""
 
     def pass_by(self, point: str, error: type[Exception] | None = None) -> None:
-        """Pass a point: live on, or not.
+        """Pass a point, and continue, hang or die there.
 
-        :param error: what the database raises there.
-        :raises DiedError: this try is dead.
+        :param error: error that the database raises there.
+        :raises DiedError: when the attempt is dead.
         """
         self._check()
         due, fails = self._befalls(point)
@@ -87,9 +87,9 @@ class Life:
         self.left.set()
 
     def wake(self, *, for_good: bool = False) -> None:
-        """Go on, where it hangs.
+        """Resume an attempt that hangs.
 
-        :param for_good: whether it is not to hang again.
+        :param for_good: whether it never hangs again.
         """
         with self._lock:
             self._over = self._over or for_good
@@ -103,7 +103,7 @@ def _fits(mishap: Mishap, point: str) -> bool:
 
 
 class Wire:
-    """A store whose database calls are points of the life that uses it."""
+    """A ledger backend whose database calls are points of an attempt's life."""
 
     def __init__(self, store: LedgerBackend) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Does the suite notice? Breaks copies of the package, one defect each, and runs the tests against them."""
+"""Mutation tests: run the tests against copies of the package, each with one defect."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"
 COPIED = (PACKAGE, "tests", "pyproject.toml")
 LONGEST = 900.0
-"""Seconds after which a mutant's tests are ended: then nothing is known of it, and that is no success."""
+"""Seconds after which a mutant's tests are ended; such a run proves nothing, and counts as a failure."""
 
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
 class Verdict(NamedTuple):
-    """Whether the suite noticed a mutant.
+    """Whether the tests detected a mutant.
 
     :param suite: ``red``, ``green``, or ``no end``.
     :param by: the first test that failed.
@@ -73,10 +73,10 @@ class Verdict(NamedTuple):
 
 
 def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Verdict:
-    """Run tests against a copy of the package that has a mutation, until one fails.
+    """Run tests against a copy of the package with a mutation, until one fails.
 
-    :param mutation: None: the copy is as good as the package, which shows that the tests pass where nothing is wrong.
-    :raises ValueError: when its text is not found exactly once.
+    :param mutation: the mutation; None leaves the copy unchanged, to show that the tests pass without a defect.
+    :raises ValueError: when the mutation's text is not found exactly once.
     """
     with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-mutant-") as name:
         folder = Path(name)
@@ -97,7 +97,7 @@ def try_mutant(mutation: Mutation | None, rounds: Sequence[Sequence[str]]) -> Ve
 
 
 def _run(folder: Path, tests: Sequence[str]) -> tuple[str, str]:
-    # The folder comes first both as PYTHONPATH and as the one that Python is started in.
+    # The folder comes first on the path, as PYTHONPATH and as the working directory.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")])}
     found = subprocess.run(
         [sys.executable, "-c", f"import {PACKAGE}; print({PACKAGE}.__file__)"],
@@ -116,7 +116,7 @@ def _run(folder: Path, tests: Sequence[str]) -> tuple[str, str]:
         try:
             output, _ = ran.communicate(timeout=LONGEST)
         except subprocess.TimeoutExpired:
-            # Asked to end, not killed: the database's server that it started must end with it.
+            # SIGTERM, not SIGKILL, so that the database server that it started ends with it.
             ran.send_signal(signal.SIGINT)
             _end(ran)
             return "no end", ""
@@ -136,7 +136,7 @@ def _end(process: subprocess.Popen[str]) -> None:
 
 
 def main() -> int:
-    """See the tests pass without a mutation, try every mutant, and fail where one survives."""
+    """Check that the tests pass without a mutation, run every mutant, and fail if one survives."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a part of the names of those to try")
     parser.add_argument("--tests", nargs="*", help="what to run in place of each mutant's own tests")

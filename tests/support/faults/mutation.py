@@ -1,4 +1,4 @@
-"""A defect that a careless hand could bring into the package, as an exact replacement of its text."""
+"""A defect that a careless change could introduce, as an exact replacement of the package's text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ RESPONSES = "tests/ledger/test_requests.py"
 CONTACTS = "tests/ledger/test_frequency_cap.py"
 PAUSES = "tests/ledger/test_pauses.py"
 SQLITE = "tests/ledger/test_sqlite.py"
-FILESYSTEM = "tests/ledger/test_filesystem.py"
 PENDING = "tests/sending/test_pending.py"
 BRAKES = "tests/sending/test_stop_conditions.py"
 CLEARANCE = "tests/execution/test_preflight.py"
@@ -25,20 +24,20 @@ CLIENT = "tests/service"
 CLOCKS = "tests/ledger/test_clocks.py"
 DECISIONS = "tests/ledger/test_decisions.py"
 READER = "tests/ledger/test_reader.py"
-TRANSPORT = "tests/service/test_transport.py"
-LAPSE = "tests/execution/test_lapse.py"
+ELAPSED = "tests/service/test_elapsed.py"
+LAPSE = "tests/execution/test_delivery.py"
 
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
     """One defect.
 
-    :param file: below the package.
-    :param old: what is there now, exactly once.
-    :param new: what the defect makes of it.
-    :param tests: what is run, in this order, until something fails.
-    :param first: the test that holds the rule, of the first file of these, run before all of them.
-    :param also: a second replacement that belongs to the first.
+    :param file: path below the package.
+    :param old: current text, which must occur exactly once.
+    :param new: defective text.
+    :param tests: tests to run, in this order, until one fails.
+    :param first: test in the first of these files that holds the rule; it runs before all others.
+    :param also: a second replacement in the same file.
     """
 
     name: str
@@ -51,18 +50,18 @@ class Mutation:
 
     @property
     def rounds(self) -> tuple[tuple[str, ...], ...]:
-        """What pytest is to run, one after the other."""
+        """The tests of each pytest run, in order."""
         return (self.tests,) if self.first is None else ((f"{self.tests[0]}::{self.first}",), self.tests)
 
     def apply(self, package: Path) -> None:
         """Change a copy of the package.
 
-        :raises ValueError: when the text is not there exactly once: then the mutation is to be mended.
+        :raises ValueError: when the text does not occur exactly once: adapt the mutation to the changed file.
         """
         path = package / self.file
         text = path.read_text()
         for old, new in [(self.old, self.new)] + ([self.also] if self.also else []):
             if text.count(old) != 1:
-                raise ValueError(f"{self.name}: a text stands {text.count(old)} times in {self.file}, not once")
+                raise ValueError(f"{self.name}: a text occurs {text.count(old)} times in {self.file}, not once")
             text = text.replace(old, new)
         path.write_text(text)

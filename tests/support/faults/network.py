@@ -1,4 +1,4 @@
-"""The network fails: connections are cut at every place, slow, half-closed, or say what is not so."""
+"""Network failures: connections that are cut at every place, slow, half-closed, or carry false responses."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
 REQUESTS = 3
 SHORT = 0.3
-"""Seconds that a client waits where the service is too slow for it."""
+"""Timeout, in seconds, of a client whose service is too slow."""
 
 
 def cut_request(exchange: Exchange, place: str, *, reset: bool) -> None:
-    """End the connections when so much of the request has passed on."""
+    """End the connections after part of the request has been forwarded."""
     if reset and place in PLACES[:3]:
-        # The client is still writing: it hears of it in the middle.
+        # The client is still writing, and notices the end in mid-request.
         whole = exchange.client.recv(30) if place != "nothing" else b""
         exchange.service.sendall(whole)
     else:
@@ -37,14 +37,14 @@ def cut_request(exchange: Exchange, place: str, *, reset: bool) -> None:
 
 
 def cut_answer(exchange: Exchange, place: str, *, reset: bool) -> None:
-    """End the connections when so much of the answer has passed back."""
+    """End the connections after part of the response has been returned."""
     whole = exchange.answer()
     exchange.client.sendall(whole[: length_to(place, whole)])
     exchange.end(reset=reset)
 
 
 def drip(exchange: Exchange, seconds: float) -> None:
-    """Give the answer byte by byte."""
+    """Return the response byte by byte."""
     for byte in exchange.answer():
         exchange.client.sendall(bytes([byte]))
         if seconds:
@@ -52,7 +52,7 @@ def drip(exchange: Exchange, seconds: float) -> None:
 
 
 def hold_back(exchange: Exchange) -> None:
-    """Give the answer when the client waits no longer."""
+    """Return the response after the client has given up."""
     whole = exchange.answer()
     while exchange.client.recv(65536):
         pass
@@ -60,14 +60,14 @@ def hold_back(exchange: Exchange) -> None:
 
 
 def half_close_early(exchange: Exchange) -> None:
-    """Say that no answer will come, and pass the request on all the same."""
+    """Close the sending side of the client's connection, and still forward the request."""
     exchange.client.shutdown(socket.SHUT_WR)
     exchange.answer()
     exchange.end()
 
 
 def half_close_service(exchange: Exchange) -> None:
-    """Say to the service, behind the request, that nothing more will come; pass back what it says."""
+    """Close the sending side of the service's connection after the request; return the response."""
     exchange.service.sendall(read_whole(exchange.client))
     exchange.service.shutdown(socket.SHUT_WR)
     while piece := exchange.service.recv(65536):
@@ -76,9 +76,9 @@ def half_close_service(exchange: Exchange) -> None:
 
 
 def wrong_length(exchange: Exchange, replacement: str, *, close: bool) -> None:
-    """Give the answer with another Content-Length.
+    """Return the response with another Content-Length.
 
-    :param replacement: ``{}`` stands for the right number; empty: no such header.
+    :param replacement: header value, with ``{}`` for the right number; empty removes the header.
     """
     head, boundary, body = exchange.answer().partition(b"\r\n\r\n")
     value = replacement.format(len(body), less=len(body) - 5, more=len(body) + 5)
@@ -90,7 +90,7 @@ def wrong_length(exchange: Exchange, replacement: str, *, close: bool) -> None:
 
 
 def answer_late(exchange: Exchange) -> None:
-    """Say 503 while the service is at work, and give its answer to whoever asks next on the connection."""
+    """Return a 503 while the service processes the request, and its response to the next request on the connection."""
     whole = exchange.answer()
     exchange.client.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 0\r\n\r\n")
     while exchange.client.recv(1, socket.MSG_PEEK) == b"G":
@@ -101,9 +101,9 @@ def answer_late(exchange: Exchange) -> None:
 
 
 def answer_and(exchange: Exchange, surplus: int | None) -> None:
-    """Give the answer with something behind it; whoever asks next on the connection is not heard.
+    """Return the response with surplus bytes; the next request on the connection is not forwarded.
 
-    :param surplus: bytes of the same answer; None: all of them.
+    :param surplus: number of surplus bytes, taken from the same response; None repeats all of it.
     """
     whole = exchange.answer()
     exchange.client.sendall(whole + whole[:surplus])
@@ -122,7 +122,7 @@ LENGTHS = {
 
 
 def mistreatments() -> dict[str, Callable[[Exchange], object]]:
-    """Give everything that can befall an exchange, by name."""
+    """Return all failures of an exchange, by name."""
     found: dict[str, Callable[[Exchange], object]] = {}
     for place, reset in itertools.product(PLACES, (False, True)):
         end = "RST" if reset else "FIN"
@@ -148,14 +148,14 @@ WAITING = (
     "answer byte by byte, too slow",
     "answer too late",
 )
-"""What only the client's own patience ends."""
+"""Failures that only the client's timeout ends."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
-    """Mistreat the first, a middle and the last request, one and two at a time; close connections that wait.
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+    """Mistreat the first, a middle and the last request, one and two at a time; close idle connections.
 
-    :param ledgers: opens the ledger.
-    :param quick: only a middle request, one at a time.
+    :param ledgers: function that opens the ledger.
+    :param quick: True selects a middle request, one at a time.
     """
     with Arena(ledgers, keep_alive=60.0) as arena:
         for name, nth, concurrency in cases(quick=quick):
@@ -166,14 +166,14 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def cases(*, quick: bool) -> Iterator[tuple[str, int, int]]:
-    """Give mistreatments, requests, and how many go at a time."""
+    """Yield failures, the requests that meet them, and the concurrency."""
     return itertools.product(mistreatments(), (2,) if quick else (1, 2, REQUESTS), (1,) if quick else (1, 2))
 
 
 def one(arena: Arena, name: str, nth: int, concurrency: int = 1) -> Ended:
-    """Play one case.
+    """Run one case.
 
-    :raises AssertionError: when the exchange never came.
+    :raises AssertionError: when the exchange never took place.
     """
     campaign = arena.campaign(4 * REQUESTS)
     patience = SHORT if name in WAITING else 5.0
@@ -187,7 +187,7 @@ def one(arena: Arena, name: str, nth: int, concurrency: int = 1) -> Ended:
 
 
 def idle(arena: Arena, *, reset: bool) -> Ended:
-    """Close the connection that waits just before each request."""
+    """Close the idle connection right before each request."""
     campaign = arena.campaign(4 * REQUESTS)
     with Proxy(campaign.base_url, 0, Exchange.pass_on) as proxy:
         ended = attempt(campaign, base_url=proxy.base_url, before_post=partial(proxy.drop_idle, reset=reset))

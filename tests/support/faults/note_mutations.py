@@ -29,7 +29,7 @@ NOTE_MUTATIONS = (
     Mutation(
         "a note waits for claims of its campaign",
         "ledger/progress.py",
-        "store.write(_LOCKS | claimant_id & 0xFFFF_FFFF, patience",
+        "store.write(progress_lock(claimant_id), patience",
         "store.write(campaign_lock(campaign_name), patience",
         (PROGRESS_NOTES,),
     ),

@@ -1,6 +1,6 @@
-"""The gateway is away for a while, from any request on, and requests that are posted meanwhile are lost.
+"""The gateway is unavailable for a while, from any request on, and requests posted meanwhile are lost.
 
-Seconds are a hundredth of what they are called: of the outage, and of the waits between requests.
+Outages and waits between requests take a hundredth of the seconds in their names.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ KINDS: Mapping[str, Mapping[str, Any]] = {
 class Case:
     """One outage.
 
-    :param at: the requests that were answered before it.
-    :param balance: whether the balance cannot be read either.
+    :param at: number of requests with a response before the outage.
+    :param balance: whether the balance is unavailable, too.
     """
 
     kind: str
@@ -53,11 +53,11 @@ class Case:
     balance: bool = True
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
-    """Let outages of 1, 3, 30 and 300 seconds of each kind begin at several points of 20 requests.
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+    """Run outages of 1, 3, 30 and 300 seconds of each kind, starting at several points of 20 requests.
 
-    :param ledgers: opens the ledger.
-    :param quick: only some of them.
+    :param ledgers: function that opens the ledger.
+    :param quick: True selects some of them.
     """
     with Arena(ledgers) as arena:
         for case in cases(quick=quick):
@@ -75,9 +75,9 @@ def cases(*, quick: bool) -> Iterator[Case]:
 
 
 def one(arena: Arena, case: Case) -> Ended:
-    """Play one outage: a try meets it, and one more comes when it is over.
+    """Run one outage: one attempt meets it, and another one follows it.
 
-    :raises AssertionError: it cost more requests than the documentation says.
+    :raises AssertionError: when it cost more requests than the documentation says.
     """
     campaign = arena.campaign(PEOPLE * REQUESTS, PEOPLE)
     service = arena.sandbox.state

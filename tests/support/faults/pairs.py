@@ -1,4 +1,4 @@
-"""Two at once, and four: live senders that share a campaign text everybody exactly once."""
+"""Two or four live senders of one campaign text everybody exactly once."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 FULL = 1_000
 QUICK = 40
 PROCESSES_EVERY = 16
-"""Of this many trials one is of real processes."""
+"""One trial in this many runs real processes."""
 MAPPED_EVERY = 5
-"""Of this many trials one is of four mapped tasks, each with its part of the table and half of the next one's."""
+"""One trial in this many runs four mapped tasks, each with its share of the table and half of the next."""
 
 
 def orders(stage: Stage, campaign: str, chance: random.Random, *, mapped: bool) -> tuple[list[str], list[Order]]:
-    """Give a table, and who sends which part of it in which order."""
+    """Return a table, and the rows that each sender sends, in order."""
     rows = people(chance.randint(8, 80))
     if mapped:
         quarter = len(rows) // 4
@@ -54,7 +54,7 @@ def orders(stage: Stage, campaign: str, chance: random.Random, *, mapped: bool) 
 
 
 def by_threads(stores: Sequence[LedgerBackend], given: Sequence[Order]) -> list[dict[str, Any]]:
-    """Let threads send at once, each with a ledger of its own."""
+    """Let threads send at once, each with its own ledger connection."""
     barrier = threading.Barrier(len(given))
     ended: list[dict[str, Any]] = []
 
@@ -89,7 +89,7 @@ def by_processes(given: Sequence[Order]) -> list[dict[str, Any]]:
 
 
 def play(stage: Stage, stores: Sequence[LedgerBackend], trial: int) -> Figures:
-    """Let all send at once, and judge: nobody twice, nobody left out, nothing unknown, and the counts of all agree."""
+    """Let all send at once, and judge: nobody twice, nobody left out, nothing unknown, and consistent counts."""
     chance = random.Random(trial)
     campaign = stage.new_campaign(f"pair {trial}")
     rows, given = orders(stage, campaign, chance, mapped=trial % MAPPED_EVERY == 0)
@@ -103,14 +103,14 @@ def play(stage: Stage, stores: Sequence[LedgerBackend], trial: int) -> Figures:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     count: int | None = None,
 ) -> Figures:
-    """Let senders meet on one kind of store, and print which trials broke the promise.
+    """Run senders on one kind of ledger, and print the trials that broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
-    :param count: how many trials; None: 40 where it is to be quick, else 1,000.
+    :param open_store: function that opens the shared ledger, like one more process.
+    :param count: number of trials; None means 40 in a quick run, else 1,000.
     """
     stores: list[LedgerBackend] = []
 

@@ -1,4 +1,4 @@
-"""The example that maps partitions, in a real Airflow: ``python -m support.faults.partitions``."""
+"""The example of mapped partitions in a real Airflow: ``python -m support.faults.partitions``."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ DAG_ID, TASK_ID = "example_sms_partitions", "text_partition"
 MESSAGE = "Hi {first_name}, your statement of R{amount:.2f} is ready at our {city} branch. Reply STOP to opt out."
 SAME = {"amount": 99.5, "city": "Durban"}
 RATE, CONCURRENCY, CHUNK = 5, 4, 100
-"""As the example has them: requests a second of each task, requests in flight, messages in a request."""
+"""Values of the example: requests per second of each task, concurrency, messages in a request."""
 
 SLOTS = 4
 PARALLELISM = 6
-"""More tasks than that Airflow would run at once, were it not for the pool."""
+"""Tasks that Airflow would run at once without the pool: more than its slots."""
 PARTITIONS = 8
 PEOPLE = 16_000
 LATENCY = 0.5
 """Seconds: so that a process that is killed has requests in flight."""
 WINDOW = 5.0
 LATE_REQUESTS = 1
-"""How many requests of a task may come late into a window, on a machine that is busy."""
+"""Requests of a task that may arrive late in a window, on a busy machine."""
 COLUMNS = (
     *("rows", "failed tasks", "at once", "peak 1 s", f"peak {WINDOW:.0f} s"),
     *("duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "of requests"),
@@ -58,14 +58,14 @@ _CLAIMS = text(
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run of the example came to.
+    """The result of a run of the example.
 
-    :param failed: tasks that failed in the end.
-    :param at_once: processes that were sending at the same time, at the most.
-    :param peaks: requests that the service met in the busiest second, and in the busiest ``WINDOW``.
-    :param rows: of all summaries.
-    :param killed: requests that the process that was killed left unknown; None where none was.
-    :param wrong: what is not as the pool and the rate promise.
+    :param failed: tasks whose final state was failed.
+    :param at_once: maximum number of processes that sent at the same time.
+    :param peaks: requests in the service's busiest second, and in its busiest ``WINDOW``.
+    :param rows: rows of all summaries.
+    :param killed: requests that the killed process left unknown; None when no process was killed.
+    :param wrong: violations of the pool and the rate.
     """
 
     name: str
@@ -80,7 +80,7 @@ class Ran:
 
 
 def most_at_once(spans):
-    """Give how many of the spans of time, each with its begin and its end, there were at once at the most."""
+    """Return the maximum number of simultaneous spans of time, each with its start and end."""
     edges = sorted([(begin, 1) for begin, _ in spans] + [(end, -1) for _, end in spans])
     running = most = 0
     for _, step in edges:
@@ -90,7 +90,7 @@ def most_at_once(spans):
 
 
 def peak(times, seconds):
-    """Give how many of the times are within the busiest stretch of that many seconds."""
+    """Return the number of times within the busiest interval of some seconds."""
     times = sorted(times)
     begin = most = 0
     for end, time in enumerate(times):
@@ -101,7 +101,7 @@ def peak(times, seconds):
 
 
 def beyond_rate(peaks):
-    """Say where more requests were met than the rate of the pool allows: in a second, and in a ``WINDOW``."""
+    """Return the intervals, a second or a ``WINDOW``, with more requests than the rate of the pool allows."""
     for seconds, met in zip((1.0, WINDOW), peaks, strict=True):
         most = SLOTS * (RATE * int(seconds) + 1 + LATE_REQUESTS)
         if met > most:
@@ -112,7 +112,7 @@ class Play:
     """One run of the example.
 
     :param service: the sandbox's memory.
-    :param ledger: an engine that reads the ledger.
+    :param ledger: engine that reads the ledger.
     """
 
     def __init__(self, airflow, service, ledger, campaign, directory):
@@ -124,9 +124,9 @@ class Play:
         self._met_before = len(service.requests)
 
     def run(self, kill):
-        """Run it to its end.
+        """Run the example to its end.
 
-        :param kill: whether the process of one task is killed in the middle.
+        :param kill: whether to kill the process of one task in mid-send.
         """
         name = self._campaign.name
         self._airflow.trigger(DAG_ID, name, directory=str(self._directory), campaign=name)
@@ -162,7 +162,7 @@ class Play:
             return connection.execute(_CLAIMS, {"name": self._campaign.name}).all()
 
     def _kill_one(self):
-        """Kill a process that has requests in flight, once a third of the people were texted; give its claimant."""
+        """Kill a process with requests in flight, once a third of the people were texted; return its claimant."""
         enough = self._campaign.people // 3
         until(lambda: self._campaign.taken().total() >= enough, seconds=RUN_SECONDS, what="the send is under way")
 
@@ -196,10 +196,10 @@ class Play:
 
 
 def play(people=PEOPLE, announce=lambda _: None):
-    """Run the example in a fresh Airflow, undisturbed and with one process killed; give both, and what logs leak.
+    """Run the example in a new Airflow, undisturbed and with one process killed; return both, and leaks in logs.
 
-    :param people: of each run.
-    :param announce: called with each run's result.
+    :param people: number of people in each run.
+    :param announce: function to call with each run's result.
     """
     with ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-partitions-"))
@@ -230,11 +230,11 @@ def play(people=PEOPLE, announce=lambda _: None):
 
 
 def main(arguments=None):
-    """Play, and print a table; 1 where the promise was broken."""
+    """Run both, print a table, and return 1 if the promise was broken, else 0."""
     parser = argparse.ArgumentParser(prog="python -m support.faults.partitions", description=__doc__)
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each of the two runs (default: {PEOPLE})")
     given = parser.parse_args(arguments)
-    # A process that is told to end still ends what it has started.
+    # A process that receives SIGTERM still ends its children.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console(width=max(WIDTH + 10, Console().width))
     title = f"{given.people} people in {PARTITIONS} partitions; {SLOTS} slots of {RATE} requests a second"

@@ -1,7 +1,7 @@
-"""A try in several parts: it waits for its hours and for credit, and each part after a wait is a process of its own.
+"""An attempt in several legs: it waits for its send window and for credit, and each leg has its own process.
 
-Each operation of all parts breaks; each part dies, hangs or errs at every point, in its wait, too; and a part that
-goes on is started twice.
+Each operation of all legs fails; each leg dies, hangs or fails at every point, also in its wait; and a leg that
+resumes is started twice.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from support.faults.verdict import Figures
 
 PARTS = (Halts(requests=3), Halts(balance=10), Halts(balance=10, foreseen=False), NEVER)
-"""Of ten requests of four: three until the hours end, two until the credit does, two until the service says so."""
+"""Ten requests of four: three until the window closes, two until the credit ends, two until the service refuses."""
 
 STRIDE, QUICK_STRIDE = 3, 400
-"""Every so many operations one breaks; where it begins differs from sweep to sweep."""
+"""One operation in this many fails; the first one differs from sweep to sweep."""
 
 REQUESTS = (1, 4, 7)
-"""Which of the seven requests after the first wait a part dies at."""
+"""The requests, of the seven after the first wait, at which a leg dies."""
 
 QUICK = (
     ("killed in its wait", "parked", 1),
@@ -44,11 +44,11 @@ QUICK = (
 )
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
-    """Break tries that wait three times: their operations, and their processes before, at and after a wait.
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+    """Break attempts that wait three times: their operations, and their processes before, during and after a wait.
 
-    :param ledgers: opens the ledger.
-    :param quick: only some of it.
+    :param ledgers: function that opens the ledger.
+    :param quick: True selects some of the cases.
     """
     stride = QUICK_STRIDE if quick else STRIDE
     with Arena(ledgers, keep_alive=kills.PATIENCE) as arena, patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS):
@@ -62,7 +62,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def cases() -> Iterator[tuple[str, str, int]]:
-    """Give the ways, points and requests."""
+    """Yield the ways, points and requests."""
     yield from itertools.product(("killed", "killed, started twice", "hung"), POINTS, REQUESTS)
     yield from itertools.product(("killed in its wait", "killed in its wait, started twice"), WAIT_POINTS, (1,))
     yield from itertools.product(("error", "interrupt"), WAIT_POINTS, (1, 2, 3))
@@ -70,13 +70,13 @@ def cases() -> Iterator[tuple[str, str, int]]:
 
 
 class Whole:
-    """Makes a try of several parts, whose last summary is to be of all of them."""
+    """Runs an attempt of several legs, whose last summary must cover all of them."""
 
     def __init__(self, arena: Arena) -> None:
         self._arena = arena
 
     def __call__(self, campaign: Campaign, *, concurrency: int = 1) -> Ended:
-        """Go on after each wait, until one ends otherwise."""
+        """Run legs until one ends without a wait."""
         for place, halts in enumerate(PARTS):
             ended = self.part(campaign, halts, resumed=place > 0, concurrency=concurrency)
             if not ended.halted or ended.error is not None:
@@ -84,7 +84,7 @@ class Whole:
         return replace(ended, whole=ended.error is None)
 
     def part(self, campaign: Campaign, halts: Halts, *, resumed: bool, concurrency: int = 1) -> Ended:
-        """Make one part, with the credit that it has."""
+        """Run one leg with its balance."""
         state = self._arena.sandbox.state
         state.set_post_paid(halts.balance is None)
         halts.begin(state)
@@ -95,9 +95,9 @@ class Whole:
 
 
 def one(arena: Arena, whole: Whole, way: str, point: str, nth: int) -> None:
-    """Play one case: what befalls a part after the first wait, or in a wait; then a copy of it, or the next try.
+    """Run one case: a failure of a leg after or during the first wait, then a copy of the leg, or the next attempt.
 
-    :raises AssertionError: when the point was never passed.
+    :raises AssertionError: when the point was never reached.
     """
     campaign = arena.campaign()
     ended: Ended | None = None

@@ -1,4 +1,4 @@
-"""The same faults for others who send from Airflow, and for us: ``python -m support.faults.peers``."""
+"""The same faults for other ways to send from Airflow, and for ours: ``python -m support.faults.peers``."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ _numbers = itertools.count()
 
 @dataclass(frozen=True)
 class Befallen:
-    """What became of people.
+    """The result for the people of a table.
 
-    :param twice: how many were texted more than once.
-    :param missing: how many were not texted, and nobody says so.
-    :param unknown: how many the sender itself names as perhaps not texted.
+    :param twice: people who were texted more than once.
+    :param missing: people who were not texted, without any report.
+    :param unknown: people whom the sender reports as perhaps not texted.
     """
 
     twice: int
@@ -61,9 +61,9 @@ class Befallen:
 class Trouble:
     """A fault.
 
-    :param script: makes the sandbox's faults, for that many requests.
-    :param play: sends under it.
-    :param latency: seconds that every answer takes.
+    :param script: returns the sandbox's faults for a number of requests.
+    :param play: sends under the fault.
+    :param latency: seconds of every response.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Trouble:
 class Case:
     """One table, sent in one way under one fault.
 
-    :param job: as :func:`send` takes it.
+    :param job: job of :func:`send`.
     """
 
     job: dict[str, Any]
@@ -90,7 +90,7 @@ def _once(**fault):
 
 
 def _share(**fault):
-    """Let a share of the requests meet a fault, always the same ones."""
+    """Let a fixed selection of requests meet a fault."""
 
     def script(requests):
         met = set(random.Random(SEED).sample(range(requests), max(1, round(SHARE * requests))))
@@ -100,7 +100,7 @@ def _share(**fault):
 
 
 def _dies(way, case):
-    """Let the task die in mid-send, and let Airflow retry it; ours by SIGKILL, which is the hardest."""
+    """Let the task die in mid-send, and let Airflow retry it; ours dies by SIGKILL, the hardest way."""
     if way != OURS:
         send(way, {**case.job, "dies": str(case.folder / "died")})
         return
@@ -113,7 +113,7 @@ def _dies(way, case):
 
 
 def _again(way, case):
-    """Let somebody clear the task after its success."""
+    """Clear the task after its success."""
     send(way, case.job)
     send(way, case.job)
 
@@ -140,7 +140,7 @@ TROUBLES = {
 
 @contextmanager
 def _copies(way, case, count):
-    """Run copies of a task as processes of their own; none of them outlives the block."""
+    """Run copies of a task in separate processes, none of which outlives the block."""
     (case.folder / "copies").mkdir()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     processes = []
@@ -164,7 +164,7 @@ def _copies(way, case, count):
 
 
 def befall(trouble, way, people=PEOPLE):
-    """Send a table to people in one way under one fault, in this process's Airflow, and say what became of them."""
+    """Send a table in one way under one fault, in this process's Airflow, and return the result."""
     folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-peers-"))
     witness = folder / "witness.jsonl"
     ledger = create_engine(f"sqlite:///file:{folder / 'ledger.db'}?mode=ro&uri=true")
@@ -212,9 +212,9 @@ def _judge(way, campaign):
 
 
 def table_of(results):
-    """Give the results as a table.
+    """Return the results as a table.
 
-    :param results: what became of people, by trouble and way.
+    :param results: results by fault and way.
     """
     table = Table("fault", title="people texted twice or more / never texted and not named / named as unknown")
     for way in WAYS:
@@ -226,7 +226,7 @@ def table_of(results):
 
 
 def compare(troubles, people=PEOPLE, announce=lambda *_: None):
-    """Send under each fault in each way; give what became of people, by trouble and way."""
+    """Send under each fault in each way; return the results by fault and way."""
     results = {}
     for trouble in troubles:
         results[trouble.name] = {}
@@ -238,7 +238,7 @@ def compare(troubles, people=PEOPLE, announce=lambda *_: None):
 
 @contextmanager
 def an_airflow():
-    """Make an Airflow of this process's own; nothing of it may have been imported yet."""
+    """Create an Airflow for this process, before any of its modules is imported."""
     home = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-peers-"))
     for name in [name for name in os.environ if name.startswith(("AIRFLOW", "_AIRFLOW"))]:
         del os.environ[name]
@@ -259,12 +259,12 @@ def an_airflow():
 
 
 def main(arguments=None):
-    """Print what became of people under each fault; 1 where ours texted somebody twice or lost somebody."""
+    """Print the results of each fault; return 1 if our operator texted a person twice or lost one, else 0."""
     parser = argparse.ArgumentParser(prog="python -m support.faults.peers", description=__doc__)
     parser.add_argument("--only", nargs="+", choices=TROUBLES, metavar="FAULT", default=list(TROUBLES))
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each case (default: {PEOPLE})")
     given = parser.parse_args(arguments)
-    # A process that is told to end still ends what it has started.
+    # A process that receives SIGTERM still ends its children.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     console = Console(width=max(WIDTH, Console().width))
     with an_airflow():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import Mutation
+from support.faults.mutation import KEYS, Mutation
 
-TABLE = "tests/planning/test_scan_table.py"
+TABLE = "tests/planning/test_scan.py"
 CHANGED_SOURCE = "tests/execution/test_changed_source.py"
-FINGERPRINT = "tests/messages/test_keys_fingerprint.py"
 RESOLVE_ALL = "tests/cli/test_write_commands_resolve_all.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
 _REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
-_NEXT_BLOCK = "            gathering = BlockBuilder()\n"
+_NEXT_BLOCK = "            builder = BlockBuilder()\n"
 
 PLAN_MUTATIONS = (
     Mutation(
@@ -49,7 +48,7 @@ PLAN_MUTATIONS = (
         "messages/keys.py",
         '    whole.update(b"".join(prepared.keys))\n    return',
         '    whole = sha256(b"".join(sorted(prepared.keys)))\n    return',
-        (FINGERPRINT,),
+        (KEYS,),
     ),
     Mutation(
         "a source that has changed is not tried again",
@@ -86,8 +85,8 @@ PLAN_MUTATIONS = (
     Mutation(
         "an outage is closed in one transaction",
         "ledger/decisions.py",
-        "        some = request_ids[start : start + REQUESTS_AT_ONCE]\n",
-        "        some = request_ids[start:]\n",
+        "    for some in in_pieces(request_ids, REQUESTS_AT_ONCE):\n",
+        "    for some in [request_ids]:\n",
         (RESOLVE_ALL,),
         first="test_the_ledger_is_held_for_some_requests_at_a_time",
     ),

@@ -1,4 +1,4 @@
-"""Schedules of faults, each made wholly from its seed, so that the seed alone replays it."""
+"""Schedules of faults, each derived from its seed alone, which replays it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from support.faults.halts import NEVER, Halts
 FIRST_NUMBER = 27_820_000_000
 NUMBERS = 200
 OPTED_OUT = frozenset(str(FIRST_NUMBER + n) for n in range(0, NUMBERS, 9))
-"""Made-up people who want no messages: the service leaves them out of requests that it accepts."""
+"""Made-up people who have opted out: the service leaves them out of accepted requests."""
 
 SHORT_TIMEOUT = 0.1
-"""Seconds that a client waits where the service is made to be late."""
+"""Timeout, in seconds, of a client whose service is late on purpose."""
 
 STEPS_A_REQUEST = 10
-"""Points that a try passes for each request, about: statements, commits, and the post."""
+"""Approximate points of an attempt per request: statements, commits, and the post."""
 
 MISHAPS = (
     ("fail", "any"),
@@ -41,13 +41,13 @@ MISHAPS = (
 
 @dataclass(frozen=True, slots=True)
 class Mishap:
-    """Something that befalls a try.
+    """A failure of an attempt.
 
     :param what: ``fail`` (the ledger's database raises), ``die``, ``hang``, ``jump`` (the clock, forward), ``back``
-        (the clock), ``stop``, ``wake`` (the tries that hang go on), or ``pause`` (the campaign).
+        (the clock), ``stop``, ``wake`` (hanging attempts resume), or ``pause`` (the campaign).
     :param at: the kind of point, or ``any``.
-    :param step: how many points the try has passed by then, at least.
-    :param times: points in a row that fail.
+    :param step: minimum number of points that the attempt has passed by then.
+    :param times: consecutive points that fail.
     """
 
     what: str
@@ -58,15 +58,15 @@ class Mishap:
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One try of the campaign, or the part of one that goes on after a wait.
+    """One attempt of the campaign, or one of its legs after a wait.
 
-    :param order: positions of the table's rows, as this try reads them.
-    :param block: rows read at once.
-    :param overlaps: whether it starts while the try before it still runs.
-    :param later: seconds by which the clock has moved on before it starts.
-    :param resumed: whether it is the same try as the one before it, in a process of its own; else it is the next try.
-        Whatever became of the part before: it may have died in its wait, and it may still live.
-    :param halts: where it ends early to wait.
+    :param order: positions of the table's rows, in the order in which the attempt reads them.
+    :param block: rows to read at once.
+    :param overlaps: whether it starts while the attempt before it still runs.
+    :param later: seconds by which the clock advances before it starts.
+    :param resumed: whether it is the next leg of the same attempt, in a new process; otherwise it is the next attempt.
+        The leg before it may have died in its wait, or may still live.
+    :param halts: the point at which it ends early to wait.
     """
 
     order: tuple[int, ...]
@@ -80,13 +80,13 @@ class Try:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A table of people, the tries that send it, and all that goes wrong.
+    """A table of people, the attempts that send it, and their failures.
 
-    :param rows: the destination of each row; repeats are duplicates.
-    :param timeout: seconds that the client waits for an answer.
-    :param tick: seconds by which the clock moves on each time that a try looks what others hold.
-    :param faults: of the service, for one request each.
-    :param last_resumed: whether the last one, without faults, is a part of the try before it.
+    :param rows: destination of each row; repetitions are duplicates.
+    :param timeout: the client's timeout in seconds.
+    :param tick: seconds by which the clock advances each time that an attempt checks the claims of others.
+    :param faults: faults of the service, for one request each.
+    :param last_resumed: whether the last one, without faults, is a leg of the attempt before it.
     """
 
     seed: int
@@ -102,12 +102,12 @@ class Plan:
 
 
 def people(count: int) -> list[str]:
-    """Give the numbers of people who take every message."""
+    """Return the numbers of people who take every message."""
     return [str(FIRST_NUMBER + NUMBERS + n) for n in range(count)]
 
 
 def plan_of(seed: int) -> Plan:
-    """Make a schedule."""
+    """Return the schedule of a seed."""
     chance = random.Random(seed)
     rows = _rows(chance)
     chunk_size = chance.randint(max(1, len(rows) // 12), max(2, len(rows) // 2))
@@ -127,12 +127,12 @@ def plan_of(seed: int) -> Plan:
         last=_order(chance, len(rows)),
         last_resumed=chance.random() < 0.5,
     )
-    # Drawn last, so that all else of a seed's schedule is as it was before clocks went back.
+    # Drawn last, so that the rest of a seed's schedule does not depend on it.
     return replace(plan, tries=tuple(_set_back(chance, each, requests) for each in tries))
 
 
 def _rows(chance: random.Random) -> tuple[str, ...]:
-    """Make a table; in half of them somebody may have opted out, in half of them people stand twice."""
+    """Return a table; half of the tables may have opted-out people, and half have duplicates."""
     numbers = [str(FIRST_NUMBER + n) for n in range(NUMBERS)]
     if chance.random() < 0.5:
         numbers = [number for number in numbers if number not in OPTED_OUT]
@@ -167,7 +167,7 @@ def _try(chance: random.Random, rows: int, requests: int, *, first: bool) -> Try
 
 
 def _set_back(chance: random.Random, planned: Try, requests: int) -> Try:
-    """Let the clock be set back during some tries."""
+    """Set the clock back during some attempts."""
     if chance.random() < 0.7:
         return planned
     step = chance.randint(1, STEPS_A_REQUEST * (requests + 1))
@@ -175,7 +175,7 @@ def _set_back(chance: random.Random, planned: Try, requests: int) -> Try:
 
 
 def _halts(chance: random.Random, rows: int, requests: int) -> Halts:
-    """Let every second part end early."""
+    """Let every second leg end early."""
     if chance.random() < 0.5:
         return NEVER
     if chance.random() < 0.5:
@@ -184,11 +184,11 @@ def _halts(chance: random.Random, rows: int, requests: int) -> Halts:
 
 
 def _faults(chance: random.Random, requests: int) -> tuple[dict[str, Any], ...]:
-    """Give what the service does to each request: most often nothing."""
+    """Return the service's fault for each request, most often none."""
     share = chance.choice((0.0, 0.1, 0.3, 0.6))
     faults = [_fault(chance) if chance.random() < share else {"kind": "none"} for _ in range(requests)]
     late = [fault for fault in faults if fault.get("seconds", 0) > SHORT_TIMEOUT]
-    # Waiting for answers that come too late is all that takes real time here.
+    # Only waiting for late responses takes real time here.
     for fault in late[2:]:
         fault["seconds"] = 0.01
     return tuple(faults)

@@ -45,7 +45,7 @@ def _around(
     before: Callable[[dict[str, Any]], Any] = lambda _: False,
     after: Callable[[dict[str, Any]], Any] = lambda _: False,
 ) -> Install:
-    """Have a point passed before or after each call whose keyword arguments meet a condition."""
+    """Insert a point before or after each call whose keyword arguments meet a condition."""
 
     def install(stack: ExitStack, passed: _Turn) -> None:
         original = getattr(owner, name)
@@ -71,11 +71,11 @@ def _insert(stack: ExitStack, passed: _Turn) -> None:
 
 def _recorded(stack: ExitStack, passed: _Turn) -> None:
     for store in (SQLiteBackend, PostgresBackend):
-        _after(store, "record_answers")(stack, passed)
+        _after(store, "record_responses")(stack, passed)
 
 
 def _sending(part: str) -> Install:
-    """Have a point passed within the writing of a request: after its headers, in its body, after its body."""
+    """Insert a point into the writing of a request: after its headers, in its body, or after its body."""
 
     def install(stack: ExitStack, passed: _Turn) -> None:
         original = http.client.HTTPConnection.send
@@ -94,9 +94,9 @@ def _sending(part: str) -> Install:
 
 
 def _finishing(where: str) -> Install:
-    """Have a point passed in the ledger's finish, which a commit that took effect and raised leads to.
+    """Insert a point into the ledger's finish, which follows a commit that took effect and raised.
 
-    The point is passed from the commit on that is the point's turn, so the n-th finish is that of the n-th commit.
+    Only a commit whose turn it is passes the point, so that the n-th finish is that of the n-th commit.
     """
 
     def install(stack: ExitStack, passed: _Turn) -> None:
@@ -148,11 +148,11 @@ POINTS: dict[str, Install] = {
     "handed over": _before(Sender, "_post_one"),
     "before the post": _before(SmsClient, "send_bulk"),
     "before connecting": _before(urllib3.util.connection, "create_connection"),
-    "connected": _after(tracked_connections.WatchedConnection, "connect"),
+    "connected": _after(tracked_connections.TrackedConnection, "connect"),
     "headers sent": _sending("headers"),
     "half sent": _sending("half"),
     "sent": _sending("body"),
-    "answer begun": _after(tracked_connections._TimelyResponse, "begin"),
+    "answer begun": _after(tracked_connections._DeadlineResponse, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
     "landed": _before(results, "answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
@@ -170,20 +170,20 @@ WAIT_POINTS: dict[str, Install] = {
     "halted": _before(Sender, "_flush"),
     "parked": _after(Sender, "run"),
 }
-"""Points of a part of a try that goes on after a wait, or ends to wait."""
+"""Points of a leg that resumes after a wait, or ends with one."""
 
 NOTE_POINTS: dict[str, Install] = {
     "before a note": _before(ledger_progress, "note_progress"),
     "in a note": _before(progress, "_put"),
     "noted": _after(ledger_progress, "note_progress"),
 }
-"""Points of a note of how a try goes: it leaves one when it has entered, one before it claims, and one in the end."""
+"""Points of a progress note: an attempt writes one when it enters, one before it claims, and one at the end."""
 
 IN_TRANSACTION = frozenset({"claim begun", "request inserted", "claim inserted", "recorded", "in finish", "in a note"})
 """Points at which a process holds the ledger's lock."""
 
 RAISING = tuple(point for point in POINTS if point != "handed over")
-"""Points at which code can raise: at the other one, none of it stands that could."""
+"""Points at which code can raise; the other one contains no code that could."""
 
 
 class _Turn:
@@ -198,7 +198,7 @@ class _Turn:
     def __call__(self, *, peek: bool = False) -> bool:
         """Pass the point.
 
-        :param peek: count, and say whether it is the turn: the strike comes with the next call.
+        :param peek: True counts, and returns whether it is the turn; the strike follows with the next call.
         """
         with self._lock:
             if self.struck:
@@ -213,7 +213,7 @@ class _Turn:
 
 @contextmanager
 def struck(point: str, nth: int, strike: Callable[[], None]) -> Iterator[_Turn]:
-    """Call something when a point is passed for the n-th time; every request makes a connection of its own."""
+    """Call a function when a point is passed for the n-th time; every request opens its own connection."""
     turn = _Turn(nth, strike)
     with ExitStack() as stack:
         stack.enter_context(patch.object(tracked_connections, "MAX_IDLE", -1.0))

@@ -1,4 +1,4 @@
-"""A try in a process of its own, which can be killed; it is told what to send by JSON."""
+"""An attempt in a separate process, which can be killed; it receives its job as JSON."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ GO = "go"
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a process is to send.
+    """The job of a process.
 
     :param store: the ledger's URL.
-    :param ahead: seconds that its clock is ahead.
-    :param tick: seconds by which the clock moves on each time that it looks what others hold.
+    :param ahead: seconds by which the clock of the process is ahead.
+    :param tick: seconds by which the clock advances each time that the process checks the claims of others.
     """
 
     base_url: str
@@ -45,13 +45,13 @@ class Order:
 
 
 class Started:
-    """A process that has opened the ledger and waits for the word to begin."""
+    """A process that has opened the ledger and waits for the signal to begin."""
 
     def __init__(self, order: Order) -> None:
         self._process = subprocess.Popen(
             [sys.executable, "-m", __name__],
             cwd=TESTS,
-            # What is tested here is what is to be tested there, wherever it is installed.
+            # The process imports the package under test, wherever that is installed.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -70,16 +70,16 @@ class Started:
         return line
 
     def wait_until_ready(self) -> None:
-        """Return when it could begin."""
+        """Return once the process is ready to begin."""
         if (line := self._hear()) != READY:
             raise RuntimeError(f"the process said {line!r}")
 
     def go(self) -> None:
-        """Let it begin."""
+        """Let the process begin."""
         self._say(GO)
 
     def result(self) -> dict[str, Any]:
-        """Wait for its end, and give what it says of it."""
+        """Wait for the end of the process, and return its report."""
         result: dict[str, Any] = json.loads(self._hear())
         self._process.wait()
         return result
@@ -89,7 +89,7 @@ class Started:
         return self._process.poll() is not None
 
     def kill(self) -> None:
-        """End it by SIGKILL, wherever it is; no-op where it has ended."""
+        """Kill the process, unless it has ended."""
         self._process.kill()
         self._process.wait()
         self._process.stdin.close()
@@ -98,11 +98,11 @@ class Started:
 
 @contextmanager
 def started(orders: Sequence[Order]) -> Iterator[list[Started]]:
-    """Start processes that begin at a word, and leave none of them."""
+    """Start processes that begin at a signal. Leaving the context ends all of them."""
     processes: list[Started] = []
     try:
         for order in orders:
-            processes.append(Started(order))  # noqa: PERF401  # one that cannot be started must not hide those before it
+            processes.append(Started(order))  # noqa: PERF401  # a process that cannot be started must not leave the earlier ones running
         for process in processes:
             process.wait_until_ready()
         yield processes
@@ -112,7 +112,7 @@ def started(orders: Sequence[Order]) -> Iterator[list[Started]]:
 
 
 def main() -> None:
-    """Send what the first line of the input says, at the second one."""
+    """Read a job from the first line of the input, and send it at the second line."""
     order = Order(**json.loads(sys.stdin.readline()))
     sender.POLL_SECONDS = POLL_SECONDS
     with quiet(), closing(open_by_url(order.store)) as store:
@@ -127,10 +127,10 @@ def main() -> None:
             chunk_size=order.chunk_size,
             concurrency=order.concurrency,
         )
-        print(READY, flush=True)  # noqa: T201  # the parent hears it
+        print(READY, flush=True)  # noqa: T201  # the parent reads this
         if sys.stdin.readline().strip() == GO:
             sending.run(order.rows, order.block)
-            print(json.dumps(sending.ended), flush=True)  # noqa: T201  # the parent hears it
+            print(json.dumps(sending.ended), flush=True)  # noqa: T201  # the parent reads this
 
 
 if __name__ == "__main__":

@@ -126,10 +126,10 @@ AT = tuple(itertools.product((1, 2, REQUESTS), (1, 2)))
 """The number of the request that meets a case, and how many requests go at a time."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
     """Play cases through every installed intermediary, and name the packages that are missing.
 
-    :param ledgers: opens the ledger.
+    :param ledgers: function that opens the ledger.
     :param quick: a few cases with the default configuration, and one with a configuration that repeats requests.
     """
     for package in missing():
@@ -189,7 +189,7 @@ def through(
 
 
 def one(scene: Scene, name: str, nth: int, concurrency: int = 1) -> Ended:
-    """Play one case.
+    """Run one case.
 
     :raises AssertionError: the request that should meet the case never came, or the intermediary ended.
     """

@@ -1,4 +1,4 @@
-"""A proxy between client and service that treats one exchange badly, byte by byte where it must."""
+"""A proxy between client and service that mistreats one exchange, byte by byte if necessary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 PLACES = ("nothing", "line", "headers", "boundary", "body", "last byte", "end")
-"""How much of a request or an answer passes before the cut: up to within the first line, the headers, the empty line
+"""How much of a request or a response passes before the cut: up to within the first line, the headers, the empty line
 after them, the body, all but a byte, all."""
 
 _END_OF_HEAD = b"\r\n\r\n"
@@ -23,21 +23,21 @@ LINGER_NOT = struct.pack("ii", 1, 0)
 """Closing sends RST at once, socket(7)."""
 
 PATIENCE = 30.0
-"""Seconds after which a side has gone wrong."""
+"""Seconds after which a side counts as stuck."""
 
 
 def length_to(place: str, whole: bytes) -> int:
-    """Give how many bytes stand before a place."""
+    """Return the number of bytes before a place."""
     line, head = whole.index(b"\r\n"), whole.index(_END_OF_HEAD) + len(_END_OF_HEAD)
     lengths = (0, line // 2, (line + head) // 2, head, (head + len(whole)) // 2, len(whole) - 1, len(whole))
     return lengths[PLACES.index(place)]
 
 
 class Exchange:
-    """One request and its answer, as they pass.
+    """One request and its response, in transit.
 
-    :param client: the connection of whoever asks.
-    :param service: a connection to whoever answers.
+    :param client: connection to the client.
+    :param service: connection to the service.
     """
 
     def __init__(self, client: socket.socket, service: socket.socket) -> None:
@@ -45,17 +45,17 @@ class Exchange:
         self.service = service
 
     def pass_on(self) -> None:
-        """Pass request and answer on."""
+        """Forward request and response."""
         self.service.sendall(read_whole(self.client))
         self.client.sendall(read_whole(self.service))
 
     def answer(self) -> bytes:
-        """Pass the request on, and give its whole answer."""
+        """Forward the request, and return the whole response."""
         self.service.sendall(read_whole(self.client))
         return read_whole(self.service)
 
     def end(self, *, reset: bool = False) -> None:
-        """End both connections; the client's with RST, or with FIN after all that was written."""
+        """End both connections; that of the client with RST, or with FIN after all written bytes."""
         if reset:
             self.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
         self.client.close()
@@ -63,16 +63,16 @@ class Exchange:
 
 
 def read_whole(connection: socket.socket) -> bytes:
-    """Read one request or answer; what ends before its end ends the exchange.
+    """Return one whole request or response; an early end of stream ends the exchange.
 
-    :raises ConnectionError: nothing more comes.
+    :raises ConnectionError: at an early end of stream.
     """
     received = b""
     while _END_OF_HEAD not in received:
         received += _some(connection)
     head, _, _ = received.partition(_END_OF_HEAD)
     lengths = (int(line[15:]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:"))
-    length = next(lengths, 0)  # a question for the balance has none
+    length = next(lengths, 0)  # a request for the balance has none
     while len(received) < len(head) + len(_END_OF_HEAD) + length:
         received += _some(connection)
     return received
@@ -86,11 +86,11 @@ def _some(connection: socket.socket) -> bytes:
 
 
 class Proxy:
-    """Passes exchanges on, but for one.
+    """Forwards all exchanges except one.
 
-    :param base_url: of the service.
-    :param nth: which exchange is treated badly, from 1, in the order in which their first bytes arrive.
-    :param mistreat: does so; it may end the connections.
+    :param base_url: base URL of the service.
+    :param nth: number of the exchange to mistreat, from 1, in the order of their first bytes.
+    :param mistreat: function that mistreats the exchange; it may end the connections.
     """
 
     def __init__(self, base_url: str, nth: int, mistreat: Callable[[Exchange], object]) -> None:
@@ -119,7 +119,7 @@ class Proxy:
         assert not any(thread.is_alive() for thread in serving), "the proxy did not end"
 
     def drop_idle(self, *, reset: bool) -> None:
-        """Close every connection that waits for a request, with RST or FIN; they are closed when this returns."""
+        """Close every idle connection with RST or FIN, and return once they are closed."""
         for client, thread in self._serving:
             with suppress(OSError):
                 if reset:

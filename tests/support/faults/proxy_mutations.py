@@ -12,8 +12,8 @@ PROXY_MUTATIONS = (
     Mutation(
         "whoever asks to wait has not passed the request on",
         "service/errors.py",
-        "    kind = _kind(answer.status, own=bool(code))\n",
-        "    kind = _kind(answer.status, own=bool(code or answer.retry_after))\n",
+        "    kind = _kind(response.status, own=bool(code))\n",
+        "    kind = _kind(response.status, own=bool(code or response.retry_after))\n",
         (PROXIES, STATUSES),
         first=THROUGH,
     ),

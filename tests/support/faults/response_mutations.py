@@ -49,7 +49,7 @@ RESPONSE_MUTATIONS = (
     Mutation(
         "a 503 for a token is one for the request",
         "service/authentication.py",
-        " or answer.status == HTTPStatus.SERVICE_UNAVAILABLE:",
+        " or response.status == HTTPStatus.SERVICE_UNAVAILABLE:",
         ":",
         (AUTHENTICATION,),
     ),

@@ -22,11 +22,11 @@ POLL_SECONDS = 0.1
 
 
 def until(condition, *, seconds, what, every=POLL_SECONDS):
-    """Wait until something holds, and give it.
+    """Wait until something holds, and return it.
 
-    :param condition: asked again and again, until what it gives is true.
+    :param condition: function that is called until its result is true.
     :param what: for the error.
-    :param every: seconds between two looks.
+    :param every: seconds between two calls.
     """
     end = time.monotonic() + seconds
     while not (found := condition()):
@@ -39,8 +39,8 @@ def until(condition, *, seconds, what, every=POLL_SECONDS):
 class RestApi:
     """The API of a running Airflow.
 
-    :param url: of its web server.
-    :param home: its AIRFLOW_HOME.
+    :param url: URL of the web server.
+    :param home: the Airflow's AIRFLOW_HOME.
     """
 
     def __init__(self, url, home):
@@ -67,13 +67,13 @@ class RestApi:
         self._session.close()
 
     def health(self):
-        """Say how the scheduler, the triggerer and the database are."""
+        """Return the health of scheduler, triggerer and database."""
         return self.call("GET", "/health" if AIRFLOW < (3, 0) else "/monitor/health")
 
     def call(self, method, path, *, root=API, **body):
-        """Make a request of the API, and give its answer.
+        """Send a request to the API, and return the response.
 
-        :param root: what the path begins with, for pages that are not of the public API.
+        :param root: prefix of the path, for pages outside the public API.
         """
         if not self._session.auth:
             self._session.auth = self._authentication()
@@ -101,9 +101,9 @@ class RestApi:
         return False
 
     def trigger(self, dag_id, run_id, **conf):
-        """Begin a run.
+        """Start a run.
 
-        :param conf: the DAG's params.
+        :param conf: params of the DAG.
         """
         until(lambda: self.has(dag_id), seconds=READY_SECONDS, what=f"{dag_id} has been read")
         # Airflow 3 wants a date, which may be none; Airflow 2 makes one.
@@ -111,7 +111,7 @@ class RestApi:
         self.call("POST", f"/dags/{dag_id}/dagRuns", dag_run_id=run_id, conf=conf, **date)
 
     def await_end(self, dag_id, run_id):
-        """Wait until a run has ended, and give its state."""
+        """Wait until a run has ended, and return its state."""
 
         def ended():
             # The API of a machine that is busy with tasks may be slow to answer.
@@ -123,11 +123,11 @@ class RestApi:
         return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended")
 
     def runs(self, dag_id):
-        """Give the runs of a DAG."""
+        """Return the runs of a DAG."""
         return self.call("GET", f"/dags/{dag_id}/dagRuns")["dag_runs"]
 
     def instances(self, dag_id, run_id):
-        """Give the task instances of a run."""
+        """Return the task instances of a run."""
         return self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances")["task_instances"]
 
     def clear(self, dag_id, run_id):
@@ -135,7 +135,7 @@ class RestApi:
         self.call("POST", f"/dags/{dag_id}/clearTaskInstances", dag_run_id=run_id, dry_run=False, only_failed=False)
 
     def mark(self, dag_id, run_id, task_id, state):
-        """Give a task another state, as a person does in the web page."""
+        """Return a task another state, as a person does in the web page."""
         path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}"
         # Airflow 2 would only say what it would do.
         self.call("PATCH", path, new_state=state, **({"dry_run": False} if AIRFLOW < (3, 0) else {}))
@@ -153,13 +153,13 @@ class RestApi:
                 raise
 
     def summaries(self, dag_id, run_id):
-        """Give what the last try of each task instance of a run has pushed as its result, with its map index."""
+        """Return what the last try of each task instance of a run has pushed as its result, with its map index."""
         for instance in self.instances(dag_id, run_id):
             task_id, map_index = instance["task_id"], instance["map_index"]
             yield map_index, self.xcom(dag_id, run_id, task_id, "return_value", map_index)
 
     def xcom(self, dag_id, run_id, task_id, key, map_index=-1):
-        """Give what the last try of a task instance has pushed."""
+        """Return what the last try of a task instance has pushed."""
         entry = f"{task_id}/xcomEntries/{key}?map_index={map_index}&stringify=false"
         return self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{entry}")["value"]
 

@@ -1,4 +1,4 @@
-"""Breaks one operation of input or output, or all from there on, below the code that makes it."""
+"""Breaks one I/O operation, or all from one on, below the code that performs them."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _STATEMENTS = ("do_execute", "do_executemany", "do_execute_no_params")
 
 
 class Saboteur:
-    """Counts operations, and says which of them break.
+    """Counts operations, and decides which of them break.
 
     :param at: the first operation that breaks, from 0; None breaks none.
-    :param only: the one kind of operation that counts; None: all do.
+    :param only: the only kind of operation to count; None counts all.
     :param lasting: whether all that follow break, too: of the ledger where the first one was of the ledger, of HTTP
         where it was of HTTP.
     """
@@ -50,7 +50,7 @@ class Saboteur:
         self._lock = threading.Lock()
 
     def breaks(self, operation: str) -> bool:
-        """Count an operation, and say whether it breaks.
+        """Count an operation, and return whether it breaks.
 
         :param operation: where and what, for example ``ledger commit``.
         """
@@ -63,10 +63,10 @@ class Saboteur:
             return self._lasting and self.hit is not None and self.hit[:4] == operation[:4]
 
     def do(self, operation: str, work: Callable[[], Any], cut: Callable[[], object], error: Exception) -> Any:
-        """Do an operation, or break it.
+        """Perform an operation, or break it.
 
-        :param cut: ends its connection.
-        :param error: what its failure looks like.
+        :param cut: function that ends the operation's connection.
+        :param error: error that the operation raises.
         """
         if not self.breaks(operation):
             return work()
@@ -106,7 +106,7 @@ def _working(saboteur: Saboteur, original: Callable[..., Any], name: str) -> Cal
     def method(dialect: Any, subject: Any, *args: Any, **kwargs: Any) -> Any:
         connection = subject.connection if name in _STATEMENTS else subject
         error = dialect.dbapi.OperationalError("broken on purpose")
-        # SQLAlchemy lends a connection through a proxy that its pool would take back.
+        # SQLAlchemy wraps a connection in a proxy that the pool would take back.
         connection = getattr(connection, "dbapi_connection", connection)
         return saboteur.do(
             operation, lambda: original(dialect, subject, *args, **kwargs), partial(_close, connection), error
@@ -116,14 +116,14 @@ def _working(saboteur: Saboteur, original: Callable[..., Any], name: str) -> Cal
 
 
 def _close(connection: Any) -> None:
-    """End a connection, and with it its transaction; a closed one of SQLite would keep its lock as long as a cursor."""
+    """End a connection and its transaction; a closed one of SQLite alone would keep its lock as long as a cursor."""
     if isinstance(connection, sqlite3.Connection):
         connection.rollback()
     connection.close()
 
 
 def _asking(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap the ledger's way to connect to a server."""
+    """Wrap the function by which the ledger connects to a server."""
 
     def call(asking: Any, dialect: Any, *args: Any) -> Any:
         return _connecting(saboteur, lambda dialect: original(asking, dialect, *args), "connect")(dialect)
@@ -132,7 +132,7 @@ def _asking(saboteur: Saboteur, original: Callable[..., Any]) -> Callable[..., A
 
 
 def _connecting(saboteur: Saboteur, original: Callable[..., Any], _name: str) -> Callable[..., Any]:
-    """Wrap a dialect's way to connect."""
+    """Wrap a dialect's function to connect."""
 
     class PragmaConnection(sqlite3.Connection):
         """A connection whose own execute, which settings are made with, can break."""

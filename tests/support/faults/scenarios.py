@@ -1,4 +1,4 @@
-"""What can befall a send in Airflow: each scenario a function, each with a campaign and people of its own."""
+"""Failures of a send in Airflow: each scenario is a function with its own campaign and people."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 WAITS = "awaiting_input" if PARKS_WHO_ASKS else "deferred"
 """The state of a task that waits for a person."""
 SLOW_SECONDS = 1.2
-"""How late the service answers where a send must still run when a dead scheduler is missed."""
+"""Seconds of each response in scenarios whose send must outlast the detection of a dead scheduler."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One thing that befalls a send.
+    """One failure of a send.
 
-    :param play: makes it happen on a :class:`Stage`, and gives the runs whose summaries count.
+    :param play: causes the failure on a :class:`Stage`, and returns the runs whose summaries count.
     :param partitions: how many tables the people are cut into, each with half of the next; 1 for a task that is not
         mapped.
-    :param tries: how many at least must have entered the ledger, else nothing has befallen the send.
+    :param tries: minimum number of attempts in the ledger; with fewer, the failure did not happen.
     :param options: further arguments of the operator.
     """
 
@@ -43,7 +43,7 @@ SCENARIOS: list[Scenario] = []
 
 
 def scenario(name, *, partitions=1, tries=2, **options):
-    """Add a scenario."""
+    """Register a scenario."""
 
     def add(play):
         SCENARIOS.append(Scenario(name, play, partitions, tries, tuple(options.items())))
@@ -53,11 +53,11 @@ def scenario(name, *, partitions=1, tries=2, **options):
 
 
 class Stage:
-    """Where one scenario is played.
+    """The environment of one scenario.
 
     :param airflow: a running :class:`Standalone`.
-    :param service: the sandbox's memory; the scenarios before this one have ended.
-    :param campaign: reads what the witness and the ledger hold of this campaign.
+    :param service: the sandbox's memory; earlier scenarios have ended.
+    :param campaign: reader of the campaign's records in witness and ledger.
     """
 
     def __init__(self, airflow, service, dag_id, campaign):
@@ -79,14 +79,14 @@ class Stage:
         return [self.airflow.await_end(self.dag_id, run_id) for run_id in run_ids]
 
     def await_middle(self, share=0.25):
-        """Wait until the service has taken a part of the campaign."""
+        """Wait until the service has accepted some of the campaign."""
         enough = self._before + self.campaign.people * share
         until(lambda: self._taken() >= enough, seconds=RUN_SECONDS, what="the send is under way")
         if self._taken() == self._before + self.campaign.people:
             raise RuntimeError("the send was over before anything befell it")
 
     def await_tries(self, run_id, state, tries=1):
-        """Wait until the one task of a run is in a state, in that try or a later one."""
+        """Wait until the only task of a run is in a state, in a given attempt or a later one."""
 
         def there():
             (instance,) = self.airflow.instances(self.dag_id, run_id)
@@ -112,7 +112,7 @@ class Stage:
         return self.airflow.health()["scheduler"]["latest_scheduler_heartbeat"]
 
     def senders(self):
-        """Give the processes that have entered the campaign's ledger and live."""
+        """Return the living processes that entered the campaign's ledger."""
         alive = {process.pid for process in self.airflow.processes()}
         return [pid for pid in self.campaign.pids() if pid in alive]
 
@@ -240,7 +240,7 @@ def _lose_answers(stage, kind):
 
 
 def _answer(stage, run, option):
-    """Answer until the run has ended: a task that was taken for failed all the same asks again in its next try."""
+    """Answer until the run has ended: a task that Airflow mistook for failed asks again in its next attempt."""
 
     def ended():
         (instance,) = stage.airflow.instances(stage.dag_id, run)

@@ -1,4 +1,4 @@
-"""Random schedules: tables, tries, faults of service and ledger, crashes, zombies and clocks, each from its seed."""
+"""Random schedules of tables, attempts, faults of service and ledger, crashes, zombies and clocks, by seed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ QUICK = 150
 
 
 class Playing(threading.Thread):
-    """A try in a thread of its own, as in a process of its own."""
+    """An attempt in its own thread, like in its own process."""
 
     def __init__(self, game: Game, place: int, number: int, planned: Try) -> None:
         super().__init__(name=f"part-{place}", daemon=True)
@@ -69,8 +69,8 @@ class Playing(threading.Thread):
             sending.run([plan.rows[position] for position in planned.order], planned.block)
             self.miscounted = sending.miscounted
         except (DiedError, SmsError):
-            pass  # its process is gone, or its ledger did not open: the next try is to find what it left
-        except BaseException as error:  # noqa: BLE001  # it is raised by whoever waits for this try
+            pass  # its process is gone, or its ledger did not open: the next attempt must find what it left
+        except BaseException as error:  # noqa: BLE001  # the thread that waits for this attempt raises it
             self.error = error
         finally:
             self.life.left.set()
@@ -84,11 +84,11 @@ class Playing(threading.Thread):
 
 
 class Game:
-    """One schedule, played.
+    """One run of a schedule.
 
-    :param clock: of all that plays at once; None: nothing else does.
-    :param cap: how often a person is texted by this campaign and others.
-    :param pause: pauses a campaign for a while.
+    :param clock: clock that simultaneous schedules share; None means no other schedule.
+    :param cap: maximum texts per person by this campaign and others.
+    :param pause: function that pauses a campaign for a while.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Game:
         self._tries: list[Playing] = []
 
     def sending(self, wire: Wire, number: int, **how: Any) -> Sending:
-        """Enter the campaign as one more try."""
+        """Enter the campaign as one more attempt."""
         return Sending(
             self.stage.sandbox.base_url,
             wire.store,
@@ -129,23 +129,23 @@ class Game:
         )
 
     def wake(self) -> None:
-        """Let every try that hangs go on."""
+        """Resume every attempt that hangs."""
         for playing in self._tries:
             playing.life.wake()
 
     def pause(self) -> None:
-        """Have the campaign paused."""
+        """Pause the campaign."""
         self._pause(self.campaign)
 
     def play(self) -> Figures:
-        """Run the tries, then one without faults when every deadline has passed, and judge."""
+        """Run the attempts, then one without faults once every deadline has passed, and judge."""
         self.stage.sandbox.state.set_faults(self.plan.faults)
         self.send()
         last = self.send_rest()
         return self.stage.judge(self.campaign, self.plan.rows, last) + Figures(lost=self.miscounted)
 
     def send(self) -> None:
-        """Run the tries."""
+        """Run the attempts."""
         for place, planned in enumerate(self.plan.tries):
             self._number += not planned.resumed
             if self._tries and not planned.overlaps:
@@ -158,7 +158,7 @@ class Game:
         self._end()
 
     def send_rest(self) -> Sending:
-        """Run a try without faults when every deadline has passed, or the last part of the one before."""
+        """Run an attempt without faults once every deadline has passed, or the last leg of the one before."""
         self.stage.sandbox.state.set_faults([])
         NEVER.begin(self.stage.sandbox.state)
         self.clock.jump(10_000.0)
@@ -169,11 +169,11 @@ class Game:
 
     @property
     def miscounted(self) -> int:
-        """What the counts of all tries but the last one hold wrongly."""
+        """The wrong counts of all attempts except the last one."""
         return sum(playing.miscounted for playing in self._tries)
 
     def _end(self) -> None:
-        """Wait for all of it: only then is there nothing left that could still send."""
+        """Wait for all threads: only then can nothing send any more."""
         for playing in self._tries:
             _await(playing)
         for playing in self._tries:
@@ -195,17 +195,17 @@ def _await(playing: Playing) -> None:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     first: int = 0,
     count: int | None = None,
     resend: bool = False,
 ) -> Figures:
-    """Play schedules on one kind of store, and print how to replay those that broke the promise.
+    """Run schedules on one kind of ledger, and print how to replay those that broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
+    :param open_store: function that opens the shared ledger, like one more process.
     :param first: the first seed.
-    :param count: how many; None: 150 where it is to be quick, else 5,000.
+    :param count: number of schedules; None means 150 in a quick run, else 5,000.
     :param resend: whether what is unknown is sent again, at least once: then duplicates are no fault, and what is
         unknown at the end is.
     """
@@ -228,7 +228,7 @@ def run(
 
 
 def main() -> int:
-    """Play schedules from the command line."""
+    """Run schedules from the command line."""
     from support.faults.stores import STORES, a_ledger
 
     parser = argparse.ArgumentParser(description=__doc__)

@@ -43,8 +43,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "a message is keyed by its row's number",
         "messages/keys.py",
-        '{destination}{identity}".encode(',
-        '{len(keys)}".encode(',
+        "        key.update(message)\n",
+        "        key.update(str(len(keys)).encode())\n",
         (KEYS, SCHEDULES),
     ),
     Mutation(
@@ -151,7 +151,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "a try does not write down the claims that lapsed before it",
         "execution/delivery.py",
-        "        ledger.lapse()\n",
+        "        self.ledger.lapse()\n",
         "",
         (LAPSE,),
     ),

@@ -16,9 +16,9 @@ CHUNK = 100
 RETRIES = 3
 TIMEOUT = 1
 AGAIN_AT = (429, 500, 502, 503, 504)
-"""What every guide to ``Retry`` says may be asked again."""
+"""Statuses to retry by every guide to ``Retry``."""
 DIES_AT = 3
-"""The request after whose answer a task dies, where it is to die."""
+"""The request after whose response a task dies, if it has to die."""
 MEET_SECONDS = 120.0
 
 
@@ -26,7 +26,7 @@ def send(way, job):
     """Run the task once in a real Airflow, with Airflow's retries.
 
     :param way: one of :data:`WAYS`.
-    :param job: ``table``, ``url``, ``token``, ``campaign`` and ``dies``: a file that says that the task has died, or
+    :param job: ``table``, ``url``, ``token``, ``campaign`` and ``dies``: a file that marks the task as dead, or
         None where it does not.
     :returns: the state of the run.
     """
@@ -99,9 +99,9 @@ def _die_once(dies, number):
 
 
 def main():
-    """Run one of several copies: it begins when all of them are there."""
+    """Run one of several copies, which begin once all of them are ready."""
     way, job, me, copies = sys.argv[1], json.loads(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4])
-    # What takes long comes first, so that the copies begin together.
+    # Slow steps come first, so that the copies begin together.
     import airflow.models.dagbag
     import airflow.sdk  # noqa: F401
 

@@ -1,4 +1,4 @@
-"""One try of a campaign: the real ledger, client and sender, put together as the operator does it."""
+"""One attempt of a campaign: the real ledger, client and sender, assembled like the operator does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.keys import message_keys
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
@@ -24,6 +23,7 @@ from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
+from support.keys import message_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 TOKEN = "sandbox-token-0123"
 POLL_SECONDS = 0.002
-"""How often senders look here: waiting for others would be most of the time."""
+"""Seconds between checks of other senders' claims; the usual interval would take most of the time."""
 
 
 class Clock:
@@ -58,20 +58,20 @@ def open_by_url(written: str) -> LedgerBackend:
 
 
 def text_of(campaign: str) -> str:
-    """Give a campaign's text: what stands in the witness is that campaign's by it."""
+    """Return a campaign's text, which identifies the campaign in the witness."""
     return f"Hi from {campaign}"
 
 
 def outgoing(campaign: str, rows: Sequence[str]) -> list[Outgoing]:
-    """Give the messages of a table, keyed as the operator keys them."""
+    """Return the messages of a table, with the operator's keys."""
     texts = [text_of(campaign)] * len(rows)
     return [Outgoing(*message) for message in zip(message_keys(rows, texts), rows, texts, strict=True)]
 
 
 class LookingLedger(CampaignLedger):
-    """A ledger for which time flies while it waits for others.
+    """A ledger whose clock advances quickly while it waits for others.
 
-    :param tick: seconds by which its clock moves on with every look.
+    :param tick: seconds by which the clock advances with every check.
     """
 
     tick = 0.0
@@ -85,9 +85,9 @@ class LookingLedger(CampaignLedger):
 class Sending:
     """One try of a campaign: the real ledger, client and sender, put together as the operator does it.
 
-    :param number: of the try.
-    :param around: called with each post, in place of it.
-    :param resumed: whether it is the part of the try that comes after a wait.
+    :param number: number of the attempt.
+    :param around: function that is called with each post in place of it.
+    :param resumed: whether it is the leg of the attempt after a wait.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Sending:
 
     @property
     def ended(self) -> dict[str, Any]:
-        """How it ended, in a form that another process can read."""
+        """The end of the attempt, in a form that another process can read."""
         error = self.sender.error
         return {
             "accepted": self.sender.tally.accepted,
@@ -167,17 +167,17 @@ class Sending:
 
     @property
     def miscounted(self) -> int:
-        """Rows that no count holds, or a wrong one; a try that was stopped may leave rows unread."""
+        """Rows in no count or in a wrong one; a stopped attempt may leave rows unread."""
         settled = self.sender.tally.settled
         cut_short = self.stop.is_set() or self.sender._ledger_failed
         wrong = max(0, settled - self.rows) if cut_short else abs(settled - self.rows)
-        # Where nobody stands twice in the table, no row repeats another one, whoever else sends.
+        # In a table without duplicates, no row repeats another one, whichever senders run.
         return wrong + (0 if self._repeats else self.sender.tally.repeated)
 
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep what thousands of tries log out of the console."""
+    """Keep the logs of thousands of attempts out of the console."""
     logging.disable(logging.CRITICAL)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Real processes, ended by SIGKILL at random instants."""
+"""Real processes, killed by SIGKILL at random instants."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 FULL = 200
 QUICK = 5
 LONGEST = 0.15
-"""Seconds after which a process is killed at the latest: about what it takes to send everything."""
+"""Seconds after which a process is killed at the latest: about the duration of the whole send."""
 
 
 def play(stage: Stage, seed: int) -> tuple[Figures, int]:
-    """Kill one or two processes while they send, send the rest, judge; say how many were in the middle of it."""
+    """Kill one or two processes while they send, send the rest, and judge; return how many were killed in mid-send."""
     chance = random.Random(seed)
     campaign = stage.new_campaign(f"kill {seed}")
     late = {"kind": "delay", "seconds": chance.uniform(0.001, 0.01), "persistent": True}
@@ -58,7 +58,7 @@ def play(stage: Stage, seed: int) -> tuple[Figures, int]:
 
 
 def _killed(stage: Stage, order: Order, chance: random.Random) -> bool:
-    """Kill a process after a number of requests, or after a time; say whether it was still sending."""
+    """Kill a process after a number of requests or a time; return whether it was still sending."""
     by_requests = chance.random() < 0.5
     requests = chance.randint(0, len(order.rows) // order.chunk_size) if by_requests else 0
     moment = chance.uniform(0.0, 0.005 if by_requests else LONGEST)
@@ -75,14 +75,14 @@ def _killed(stage: Stage, order: Order, chance: random.Random) -> bool:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     count: int | None = None,
 ) -> Figures:
-    """Kill processes at random instants, until they were in the middle of sending in as many cases as asked for.
+    """Kill processes at random instants, until enough of them were killed in mid-send.
 
-    :param open_store: opens the one ledger, as one more process would.
-    :param count: how many such cases; None: 5 where it is to be quick, else 200.
+    :param open_store: function that opens the shared ledger, like one more process.
+    :param count: number of such cases; None means 5 in a quick run, else 200.
     """
     wanted = count if count is not None else QUICK if quick else FULL
     killed = []

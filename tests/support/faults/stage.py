@@ -1,4 +1,4 @@
-"""Where a part of the suite plays: one service with its witness, and one ledger."""
+"""The environment of a section of the suite: one service with its witness, and one ledger."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OF_TRY = text(
 
 
 class Witness:
-    """The service's log, read on as it grows."""
+    """The service's witness, read incrementally."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -48,12 +48,12 @@ class Witness:
         self.texts: defaultdict[str, Counter[tuple[str, str]]] = defaultdict(Counter)
 
     def of(self, text: str) -> Counter[tuple[str, str]]:
-        """Count how often each person was sent a text."""
+        """Return how often each person was sent a text."""
         self._read_on()
         return self.texts[text]
 
     def all(self) -> list[tuple[str, str]]:
-        """Give everybody who was sent a text, and the text, as often as it was."""
+        """Return each person who was sent a text, and the text, with repetitions."""
         self._read_on()
         return [sent for texts in self.texts.values() for sent in texts.elements()]
 
@@ -69,7 +69,7 @@ class Witness:
 
 
 class Stage:
-    """One service, one witness, one ledger for any number of cases: each case is a campaign with a text of its own."""
+    """One service, one witness and one ledger for any number of cases, each a campaign with its own text."""
 
     def __init__(
         self, sandbox: SandboxHandle, witness: Path, open_store: Callable[[], LedgerBackend], closing: ExitStack
@@ -85,32 +85,32 @@ class Stage:
         self.url = engine_url.render_as_string(hide_password=False)
 
     def open_store(self) -> LedgerBackend:
-        """Open the ledger once more, until the end."""
+        """Open one more connection to the ledger, until the end of the stage."""
         store = self._open_store()
         self._closing.callback(store.close)
         return store
 
     def new_campaign(self, name: str) -> str:
-        """Begin a case: the service forgets the one before."""
+        """Begin a case with a reset of the service."""
         self.sandbox.state.reset()
         return f"{name} {os.getpid()}.{next(_nonce)}"
 
     def witnessed(self, text: str) -> Counter[tuple[str, str]]:
-        """Count how often each person was sent a text."""
+        """Return how often each person was sent a text."""
         return self._witness.of(text)
 
     def sent_to(self, people: Collection[str]) -> Counter[str]:
-        """Count the texts that each of some people was sent."""
+        """Return the number of texts to each of some people."""
         return Counter(number for number, _ in self._witness.all() if number in people)
 
     def states_of(self, campaign: str) -> dict[bytes, str]:
-        """Give the state of each message of a campaign that is held."""
+        """Return the state of each claimed message of a campaign."""
         return read_ledger(self.reader._engine, campaign)
 
     def judge(self, campaign: str, rows: Sequence[str], last: Sending | None = None) -> Figures:
         """Judge a case.
 
-        :param last: the last try, which had neither faults nor claims of others to wait for; None where none was alone.
+        :param last: the last attempt, if it had neither faults nor claims of others to wait for; None otherwise.
         """
         figures = self._judge(campaign, rows, last)
         self._judged.append((campaign, rows, figures))
@@ -124,7 +124,7 @@ class Stage:
             self._witness.of(text_of(campaign)),
             states,
             expected,
-            # Its counts are of rows, the judge's of messages: they agree where nobody stands twice in the table.
+            # Its counts are of rows, the judge's of messages: they agree for tables without duplicates.
             summary=last.summary if last is not None and len(expected) == len(rows) else None,
             left_out=OPTED_OUT,
         )
@@ -132,7 +132,7 @@ class Stage:
             return figures
         tally, its = last.sender.tally, self._of_try(campaign, last.number)
         unknown = Counter(m.key for m in messages if states.get(m.key) == UNKNOWN)
-        # Each message that an earlier part of the try lost has one row; what others lost has all of its rows.
+        # A message that an earlier leg of the attempt lost has one row; one that others lost has all of its rows.
         expected_unknown = sum(1 if its.get(key) == UNKNOWN else rows for key, rows in unknown.items())
         accepted = sum(state == ACCEPTED for state in its.values())
         miscounted = abs(tally.unresolved - expected_unknown) + abs(tally.not_sent - tally.partial - tally.none_taken)
@@ -140,13 +140,13 @@ class Stage:
         return figures + Figures(lost=miscounted + last.miscounted + (last.sender.error is not None))
 
     def _of_try(self, campaign: str, number: int) -> dict[bytes, str]:
-        """Give the state of each message that a try holds, of all its parts."""
+        """Return the state of each message that an attempt holds, over all its legs."""
         with self.reader._engine.connect() as connection:
             rows = connection.execute(_OF_TRY, {"name": campaign, "number": number})
             return {bytes(key): state for key, state in rows}
 
     def came_late(self) -> Figures:
-        """Judge every case again, of which something may have reached the witness since; no case is counted twice."""
+        """Judge every case again, because late messages may have reached the witness; no case counts twice."""
         late = Figures()
         for campaign, rows, before in self._judged:
             now = self._judge(campaign, rows)
@@ -163,11 +163,11 @@ def play_all(
     numbers: Iterable[int],
     again: Callable[[Stage, int], str],
 ) -> Figures:
-    """Play cases on a stage of their own, and print those that broke the promise.
+    """Run cases on a new stage, and print those that broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
-    :param play: plays the case of a number.
-    :param again: says how to play it again.
+    :param open_store: function that opens the shared ledger, like one more process.
+    :param play: function that runs the case of a number.
+    :param again: function that returns how to replay a case.
     """
     total = Figures()
     with ExitStack() as closing:

@@ -1,4 +1,4 @@
-"""A real ``airflow standalone`` in a home of its own, driven through its REST API; nothing of it outlives the block."""
+"""A real ``airflow standalone`` with its own home and REST API; none of its processes outlives the block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.versions import AIRFLOW, HAS_COMMANDS_OF_PROVIDERS
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
 STOP_SECONDS = 8.0
-"""How long what was told to stop may take. The workers of a scheduler that was killed never stop by themselves."""
+"""Seconds for processes to stop after a signal. The workers of a killed scheduler never stop on their own."""
 
 # Found by "airflow standalone" on the PATH. Its log servers would listen on every address of the machine.
 WRAPPER = """#!/bin/sh
@@ -33,7 +33,7 @@ esac
 class Standalone(RestApi):
     """A running Airflow.
 
-    :param home: its AIRFLOW_HOME. Every process of it works in that folder, which is how it is known as one.
+    :param home: the Airflow's AIRFLOW_HOME. Every process of it works in that folder, which is how it is known as one.
     :param settings: more environment variables.
     """
 
@@ -53,7 +53,7 @@ class Standalone(RestApi):
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
-            # A scheduler that was killed is missed within seconds, so that its tasks are taken over while they run.
+            # A killed scheduler is detected within seconds, so that its tasks are taken over while they run.
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
             "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "6",
@@ -64,13 +64,13 @@ class Standalone(RestApi):
         }
 
     def start(self):
-        """Start it, and wait until the API answers and a scheduler lives."""
+        """Start Airflow, and wait until the API responds and a scheduler is alive."""
         self._run("standalone")
         until(self._scheduler_lives, seconds=READY_SECONDS, what="Airflow's scheduler lives")
 
     def _run(self, command):
         if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-            # As it is in a shell's background. It would be inherited, and only SIGINT ends all of it.
+            # As in a shell's background, SIGINT would be ignored and inherited, but only SIGINT ends all processes.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         with (self.home / f"{command}-{len(self._processes)}.out").open("wb") as output:
             self._processes.append(
@@ -82,7 +82,7 @@ class Standalone(RestApi):
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    # Ctrl-C is for this process, which ends the other one in order.
+                    # Ctrl-C reaches this process only, which ends the other one in order.
                     start_new_session=True,
                 )
             )
@@ -97,9 +97,9 @@ class Standalone(RestApi):
         return False
 
     def ledger_command(self, *arguments):
-        """Run a command of the ledger in a process of its own, as a person on this machine does.
+        """Run a ledger command in a separate process, like a person on this machine.
 
-        It is Airflow's own, or the console script where Airflow has none of providers.
+        It is a command of Airflow, or the console script where Airflow has no commands of providers.
         """
         script = "from airflow_provider_sms.cli.main import main; main()"
         ours = ["-m", "airflow", "sms"] if HAS_COMMANDS_OF_PROVIDERS else ["-c", script]
@@ -115,11 +115,11 @@ class Standalone(RestApi):
     # Processes
 
     def processes(self):
-        """Give every living process of this Airflow, whoever its parent is by now."""
+        """Return every living process of this Airflow, whatever its parent."""
         return [process for process in psutil.process_iter() if self.owns(process)]
 
     def owns(self, process):
-        """Whether a process is one of this Airflow and lives."""
+        """Return whether a process belongs to this Airflow and is alive."""
         try:
             # Not by its environment: Airflow writes titles over it.
             return process.cwd() == str(self.home) and process.status() != psutil.STATUS_ZOMBIE
@@ -127,7 +127,7 @@ class Standalone(RestApi):
             return False
 
     def kill(self, pid):
-        """Kill a process of this Airflow, and return when it is gone."""
+        """Kill a process of this Airflow, and return once it is gone."""
         process = psutil.Process(pid)
         if not self.owns(process):
             raise RuntimeError("not a process of this Airflow")
@@ -136,7 +136,7 @@ class Standalone(RestApi):
 
     @contextmanager
     def frozen(self, pid):
-        """Let a task's process and the one that watches over it hang for the block."""
+        """Suspend a task's process and its supervisor during the block."""
         process = psutil.Process(pid)
         both = [process.parent(), process]
         if not all(map(self.owns, both)):
@@ -148,7 +148,7 @@ class Standalone(RestApi):
             each.resume()
 
     def kill_scheduler(self):
-        """Kill the scheduler alone: what it has started goes on."""
+        """Kill the scheduler alone; its tasks continue."""
         self.kill(self._first("scheduler").pid)
 
     def start_scheduler(self):
@@ -156,15 +156,16 @@ class Standalone(RestApi):
         self._run("scheduler")
 
     def triggerer(self):
-        """Give the triggerer's processes: the one that watches, then the one in which triggers run."""
+        """Return the triggerer's processes: the supervisor, then the one that runs triggers."""
         first = self._first("triggerer")
         return [first, *first.children(recursive=True)]
 
     def kill_triggerer(self):
-        """Kill all of the triggerer at once, as a machine that is switched off does."""
+        """Kill all processes of the triggerer at once, like a power failure."""
         family = self.triggerer()
         for process in family:
-            process.kill()
+            with suppress(psutil.Error):
+                process.kill()
         until(lambda: not any(map(self.owns, family)), seconds=PATIENCE, what="the killed triggerer is gone")
 
     def start_triggerer(self):
@@ -172,15 +173,11 @@ class Standalone(RestApi):
         self._run("triggerer")
 
     def _first(self, command):
-        (process,) = (
-            process
-            for process in self.processes()
-            if command in process.cmdline() and not (process.parent() and command in process.parent().cmdline())
-        )
+        (process,) = (process for process in self.processes() if _begins(process, command))
         return process
 
     def stop(self):
-        """Stop everything in order, then kill what is left."""
+        """Stop all processes in order, then kill any that remain."""
         for process in reversed(self._processes):
             if process.poll() is None:
                 process.send_signal(signal.SIGINT)
@@ -199,9 +196,9 @@ class Standalone(RestApi):
 
 @contextmanager
 def running_airflow(home, settings):
-    """Run an Airflow; on leaving, all of it has ended.
+    """Run an Airflow. Leaving the context ends all of its processes.
 
-    :param home: a folder of its own, with the DAGs in its ``dags``.
+    :param home: a new folder, with the DAGs in ``dags``.
     :param settings: more environment variables.
     """
     airflow = Standalone(home, settings)
@@ -212,8 +209,17 @@ def running_airflow(home, settings):
         airflow.stop()
 
 
+def _begins(process, command):
+    """Return whether a process runs a command that its parent does not run; one that has ended meanwhile runs none."""
+    try:
+        parent = process.parent()
+        return command in process.cmdline() and not (parent and command in parent.cmdline())
+    except psutil.Error:
+        return False
+
+
 def _web_server(url, port):
-    """Give the settings of Airflow's web server, on this machine alone."""
+    """Return the settings of Airflow's web server, on this machine alone."""
     if AIRFLOW < (3, 0):
         return {
             "AIRFLOW__API__AUTH_BACKENDS": "airflow.api.auth.backend.basic_auth",

@@ -1,7 +1,7 @@
-"""A status comes in the place of an answer: for a request that was taken, and for one that was not, by whoever it is.
+"""Error statuses in place of a response, for accepted requests and for others, by the service and by a gateway.
 
-Left out is what no client can survive: somebody who takes a request and then says, in the words that mean it was not
-processed, that it was not. :func:`is_a_lie` is the list of these; the documentation names it as an assumption.
+Cases that no client can survive are left out: a service that accepts a request, and then responds in the form which
+means that it did not process it. :func:`is_a_lie` lists these; the documentation states the assumption.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PEOPLE = 4
 """In a request."""
 
 NAMED = (303, 408, 425, 429, 499, 500, 502, 503, 504)
-"""What gateways and services are known to say of requests, whether or not these were taken."""
+"""Statuses that gateways and services are known to return, for accepted requests and for others."""
 STATUSES = (201, 204, 301, 302, 307, 400, 401, 403, 404, 409, 413, 421, *NAMED, 501, 520, 599)
 
 BODIES: Mapping[str, Mapping[str, Any]] = {
@@ -32,16 +32,16 @@ BODIES: Mapping[str, Mapping[str, Any]] = {
     "a gateway": {"by": "gateway"},
     "nobody": {"body": ""},
 }
-"""What a fault is told of each that can have written a body."""
+"""The fault's fields for each possible author of the body."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One status.
 
-    :param author: of the body, of :data:`BODIES`.
+    :param author: author of the body, from :data:`BODIES`.
     :param taken: whether the request was processed.
-    :param lasting: whether all requests that follow meet it, too.
+    :param lasting: whether all following requests meet the status, too.
     """
 
     status: int
@@ -63,7 +63,7 @@ class Case:
 
 
 def is_a_lie(case: Case) -> bool:
-    """Return whether a case is a service that takes a request and says in its own words that it did not."""
+    """Return whether a case is a service that accepts a request and denies it by its own error."""
     if not case.taken:
         return False
     if case.status == 503:
@@ -71,11 +71,11 @@ def is_a_lie(case: Case) -> bool:
     return 300 <= case.status < 500 and case.status not in (303, 408, 499)
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
-    """Let the second of three requests meet each status, alone and with all that follow, one and two at a time.
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+    """Let the second of three requests meet each status, alone and with all following ones, one and two at a time.
 
-    :param ledgers: opens the ledger.
-    :param quick: only the statuses that are known, once, one request at a time.
+    :param ledgers: function that opens the ledger.
+    :param quick: True selects the known statuses, once, one request at a time.
     """
     with Arena(ledgers) as arena:
         for case, concurrency in itertools.product(cases(quick=quick), (1,) if quick else (1, 2)):
@@ -84,7 +84,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 
 def cases(*, quick: bool) -> Iterator[Case]:
-    """Give all cases that are no lies."""
+    """Yield all cases except lies."""
     every = itertools.product(
         NAMED if quick else STATUSES,
         list(BODIES)[: 2 if quick else None],
@@ -95,7 +95,7 @@ def cases(*, quick: bool) -> Iterator[Case]:
 
 
 def one(arena: Arena, case: Case, concurrency: int = 1) -> Ended:
-    """Play one case."""
+    """Run one case."""
     campaign = arena.campaign(PEOPLE * REQUESTS, PEOPLE)
     arena.sandbox.state.set_faults([{"kind": "none"}, case.fault])
     ended = attempt(campaign, concurrency=concurrency)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from support.faults.verdict import Figures
 
 STRIDE = 37
-"""In a quick run every so many operations one breaks; where it begins differs from sweep to sweep."""
+"""In a quick run, one operation in this many breaks; the first one differs from sweep to sweep."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
     """Break each operation of ten requests, in each manner, once and for good, one and two requests at a time.
 
-    :param ledgers: opens the ledger.
+    :param ledgers: function that opens the ledger.
     :param quick: break only some of them.
     """
     with Arena(ledgers) as arena:
@@ -48,8 +48,8 @@ def sweep(
     """Break one operation after the other, each in a campaign of its own, until there is none so late.
 
     :param steps: the operations to break.
-    :param only: the one kind of operation that counts; None: all do.
-    :param play: makes the try.
+    :param only: the only kind of operation to count; None counts all.
+    :param play: function that runs the attempt.
     :returns: how often which kind of operation was broken.
     """
     hits: Counter[str] = Counter()

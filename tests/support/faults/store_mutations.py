@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import FILESYSTEM, SQLITE, Mutation
+from support.faults.mutation import SQLITE, Mutation
 
 DURABILITY = "tests/ledger/test_postgres_durability.py"
-SILENCE = "tests/ledger/test_postgres_silence.py"
+SILENCE = "tests/ledger/test_postgres_timeouts.py"
 FLUSH = "tests/sending/test_sender.py"
 HOOK = "tests/hooks/test_ledger.py"
 FAILOVER = "tests/faults/test_failover.py"
@@ -134,15 +134,15 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a file that is mounted by itself will do",
-        "ledger/filesystem.py",
+        "ledger/sqlite.py",
         "    if is_mount_point(file, mounts):\n",
         "    if False:\n",
-        (FILESYSTEM, SQLITE),
+        (SQLITE,),
         first="test_a_file_that_is_mounted_by_itself_is_refused",
     ),
     Mutation(
         "SQLite: a file may have two names",
-        "ledger/filesystem.py",
+        "ledger/sqlite.py",
         "(links := file.stat().st_nlink) > 1:\n",
         "(links := file.stat().st_nlink) > 2:\n",
         (SQLITE,),
@@ -150,7 +150,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: a link that leads nowhere is followed",
-        "ledger/filesystem.py",
+        "ledger/sqlite.py",
         "    if path.is_symlink() and not file.exists():\n",
         "    if False:\n",
         (SQLITE,),
@@ -158,10 +158,10 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "SQLite: the file system is that of the link",
-        "ledger/filesystem.py",
+        "ledger/sqlite.py",
         "    file = Path(os.path.realpath(path))\n",
         "    file = path.absolute()\n",
-        (FILESYSTEM,),
+        (SQLITE,),
         first="test_a_link_is_followed_before_its_file_system_is_looked_at",
     ),
     Mutation(

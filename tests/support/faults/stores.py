@@ -18,7 +18,7 @@ STORES = ("sqlite", "postgresql")
 
 @contextmanager
 def a_ledger(store: str) -> Iterator[Ledgers]:
-    """Give an empty ledger of a kind, and leave nothing of it."""
+    """Yield an empty ledger of a kind. Leaving the context removes it."""
     if store == "sqlite":
         with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-ledger-") as folder:
             yield Ledgers.in_file(Path(folder) / "ledger.db")

@@ -1,4 +1,4 @@
-"""All parts of the fault suite by one command, and what they came to as one table."""
+"""All sections of the fault suite in one command, with one table of results."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "values": values.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
-"""Each is given what opens a ledger, and whether it is to be quick."""
+"""Sections by name; each takes a function that opens a ledger, and whether the run is quick."""
 
 OF_ONE_STORE = {"failover": "postgresql"}
 """Parts that are of one kind of store, and left out with the other."""
@@ -70,7 +70,7 @@ COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run parts on stores, print the table, and say by the exit status whether the promise held: 0, else 1."""
+    """Run sections on kinds of ledgers, print the table, and return 1 if the promise was broken, else 0."""
     asked = _parser().parse_args(arguments)
     table = Table("part", "store", *COLUMNS, title="What was broken on purpose, and what came of it")
     total, without_end = Figures(), 0
@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             try:
                 with a_ledger(store) as ledgers, quiet():
                     figures = PARTS[part](ledgers, asked.quick)
-            except Exception:  # noqa: BLE001  # the other parts are to be seen all the same
+            except Exception:  # noqa: BLE001  # the other sections still run
                 without_end += 1
                 traceback.print_exc()
                 table.add_row(label, store, "did not end")
@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Leave out of the log what is said of faults that were dealt on purpose; a broken promise is still logged."""
+    """Suppress log messages about intended faults; a broken promise is still logged."""
     loggers = [logging.getLogger(name) for name in ("airflow_provider_sms", "airflow.task", "sqlalchemy.pool")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:

@@ -1,4 +1,4 @@
-"""Every step fails, through the operator itself: what it says to Airflow must be true, too."""
+"""Every step of the operator itself fails: its reports to Airflow must be true, too."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 STRIDE = 3
 QUICK_STRIDE = 30
-"""Every so many operations one breaks; where it begins differs from sweep to sweep."""
+"""One operation in this many fails; the first one differs from sweep to sweep."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part is called so
+def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
     """Break operations of a task of ten requests, in each manner, once and for good.
 
-    :param ledgers: opens the ledger.
-    :param quick: break few of them.
+    :param ledgers: function that opens the ledger.
+    :param quick: True breaks a few of them.
     """
     stride = QUICK_STRIDE if quick else STRIDE
     with Arena(ledgers) as arena, airflow(arena.sandbox.base_url, ledgers):
@@ -46,7 +46,7 @@ def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # every part
 
 @contextmanager
 def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
-    """Give Airflow its connections, a home where it has none, and waits that take no time."""
+    """Set Airflow's connections, a home if it has none, and waits of no time."""
     service = {"conn_type": "sms", "host": base_url, "password": TOKEN, "extra": {"timeout": 5}}
     url = ledgers.url
     if ledgers.name == "sqlite":

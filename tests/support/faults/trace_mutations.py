@@ -50,8 +50,8 @@ TRACE_MUTATIONS = (
     Mutation(
         "what a leg waits for is not seen",
         "ledger/purge.py",
-        "    waits.update((number, state)",
-        "    dict((number, state)",
+        "    waits.update((campaign_id, state)",
+        "    dict((campaign_id, state)",
         (PURGE,),
     ),
     Mutation(
@@ -106,7 +106,7 @@ TRACE_MUTATIONS = (
     Mutation(
         "an attempt that waits leaves no XCom",
         "execution/ledger_session.py",
-        "                mark.park()\n",
+        "                mark.leave_for_next_leg()\n",
         "                pass\n",
         (TRACE,),
     ),
@@ -127,7 +127,7 @@ TRACE_MUTATIONS = (
     Mutation(
         "a running campaign loses its former default name",
         "ledger/campaign_names.py",
-        "        if its is None:\n            return default_name(who)\n",
+        "        if campaign_id is None:\n            return default_name(who)\n",
         "        if True:\n            return default_name(who)\n",
         (NAMES, NAMES_IN_AIRFLOW),
     ),
@@ -155,7 +155,7 @@ TRACE_MUTATIONS = (
     Mutation(
         "a name that the ledger has is written in another way",
         "ledger/campaign_names.py",
-        "        return name if _campaign_id(connection, given) is None else given\n",
+        "        return name if find_campaign(connection, given) is None else given\n",
         "        return name\n",
         (NAMES,),
     ),

@@ -1,4 +1,4 @@
-"""One try of a campaign, as an operator makes it: the real client, ledger and sender; without Airflow."""
+"""One attempt of a campaign with the real client, ledger and sender, like an operator's but without Airflow."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ class Ledgers:
 
     @classmethod
     def in_file(cls, path: Path) -> Ledgers:
-        """Give a ledger in a SQLite file."""
+        """Return a ledger in a SQLite file."""
         return cls(URL.create("sqlite", database=str(path)))
 
     @classmethod
     def on_server(cls, url: URL | str) -> Ledgers:
-        """Give a ledger in a PostgreSQL database."""
+        """Return a ledger in a PostgreSQL database."""
         return cls(make_url(url))
 
     @property
@@ -70,7 +70,7 @@ class Ledgers:
 class Campaign:
     """People to text once.
 
-    :param base_url: of the service.
+    :param base_url: base URL of the service.
     :param start: the first one's number, less 27820000000.
     :param chunk_size: people a request.
     :param of_table: whether messages have the keys that an operator gives them.
@@ -86,10 +86,10 @@ class Campaign:
 
     @property
     def messages(self) -> list[Outgoing]:
-        """What everybody is to be sent."""
+        """The messages to all recipients."""
         messages = people(self.count, self.start)
         if self.of_table:
-            from airflow_provider_sms.messages.keys import message_keys
+            from support.keys import message_keys
 
             keys = message_keys([str(m.destination) for m in messages], [m.content for m in messages])
             return [m._replace(key=key) for m, key in zip(messages, keys, strict=True)]
@@ -97,16 +97,16 @@ class Campaign:
 
     @property
     def expected(self) -> dict[bytes, Sent]:
-        """What everybody is to be sent, by its key."""
+        """The messages to all recipients, by key."""
         return {m.key: (str(m.destination), m.content) for m in self.messages}
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a try ended.
+    """The end of an attempt.
 
     :param summary: ``rows`` and the seven counts.
-    :param error: why it ended early; None where it did not.
+    :param error: reason for an early end; None without one.
     :param halted: whether it ended early to wait.
     :param whole: whether nobody else has sent anything: then all that was sent is in the summary, as this try's own.
     """
@@ -133,9 +133,9 @@ def attempt(
     halts: Halts = NEVER,
     backoff: Backoff | None = None,
 ) -> Ended:
-    """Send to everybody who can be, and say how that ended; only what no try survives is raised.
+    """Send to all recipients who may be texted, and return how the attempt ended; raise only what no attempt survives.
 
-    :param number: of the try.
+    :param number: number of the attempt.
     :param ahead: seconds that the clock of the ledger is ahead.
     :param base_url: of the service, where another way leads there.
     :param timeout: seconds to wait for a connection, and for an answer.
@@ -143,8 +143,8 @@ def attempt(
     :param busy_seconds: how long to wait for others to release the ledger.
     :param before_post: called before each request.
     :param send_options: gives those of each request, once it may be posted.
-    :param resumed: whether it is the part of the try that comes after a wait.
-    :param halts: where it ends early to wait.
+    :param resumed: whether it is the leg of the attempt after a wait.
+    :param halts: the point at which it ends early to wait.
     :param backoff: the waits between attempts of a request; None: hardly any.
     """
     tally = SendCounts()

@@ -103,7 +103,7 @@ CASES = (
 
 
 def rows_of(values: Sequence[Any], first: int) -> list[dict[str, Any]]:
-    """Give a row for each of the values, each of another person.
+    """Return a row for each of the values, each of another person.
 
     :param first: the first one's number.
     """
@@ -111,7 +111,7 @@ def rows_of(values: Sequence[Any], first: int) -> list[dict[str, Any]]:
 
 
 def in_form(rows: list[dict[str, Any]], form: str, folder: Path, chance: random.Random) -> Any:
-    """Give rows in a form: a table in memory, or a folder with one or more files."""
+    """Return rows in a form: a table in memory, or a folder with one or more files."""
     numbers, values = [row["destination"] for row in rows], [row["x"] for row in rows]
     if form == "dicts":
         return rows
@@ -134,7 +134,7 @@ def in_form(rows: list[dict[str, Any]], form: str, folder: Path, chance: random.
 def send(stage: Stage, campaign: str, number: int, source: Any, case: Case) -> bool:
     """Send a table as a try of a campaign, and tell whether it was not refused.
 
-    :param number: of the try.
+    :param number: number of the attempt.
     """
     try:
         opened = open_source(source)
@@ -180,14 +180,14 @@ def play(stage: Stage, trial: int) -> Figures:
 
 def run(
     open_store: Callable[[], LedgerBackend],
-    quick: bool,  # noqa: FBT001  # every part is called so
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
     *,
     count: int | None = None,
 ) -> Figures:
-    """Play all cases on one kind of store, and print which broke the promise.
+    """Run all cases on one kind of ledger, and print those that broke the promise.
 
-    :param open_store: opens the one ledger, as one more process would.
-    :param count: how many trials; None: each case once where it is to be quick, else 40 times.
+    :param open_store: function that opens the shared ledger, like one more process.
+    :param count: number of trials; None means each case once in a quick run, else 40 times.
     """
     trials = range(count if count is not None else len(CASES) * (QUICK if quick else FULL))
     return play_all(

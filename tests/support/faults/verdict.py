@@ -1,7 +1,7 @@
-"""The judge of a case: what the witness holds against what the ledger and the summary say.
+"""The judge of a case, which compares ledger and summary with the witness.
 
-The witness is the sandbox's own log, on the disk before any answer: what stands in it was sent. Everything else is
-somebody's word, and is judged by it.
+The witness is the sandbox's own file, written before any response: every message in it was sent. All other records
+are judged by it.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _STATES = text(
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a number of cases came to; figures of several parts can be added.
+    """The figures of some cases, which can be added to others.
 
     :param duplicates: messages in the witness beyond the first of the same text to the same person.
     :param lost: people, or rows of a summary, that nothing accounts for.
-    :param wrongly_accepted: called accepted, and not in the witness.
-    :param wrongly_not_sent: called not sent, which is free to be sent again, and in the witness.
-    :param unknown: messages that were unknown at the end: no fault, but a cost.
+    :param wrongly_accepted: messages recorded as accepted, but not in the witness.
+    :param wrongly_not_sent: messages recorded as not sent, and so free to be sent again, but in the witness.
+    :param unknown: messages that were unknown at the end, which is no fault but a cost.
     :param by_proxies: messages repeated by an intermediary that is configured to do so: no client can prevent it.
     """
 
@@ -56,17 +56,17 @@ class Figures:
 
     @property
     def broken(self) -> int:
-        """How often the promise was broken."""
+        """Number of times that the promise was broken."""
         return self.duplicates + self.lost + self.wrongly_accepted + self.wrongly_not_sent
 
 
 def worst(looks: Iterable[Figures]) -> Figures:
-    """Give the figures of one case that was judged several times: of each figure the highest."""
+    """Return the highest of each figure, for a case that was judged several times."""
     return Figures(*map(max, zip(*map(astuple, looks), strict=True)))
 
 
 def read_witness(path: Path, start: int = 0) -> Counter[Sent]:
-    """Count how often each person was sent each text.
+    """Return how often each person was sent each text.
 
     :param start: byte to begin at, which is the first of a line.
     """
@@ -77,7 +77,7 @@ def read_witness(path: Path, start: int = 0) -> Counter[Sent]:
 
 
 def read_ledger(engine: Engine, campaign: str) -> dict[bytes, str]:
-    """Give the state of the request that holds each of a campaign's messages; one that is free is missing.
+    """Return the state of the request that holds each of a campaign's messages; one that is free is missing.
 
     :param engine: of the ledger's database; only read, and not by the product's own code.
     """
@@ -126,7 +126,7 @@ def judge(
 
 
 def _fault(state: str, *, witnessed: bool, resumed: bool) -> str | None:
-    """Say what is wrong with one message, as the name of a figure."""
+    """Return the defect of one message, as the name of a figure."""
     if state == NOT_SENT and witnessed:
         return "wrongly_not_sent"
     if state == ACCEPTED and not witnessed:
@@ -139,7 +139,7 @@ def _fault(state: str, *, witnessed: bool, resumed: bool) -> str | None:
 def _faults_of(
     summary: Mapping[str, int], witnessed: int, people: int, left_out: int, *, resumed: bool
 ) -> dict[str, int]:
-    """Say what is wrong with a summary, as figures.
+    """Return the defects of a summary, as figures.
 
     :param witnessed: people whom the witness holds, of ``people`` in the table, of whom some are ``left_out``.
     """

@@ -1,6 +1,6 @@
-"""A process that makes one try of a campaign, and at a named point kills or stops itself.
+"""A process that runs one attempt of a campaign, and kills or stops itself at a named point.
 
-It imports what sends and nothing of Airflow: ``python -m support.faults.victim SPECIFICATION``.
+It imports the engine but not Airflow: ``python -m support.faults.victim SPECIFICATION``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def start(
     resumed: bool = False,
     halts: Halts = NEVER,
 ) -> subprocess.Popen[str]:
-    """Start a victim; it prints its summary, should it come to that.
+    """Start a victim, which prints its summary if it survives.
 
-    :param with_signal: that it sends itself at the point: SIGKILL or SIGSTOP.
-    :param clock: file with the seconds that its clock is ahead.
+    :param with_signal: signal that it sends to itself at the point: SIGKILL or SIGSTOP.
+    :param clock: file with the seconds by which its clock is ahead.
     :param resumed: whether it is the part of a try that comes after a wait.
-    :param halts: where it ends early to wait.
+    :param halts: the point at which it ends early to wait.
     """
     specification = {
         "campaign": [campaign.base_url, campaign.name, campaign.start, campaign.count, campaign.chunk_size],
@@ -61,7 +61,7 @@ def start(
 
 
 def main(specification: Mapping[str, Any]) -> None:
-    """Make the try, and print the summary."""
+    """Run the attempt, and print the summary."""
     logging.getLogger("airflow_provider_sms").setLevel(logging.CRITICAL)
     ledgers = Ledgers(make_url(specification["ledger"]))
     clock = Path(specification["clock"])

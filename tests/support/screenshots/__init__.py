@@ -1,1 +1,1 @@
-"""Pictures of the pages for the documentation, taken of the pages as they are."""
+"""Screenshots of the running pages, for the documentation."""

@@ -12,16 +12,16 @@ from support.screenshots.shots import take
 
 ROOT = Path(__file__).parents[3]
 SETS = {"inbox": inbox.shots, "campaigns": campaigns.shots}
-"""What there are pictures of: each runs what it shows, and gives the pictures."""
+"""Sets of screenshots: each starts the servers that it needs, and yields its shots."""
 
 
 def main() -> int:
-    """Take the pictures, and name each file.
+    """Take the screenshots, and print each file's path.
 
-    :returns: exit status: 0 when all were taken, 1 when there is no browser.
+    :returns: exit status: 0 when all were taken, 1 without a browser.
     """
     parser = argparse.ArgumentParser(prog="python -m support.screenshots", description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=SETS, default=list(SETS), help="what to take pictures of")
+    parser.add_argument("--only", nargs="+", choices=SETS, default=list(SETS), help="sets to take")
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images", help="folder (default: docs/images)")
     given = parser.parse_args()
     given.into.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The pages of campaigns inside Airflow, in the middle of a busy morning."""
+"""Screenshots of the campaign pages in Airflow, during a busy morning."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 RUN = "morning"
 NAMES = ("Thandi", "Sipho", "Anna", "Pieter", "Lerato", "Zoë", "Zanele", "Kagiso", "Naledi", "Ruan")
 NUMBERS = ("2782", "2760", "2782", "2771", "2782", "4477")
-"""How they begin, which is what the sandbox knows a network by. They belong to nobody."""
+"""First digits of unassigned numbers, by the sandbox's networks."""
 OPTED_OUT = ("27820020012", "27820020150")
 BOUGHT_HOURS = 7 * 24
-"""Since when credits were bought."""
+"""Hours since credits were bought."""
 EXPECTED = (
-    # Airflow's own page asks who is there before anybody has signed in.
+    # Airflow's page requests the current user before the sign-in.
     r"401.*/ui/config",
     r"401 \(Unauthorized\)",
 )
@@ -38,7 +38,7 @@ EXPECTED = (
 
 @contextmanager
 def shots() -> Iterator[list[Shot]]:
-    """Run an Airflow in which campaigns stand in different ways, and give the pictures of its pages."""
+    """Run an Airflow with campaigns in different states, and yield the shots of its pages."""
     folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-shots-"))
     try:
         with running_site(folder, _dags(folder), SERVICES, run=RUN) as site:
@@ -115,7 +115,7 @@ def _let_happen(site: CampaignSite) -> None:
 
 
 def _remember_balances(site: CampaignSite) -> None:
-    """Note balances of days that have passed, as sends noted them."""
+    """Record balances of past days, as sends record them."""
     now = time.time()
     fell = {
         "sms_overdue": (4_000.0, 270.0, 0.0),
@@ -134,7 +134,7 @@ def _remember_balances(site: CampaignSite) -> None:
 
 
 def pictures(site: CampaignSite) -> list[Shot]:
-    """Give the pictures of a site's pages."""
+    """Return the shots of a site's pages."""
 
     def of(
         name: str,

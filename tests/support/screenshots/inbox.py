@@ -1,4 +1,4 @@
-"""The sandbox's page, after a campaign that met some faults."""
+"""Screenshots of the sandbox's page, after a campaign that met some faults."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ narrow_shot = partial(Shot, width=390, height=844, scale=1.5)
 
 @contextmanager
 def shots() -> Iterator[list[Shot]]:
-    """Run a sandbox that has received something, and give the pictures of its page."""
+    """Run a sandbox with some traffic, and yield the shots of its page."""
     config = SandboxConfig(token=TOKEN, balance=5000, groups={"staff": [f"27600000{n:03}" for n in range(1, 5)]})
     with running_sandbox(config) as sandbox:
         send(sandbox, TOKEN)

@@ -1,4 +1,4 @@
-"""A picture to take, and taking it."""
+"""A screenshot, and the function that takes it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ def _as_it_is(_page: Any) -> None:
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture, which is taken in light, in dark, or in both.
+    """A screenshot in light colours, in dark ones, or in both.
 
-    :param name: beginning of the file's name; the colours follow.
-    :param url: the page.
-    :param width: pixels of the window; default 1400.
-    :param height: pixels of the window; default 900.
-    :param scale: pixels of the picture for each; default 1.
-    :param expected: patterns of problems that are meant to occur, as of :meth:`support.browser.Browser.page`.
-    :param schemes: in which colours it is taken; default both.
-    :param prepare: what is done with Playwright's page before; it returns once all is there that is to be seen.
+    :param name: beginning of the file's name, before the colours.
+    :param url: URL of the page.
+    :param width: width of the window in pixels; default 1400.
+    :param height: height of the window in pixels; default 900.
+    :param scale: pixels of the image per pixel of the window; default 1.
+    :param expected: patterns of expected errors, as of :meth:`support.browser.Browser.page`.
+    :param schemes: colours; default both.
+    :param prepare: function that prepares Playwright's page, and returns once everything is visible.
     """
 
     name: str
@@ -44,11 +44,11 @@ class Shot:
 
 
 def take(browser: Browser, shot: Shot, folder: Path) -> Iterator[Path]:
-    """Take a picture in each of its colours, and give each file.
+    """Take a screenshot in each of its colours, and yield each file.
 
-    :param browser: what opens the page.
-    :param shot: the picture.
-    :param folder: where to.
+    :param browser: the browser.
+    :param shot: the screenshot.
+    :param folder: folder for the files.
     """
     for scheme in shot.schemes:
         path = folder / f"{shot.name}-{scheme}.png"

@@ -1,4 +1,4 @@
-"""Made-up traffic of a morning: the same texts to the same numbers each time. The numbers belong to nobody."""
+"""Made-up traffic of a morning: always the same texts to the same unassigned numbers."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Message = tuple[str, str]
 
 
 def send(sandbox: SandboxHandle, token: str) -> None:
-    """Send it, with faults on the way.
+    """Send the traffic, with some faults.
 
-    :param sandbox: who receives it.
-    :param token: its bearer token.
+    :param sandbox: the receiving sandbox.
+    :param token: the sandbox's bearer token.
     """
     chance = random.Random(SEED)
     caller = _Caller(sandbox, token)
@@ -66,7 +66,7 @@ class _Caller:
         try:
             requests.request(method, f"{self._base}/{path}", json=body, headers=self._headers, timeout=10)
         except requests.RequestException:
-            return  # a fault that was asked for
+            return  # a requested fault
 
 
 def _number(place: int) -> str:

@@ -1,0 +1,79 @@
+"""One attempt to text groups: the ledger, the one request, its response."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sms.execution.delivery import Delivery
+from airflow_provider_sms.execution.human_input import record_request_decision
+from airflow_provider_sms.execution.ledger_session import entered
+from airflow_provider_sms.execution.telemetry import Telemetry
+from airflow_provider_sms.execution.xcom import RESPONSES, for_xcom, push
+from airflow_provider_sms.hooks.asset_events import describe_on_assets
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.ledger.decisions import to_resend
+from airflow_provider_sms.messages.keys import group_key
+from airflow_provider_sms.messages.outgoing import Block, Outgoing
+from airflow_provider_sms.reporting.summary import facts, summarise
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.sender import SendingOptions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from airflow_provider_sms.execution.options import GroupOptions, SendingTask
+    from airflow_provider_sms.service.client import SmsClient
+    from airflow_provider_sms.service.responses import SendResponse
+
+log = logging.getLogger(__name__)
+
+
+def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> dict[str, Any] | None:
+    """Make one attempt of a :class:`GroupSmsOperator`, or the leg of it that follows a deferral.
+
+    :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
+    :return: the raw response; None where the ledger holds none.
+    """
+    campaign, counts = task.name_campaign(None), SendCounts()
+    telemetry = Telemetry(task.context, task.sms_conn_id, campaign, resumed=task.resumed)
+
+    def summary() -> dict[str, Any]:
+        return summarise(campaign, 1, 0, counts)
+
+    def post(client: SmsClient, _: Sequence[Outgoing]) -> SendResponse:
+        return client.send_group(options.message, options.groups, send_options=options.send_options)
+
+    # The ledger is closed once the end is noted there.
+    with ExitStack() as stack, telemetry.until_ended(summary):
+        session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
+        campaign = task.name_campaign(session.store)
+        telemetry.enter(session, campaign)
+        options = read_options()
+        key = group_key(options.message, options.groups)
+        settings = SmsHook(task.sms_conn_id).get_settings()
+        if task.resumed:
+            record_request_decision(session, task.event)
+        ledger = session.campaign(campaign, "group")
+        sending = SendingOptions(
+            chunk_size=1,
+            concurrency=1,
+            resend_unknown=options.on_unknown == "resend",
+            resend_requests=to_resend(session.store, campaign, session.who),
+        )
+        asks = options.on_unknown == "ask"
+        delivery = Delivery(
+            task, session, settings, ledger, sending, total=1, counts=counts, telemetry=telemetry, asks=asks
+        )
+        delivery.begin()
+        end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post)
+        body = ledger.responses.to(key)
+        response: dict[str, Any] | None = None if body is None else for_xcom(body)
+        if response is not None:
+            push(task.context, RESPONSES, [response])
+        delivery.conclude(end)
+    describe_on_assets(task.context, facts(summary()))
+    if counts.already_sent:
+        log.info("The campaign had sent this text to these groups already; it was not sent again")
+    return response

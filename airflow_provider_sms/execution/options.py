@@ -1,0 +1,94 @@
+"""What an attempt is given in place of the operator: the task that it is of, and its checked arguments.
+
+Below ``operators/``, which fills these in, so that no step of an attempt needs an operator.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+    from airflow_provider_sms.planning.limits import Limits, Threshold
+    from airflow_provider_sms.send_window.window import SendWindow
+    from airflow_provider_sms.stop_flag import StopFlag
+
+
+@dataclass(frozen=True)
+class SendingTask:
+    """What an attempt knows of its task before the arguments are checked, which happens once it is in its ledger.
+
+    :param context: Airflow's, of the task instance.
+    :param event: what the task waited for, as Airflow brings it back; None where it has not waited.
+    :param sms_conn_id: the connection to send with.
+    :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
+    :param stop: set when Airflow ends the task.
+    :param name_campaign: returns the campaign's name: as a ledger has it, where one is given; empty where the task's
+        name is refused later.
+    """
+
+    context: Context
+    event: Any
+    sms_conn_id: str
+    ledger_conn_id: str | None
+    stop: StopFlag
+    name_campaign: Callable[[LedgerBackend | None], str]
+
+    @property
+    def resumed(self) -> bool:
+        """Whether this leg of the attempt follows a deferral."""
+        return self.event is not None
+
+
+@dataclass(frozen=True)
+class GroupOptions:
+    """The checked arguments of a :class:`GroupSmsOperator`, meant as they are there.
+
+    :param groups: at least one name.
+    """
+
+    message: str
+    groups: Sequence[str]
+    send_options: dict[str, Any] | None
+    on_unknown: str
+
+
+@dataclass(frozen=True)
+class BulkOptions:
+    """The checked arguments of a :class:`BulkSmsOperator` except ``source``, meant as they are there.
+
+    :param limits: ``max_rows``, ``max_cost``, ``max_invalid`` and ``max_parts_per_message``.
+    :param approval_threshold: ``approve_above``; None means that no plan needs approval for its size.
+    :param frequency_cap: ``campaign_group`` and ``min_interval``; None means no cap.
+    """
+
+    message: str | None
+    content_column: str | None
+    destination_column: str
+    default_region: str | None
+    key_columns: Sequence[str] | None
+    send_options: dict[str, Any] | None
+    on_invalid: str
+    on_unknown: str
+    chunk_size: int
+    concurrency: int
+    max_requests_per_second: float | None
+    max_xcom_responses: int
+    report: str | None
+    suppress: Any
+    cost_per_part: float | Mapping[str, float]
+    max_error_rate: float | None
+    check_balance: bool
+    wait_for_credit: bool
+    credit_interval: float
+    approve: bool
+    send_window: SendWindow | None
+    limits: Limits
+    approval_threshold: Threshold | None
+    frequency_cap: FrequencyCap | None

@@ -1,0 +1,49 @@
+"""The numbers of the locks under which transactions follow one another, all in one place, so that none is used twice.
+
+PostgreSQL takes them as advisory locks; SQLite has one lock for everything. Workers of two versions of this package may
+share a ledger and wait for each other only under the same numbers, so no number here ever changes.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+CREATION_LOCK = 0x5355_4D53
+"""Held while tables are created or migrated: the first two tasks must not do so at once."""
+
+REGISTER_LOCK = 0x5355_4D54
+"""Held while an attempt is registered, before it knows its campaign."""
+
+DECISION_LOCK = 0x5355_4D55
+"""Held while a person's answer to a task is recorded: its requests may belong to several campaigns."""
+
+ADOPTION_LOCK = 0x5355_4D56
+"""Held while a person adopts a ledger for a task instance, which need not have a campaign there."""
+
+CLAIMANT_LOCK = 0x5355_4D57
+"""Held while a purge deletes attempts, which belong to no campaign any more."""
+
+CONTACT_GROUP_LOCK = 0x5355_4D58
+"""Held while a contact group is created: two campaigns may name a new one at once."""
+
+BALANCE_LOCK = 0x5355_4D59
+"""Held while a balance is recorded, so that two tasks do not record the same one."""
+
+PROGRESS_LOCKS = 0x5355_4D58 << 32
+"""Upper half of the numbers of :func:`progress_lock`."""
+
+CONTACT_LOCKS = 0x5355_4D53
+"""First of the two numbers under which PostgreSQL locks the contacts of a group; the second one is the group's id.
+
+Locks of two numbers never meet locks of one, so no campaign's lock can be one of these.
+"""
+
+
+def campaign_lock(name: str) -> int:
+    """Return the number under which the transactions on a campaign follow one another: 64 bits, signed."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def progress_lock(claimant_id: int) -> int:
+    """Return the number for an attempt's progress: its own, since the campaign's would make it wait for claims."""
+    return PROGRESS_LOCKS | claimant_id & 0xFFFF_FFFF

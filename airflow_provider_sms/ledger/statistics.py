@@ -1,0 +1,236 @@
+"""Counts of campaigns: messages and requests by state, parts, costs, and how long requests take."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from decimal import Decimal
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from sqlalchemy import and_, case, func, or_, select
+
+from airflow_provider_sms.ledger.backend import require_campaign
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
+from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
+from airflow_provider_sms.ledger.transitions import state_at, under_way
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql.elements import ColumnElement
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
+
+_REQUESTS_TIMED = 100
+"""Requests whose time is looked at: enough for a median, and all of one send or two."""
+
+TAKEN = case((request.c.messages < request.c.submitted, request.c.messages), else_=request.c.submitted)
+"""The messages that the service took of an accepted request."""
+
+
+class SendingTask(NamedTuple):
+    """A task that sent messages of a campaign.
+
+    :param runs: DAG runs in which it did.
+    :param tries: attempts that did, of all runs and mapped copies.
+    """
+
+    dag_id: str
+    task_id: str
+    runs: int
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class CampaignStatus:
+    """The counts of a campaign as the command shows them. Times are seconds since the epoch.
+
+    :param messages: by the state of the request that holds them; a request that was not sent holds none.
+    :param requests: by state.
+    :param parts: SMS parts, as far as the service stated them.
+    :param decisions: of people, about its requests.
+    """
+
+    campaign: str
+    messages: Mapping[str, int]
+    requests: Mapping[str, int]
+    parts: int
+    cost: Decimal
+    first_activity: float
+    last_activity: float
+    decisions: int
+    senders: tuple[SendingTask, ...]
+
+
+class Counts(NamedTuple):
+    """Messages of a campaign's requests by outcome, and what they cost.
+
+    :param under_way: claimed, and perhaps being sent.
+    :param left_out: messages that the service left out of requests that it took.
+    """
+
+    accepted: int = 0
+    unknown: int = 0
+    under_way: int = 0
+    parts: int = 0
+    cost: Decimal = Decimal(0)
+    left_out: int = 0
+
+
+class _Sums(NamedTuple):
+    """What the responses to requests add up to."""
+
+    taken: int = 0
+    parts: int = 0
+    left_out: int = 0
+    cost: Decimal = Decimal(0)
+
+
+def status(store: LedgerBackend, name: str) -> CampaignStatus:
+    """Return the counts of a campaign.
+
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    now = store.clock()
+    with store.read() as connection:
+        campaign_id = require_campaign(connection, name)
+        of_campaign = request.c.campaign_id == campaign_id
+        state = state_at(now)
+        made = select(state, func.count()).where(of_campaign).group_by(state)
+        sums = _sums(connection, of_campaign)[campaign_id]
+        began, first, last = connection.execute(
+            select(
+                func.max(campaign.c.created_at),
+                func.min(request.c.claimed_at),
+                func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)),
+            )
+            .select_from(campaign.outerjoin(request))
+            .where(campaign.c.id == campaign_id)
+        ).one()
+        decided, last_decided = connection.execute(
+            select(func.count(decision.c.decided_by), func.max(decision.c.decided_at))
+            .select_from(decision.join(request, request.c.id == decision.c.request_id))
+            .where(of_campaign)
+        ).one()
+        senders = (
+            select(
+                claimant.c.dag_id,
+                claimant.c.task_id,
+                func.count(claimant.c.run_id.distinct()),
+                func.count(claimant.c.id.distinct()),
+            )
+            .select_from(request.join(claimant))
+            .where(of_campaign)
+            .group_by(claimant.c.dag_id, claimant.c.task_id)
+            .order_by(claimant.c.dag_id, claimant.c.task_id)
+        )
+        return CampaignStatus(
+            campaign=name,
+            messages={each: count for (_, each), count in _held(connection, of_campaign, now).items()},
+            requests={each: count for each, count in connection.execute(made)},  # noqa: C416  # rows are no pairs
+            parts=sums.parts,
+            cost=sums.cost,
+            first_activity=began if first is None else first,
+            last_activity=max(time for time in (began, last, last_decided) if time is not None),
+            decisions=decided,
+            senders=tuple(SendingTask(*row) for row in connection.execute(senders)),
+        )
+
+
+def counts_of(
+    connection: Connection, ids: Sequence[int], now: float, *, made_by: Sequence[int] | None = None
+) -> dict[int, Counts]:
+    """Return the counts of campaigns, by their ids.
+
+    :param now: seconds since the epoch.
+    :param made_by: claimants whose requests alone are counted; None means all.
+    """
+    which: ColumnElement[bool] = request.c.campaign_id.in_(ids)
+    if made_by is not None:
+        which = and_(which, request.c.claimant_id.in_(made_by))
+    responded = and_(request.c.state == ACCEPTED, request.c.messages.is_not(None))
+    sums = _sums(connection, and_(which, responded))
+    # A request that a person called accepted counts with what it holds: some may have been sent again since.
+    by_decision = and_(request.c.state == ACCEPTED, request.c.messages.is_(None))
+    held = _held(connection, and_(which, or_(request.c.state.in_((CLAIMED, UNKNOWN)), by_decision)), now)
+    return {
+        each: Counts(
+            accepted=sums[each].taken + held.get((each, ACCEPTED), 0),
+            unknown=held.get((each, UNKNOWN), 0),
+            under_way=held.get((each, CLAIMED), 0),
+            parts=sums[each].parts,
+            cost=sums[each].cost,
+            left_out=sums[each].left_out,
+        )
+        for each in ids
+    }
+
+
+def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[int, _Sums]:
+    # Money is not rounded: equal costs are counted, and added up as decimals.
+    query = (
+        select(
+            request.c.campaign_id,
+            request.c.cost,
+            func.count(),
+            func.sum(TAKEN),
+            func.sum(request.c.parts),
+            func.sum(request.c.submitted - TAKEN),
+        )
+        .where(which)
+        .group_by(request.c.campaign_id, request.c.cost)
+    )
+    sums: dict[int, _Sums] = defaultdict(_Sums)
+    for campaign_id, cost, times, taken, parts, left_out in connection.execute(query):
+        before = sums[campaign_id]
+        sums[campaign_id] = _Sums(
+            before.taken + int(taken or 0),
+            before.parts + int(parts or 0),
+            before.left_out + int(left_out or 0),
+            before.cost + Decimal(cost or 0) * times,
+        )
+    return sums
+
+
+def _held(connection: Connection, which: ColumnElement[bool], now: float) -> dict[tuple[int, str], int]:
+    """Return how many messages requests hold, by campaign and state."""
+    state = state_at(now)
+    query = (
+        select(request.c.campaign_id, state, func.count())
+        .select_from(request.join(message, message.c.request_id == request.c.id))
+        .where(which)
+        .group_by(request.c.campaign_id, state)
+    )
+    return {tuple(key): count for *key, count in connection.execute(query)}
+
+
+def count_under_way(store: Readable, name: str) -> int:
+    """Count the requests of a campaign whose process may still record their outcome.
+
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        of_campaign = request.c.campaign_id == require_campaign(connection, name)
+        query = select(func.count()).select_from(request).where(of_campaign, under_way(store.clock()))
+        count: int = connection.execute(query).scalar_one()
+        return count
+
+
+def seconds_per_request(store: LedgerBackend) -> float | None:
+    """Return the median time of the last requests that were accepted; None where there was none.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    last = (
+        select(request.c.claimed_at, request.c.finished_at)
+        .where(request.c.state == ACCEPTED, request.c.finished_at.is_not(None))
+        .order_by(request.c.id.desc())
+        .limit(_REQUESTS_TIMED)
+    )
+    with store.read() as connection:
+        taken = [finished - claimed for claimed, finished in connection.execute(last)]
+    return max(median(taken), 0.0) if taken else None

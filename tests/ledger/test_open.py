@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.engine import URL
+
+from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.open import MIGRATIONS, require_ledger
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
+
+
+def sql(store, *statements):
+    """Run statements in a ledger, and return the rows of the last one."""
+    with store.write(1) as connection:
+        for statement in statements:
+            result = connection.execute(text(statement))
+        return [tuple(row) for row in result] if result.returns_rows else []
+
+
+def of_version(store, version, *statements):
+    sql(store, *statements, f"UPDATE sms_ledger_version SET version = {version}")
+
+
+def test_a_new_ledger_records_its_version_once(open_store):
+    """Opening it again changes nothing."""
+    open_store()
+    assert sql(open_store(), "SELECT version FROM sms_ledger_version") == [(SCHEMA_VERSION,)]
+
+
+def test_a_newer_ledger_is_left_as_it_is(open_store):
+    """Nothing is created in it, and the error says what to do."""
+    of_version(open_store(), 99, "DROP TABLE sms_balance")
+    with pytest.raises(LedgerVersionError, match="Upgrade airflow-provider-sms"):
+        open_store()
+    with pytest.raises(LedgerVersionError):
+        open_store()
+
+
+def test_an_older_ledger_is_migrated_step_by_step(open_store, monkeypatch):
+    """Each migration runs once, in order, on a ledger that has the new tables already and keeps what it holds."""
+    store, ran = open_store(), []
+
+    def from_3(connection):
+        assert connection.execute(text("SELECT count(*) FROM sms_balance")).scalar() == 0
+        ran.append(3)
+
+    monkeypatch.setitem(MIGRATIONS, 3, from_3)
+    monkeypatch.setitem(MIGRATIONS, 4, lambda connection: ran.append(4))
+    of_version(store, 3, "DROP TABLE sms_balance", "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
+    open_store()
+    assert ran == [3, 4]
+    open_store()
+    assert ran == [3, 4]
+    assert sql(store, "SELECT version FROM sms_ledger_version") == [(SCHEMA_VERSION,)]
+    assert sql(store, "SELECT name FROM sms_campaign") == [("c",)]
+
+
+def test_a_migration_that_fails_changes_nothing(open_store, monkeypatch):
+    """Tables, version and rows are committed together."""
+    store = open_store()
+
+    def broken(connection):
+        connection.execute(text("DELETE FROM sms_campaign"))
+        connection.execute(text("SELECT broken"))
+
+    monkeypatch.setitem(MIGRATIONS, 4, broken)
+    of_version(store, 4, "INSERT INTO sms_campaign (name, created_at) VALUES ('c', 1)")
+    with pytest.raises(LedgerError, match="broken"):
+        open_store()
+    assert sql(store, "SELECT version FROM sms_ledger_version") == [(4,)]
+    assert sql(store, "SELECT name FROM sms_campaign") == [("c",)]
+
+
+@pytest.mark.parametrize("known", [{}, {4: None}])
+def test_an_older_ledger_without_a_migration_is_refused(open_store, monkeypatch, known):
+    """One step that is missing is enough; nothing is created, and the error says what to do."""
+    store = open_store()
+    for version, migration in known.items():
+        monkeypatch.setitem(MIGRATIONS, version, migration)
+    of_version(store, 3)
+    with pytest.raises(LedgerVersionError, match=r"too old: .* Nothing was sent. Install the airflow-p"):
+        open_store()
+    assert sql(store, "SELECT version FROM sms_ledger_version") == [(3,)]
+
+
+def test_a_database_without_a_ledger_is_refused(tmp_path):
+    """A person at a terminal creates no ledger by mistyping its path."""
+    url = URL.create("sqlite", database=str(tmp_path / "other.db"))
+    with create_engine(url).begin() as connection:
+        connection.execute(text("CREATE TABLE t (x INTEGER)"))
+    with pytest.raises(InputError, match="The file x holds no ledger"):
+        require_ledger(url, "The file x")

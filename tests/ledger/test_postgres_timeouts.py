@@ -1,0 +1,249 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from contextlib import closing
+
+import pytest
+from sqlalchemy import text
+from support.forwarder import Forwarder
+from support.postgres import DRIVERS
+from support.sending import Clock, people
+
+from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.sending import sender as flush
+
+WAIT = 0.5
+"""Seconds that these ledgers wait for the server."""
+BOUND = WAIT + 2.0
+"""Seconds after which a wait has lasted too long, also on a busy machine."""
+
+
+@pytest.fixture(params=DRIVERS)
+def driver(request):
+    return f"postgresql+{request.param}"
+
+
+@pytest.fixture
+def way(postgres_url):
+    """The network between the ledger and its server."""
+    with Forwarder(f"{postgres_url.query['host']}/.s.PGSQL.5432") as way:
+        yield way
+
+
+@pytest.fixture
+def url(postgres_url, way, driver):
+    """The ledger's database by way of the network."""
+    return postgres_url.set(drivername=driver, host=way.host, port=way.port, query={"connect_timeout": "2"})
+
+
+@pytest.fixture
+def store(url):
+    with closing(open_postgres(url, wait_seconds=WAIT, busy_seconds=WAIT)) as store:
+        yield store
+
+
+def file_of(connection):
+    return connection.connection.dbapi_connection.fileno()
+
+
+def seconds_until_it_fails(work):
+    """Do something that must fail as the ledger does, and say how long it took."""
+    began = time.monotonic()
+    with pytest.raises(LedgerError):
+        work()
+    return time.monotonic() - began
+
+
+def write(store, *statements):
+    with store.write(7) as connection:
+        for each in statements:
+            connection.execute(text(each))
+
+
+def test_a_silent_network_ends_a_wait_for_a_connection(store, way):
+    """A connection that lies in the pool is asked whether it stands, and that, too, is bounded."""
+    way.fall_silent()
+    # It asks the old connection, then for a new one.
+    assert seconds_until_it_fails(lambda: write(store)) < BOUND + 3.0
+
+
+def test_a_silent_network_ends_a_wait_for_a_statement(store, way):
+    """Silence within a transaction raises; nothing of it may be relied on."""
+
+    def fall_silent_within():
+        with store.write(7) as connection:
+            way.fall_silent()
+            connection.execute(text("SELECT 1"))
+
+    assert seconds_until_it_fails(fall_silent_within) < BOUND
+
+
+def test_a_silent_network_ends_a_wait_for_a_commit(store, way):
+    """A commit that nobody confirms raises, whatever became of it."""
+
+    def fall_silent_at_the_end():
+        with store.write(7):
+            way.fall_silent()
+
+    assert seconds_until_it_fails(fall_silent_at_the_end) < BOUND
+
+
+def test_a_silent_network_ends_a_wait_for_rows(store, way):
+    """Rows that come a part at a time are waited for only so long, too."""
+
+    def fall_silent_between():
+        with store.read(quick=True) as connection:
+            streaming = connection.execution_options(yield_per=10)
+            with closing(streaming.execute(text("SELECT generate_series(1, 1000)"))) as rows:
+                rows.fetchmany(10)
+                way.fall_silent()
+                rows.fetchmany(10)
+
+    assert seconds_until_it_fails(fall_silent_between) < BOUND
+
+
+def test_a_silent_network_ends_the_opening(url, way):
+    """A server that takes the connection and never answers is an error before anything is claimed."""
+    way.fall_silent()
+    assert seconds_until_it_fails(lambda: open_postgres(url, wait_seconds=WAIT)) < BOUND + 2.0
+
+
+def test_a_silent_server_is_not_asked_again_at_once(store, way):
+    """What a task does after its send, such as its notes, does not wait anew each time."""
+    way.fall_silent()
+    seconds_until_it_fails(lambda: write(store))
+    began = time.monotonic()
+    with pytest.raises(LedgerError, match="did not respond a moment ago"):
+        write(store)
+    assert time.monotonic() - began < 1.0
+
+
+def test_the_error_says_that_the_server_was_silent(store, way):
+    """Somebody who reads the log learns what was waited for, and how long."""
+
+    def fall_silent_within():
+        with store.write(7) as connection:
+            way.fall_silent()
+            connection.execute(text("SELECT 1"))
+
+    with pytest.raises(LedgerError, match=r"did not respond within 0.5 seconds"):
+        fall_silent_within()
+
+
+def test_the_ledger_is_written_to_again_once_the_network_is_back(store, way):
+    """Silence ends a transaction, not the ledger."""
+    with pytest.raises(LedgerError), store.write(7):
+        way.fall_silent()
+    way.speak()
+    write(store, "INSERT INTO sms_campaign (name, created_at) VALUES ('after', 1)")
+    with store.read() as connection:
+        assert connection.execute(text("SELECT name FROM sms_campaign WHERE name = 'after'")).scalar() == "after"
+
+
+@pytest.mark.parametrize("at", ["statement", "commit"])
+def test_a_server_that_hangs_ends_the_wait_though_its_machine_answers(store, postgres_url, at):
+    """Its kernel acknowledges every packet, so neither keepalives nor TCP's own bound would see it."""
+
+    def freeze():
+        pids = []
+        try:
+            with store.write(7) as connection:
+                pids.append(connection.execute(text("SELECT pg_backend_pid()")).scalar())
+                os.kill(pids[0], signal.SIGSTOP)
+                if at == "statement":
+                    connection.execute(text("SELECT 1"))
+        finally:
+            os.kill(pids[0], signal.SIGCONT)
+
+    assert seconds_until_it_fails(freeze) < BOUND
+
+
+@pytest.mark.parametrize("driver", DRIVERS[:1], indirect=True)
+def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, sender, enter, monkeypatch, caplog):
+    """What is in flight is awaited and stands in the log; the next try texts nobody of them again."""
+    monkeypatch.setattr(flush, "FLUSH_SECONDS", 1.0)
+
+    def fall_silent(service, messages, number):
+        way.fall_silent()
+        return service.take(messages, number)
+
+    service.script = [None, None, fall_silent]
+    clock = Clock(time.time())
+    began = time.monotonic()
+    send = sender(enter(into=store, clock=clock), concurrency=1)
+    send.run([people(100)])
+    # The bound of the statement; one attempt that asks, and one that connects.
+    assert time.monotonic() - began < BOUND + 6.0
+    assert isinstance(send.error, LedgerError)
+    assert "request 3 is accepted, event id 9007199254740995" in caplog.text
+    way.speak()
+    clock.now += 1000.0
+    with closing(open_postgres(url)) as again:
+        ledger = enter(2, into=again, clock=clock)
+        ledger.lapse()
+        sender(ledger).run([people(100)])
+    assert (service.duplicates, len(service.taken)) == (0, 100)
+
+
+def test_a_wait_for_others_is_longer_than_one_for_the_server(url):
+    """A lock that others hold is asked for again and again; whoever gets it in the end commits as ever."""
+    store, other = open_postgres(url, wait_seconds=WAIT), open_postgres(url, wait_seconds=WAIT, busy_seconds=30.0)
+    held, release = threading.Event(), threading.Event()
+
+    def hold():
+        with store.write(7) as connection:
+            held.set()
+            for _ in range(100):
+                if release.wait(0.05):
+                    break
+                connection.execute(text("SELECT 1"))
+
+    holding = threading.Thread(target=hold)
+    holding.start()
+    held.wait(10.0)
+    threading.Timer(3 * WAIT, release.set).start()
+    began = time.monotonic()
+    write(other, "INSERT INTO sms_campaign (name, created_at) VALUES ('patient', 1)")
+    assert time.monotonic() - began > 2 * WAIT
+    holding.join(10.0)
+    with store.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 1
+    store.close()
+    other.close()
+
+
+def test_a_look_at_much_of_the_ledger_may_take_longer(store):
+    """A statement that reads for long on a server that lives is no silence."""
+    with store.read() as connection:
+        connection.execute(text(f"SELECT pg_sleep({3 * WAIT})"))
+    with pytest.raises(LedgerError), store.read(quick=True) as connection:
+        connection.execute(text(f"SELECT pg_sleep({3 * WAIT})"))
+
+
+def test_the_kernel_looks_for_a_machine_that_is_gone(store, way):
+    """Keepalives and a bound on what is not acknowledged are set where the connection says nothing of them."""
+    with store.read() as connection, socket.socket(fileno=os.dup(file_of(connection))) as duplicate:
+        assert duplicate.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        found = [
+            duplicate.getsockopt(socket.IPPROTO_TCP, option)
+            for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+        ]
+    assert found == [5, 5, 3, 20_000]
+
+
+def test_the_connections_own_words_go_first(url):
+    """What the connection says of keepalives is done."""
+    own = url.update_query_dict({"keepalives_idle": "77", "tcp_user_timeout": "33000"})
+    options = (socket.TCP_KEEPIDLE, socket.TCP_USER_TIMEOUT)
+    with (
+        closing(open_postgres(own)) as store,
+        store.read() as connection,
+        socket.socket(fileno=os.dup(file_of(connection))) as duplicate,
+    ):
+        found = [duplicate.getsockopt(socket.IPPROTO_TCP, option) for option in options]
+    assert found == [77, 33_000]

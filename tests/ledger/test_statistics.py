@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import time
+from decimal import Decimal
+
+import pytest
+from support.sending import Clock, people
+
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.requests import unknown_requests
+from airflow_provider_sms.ledger.statistics import Counts, SendingTask, counts_of, seconds_per_request, status
+from airflow_provider_sms.ledger.transitions import LAPSED
+
+EVENT = 9_007_199_254_740_993
+
+
+@pytest.fixture
+def clock():
+    """The time of the world: a claim that these tests make is open."""
+    return time.time
+
+
+def claim(ledger, messages, take_over=None):
+    chunk = Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+    return ledger.commit(chunks=[chunk], claim_seconds=60.0)[0].request_id
+
+
+def close(ledger, request_id, state=ACCEPTED, **fields):
+    ledger.commit(outcomes=[Outcome(request_id, state, **fields)])
+
+
+def accept(ledger, messages, **fields):
+    request_id = claim(ledger, messages)
+    close(ledger, request_id, event_id=EVENT, messages=len(messages), parts=len(messages), cost="1.10", **fields)
+    return request_id
+
+
+def test_every_message_and_request_is_in_one_state(store, enter):
+    """Counts are by state; what was not sent holds no message."""
+    ledger = enter()
+    accept(ledger, people(3))
+    close(ledger, claim(ledger, people(2, 10)), UNKNOWN)
+    close(ledger, claim(ledger, people(4, 20)), NOT_SENT)
+    claim(ledger, people(5, 30))
+    found = status(store, "c")
+    assert found.messages == {ACCEPTED: 3, UNKNOWN: 2, CLAIMED: 5}
+    assert found.requests == {ACCEPTED: 1, UNKNOWN: 1, NOT_SENT: 1, CLAIMED: 1}
+
+
+def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):
+    """What a dead process left behind is unknown, and why is said, though nobody has written it down."""
+    claim(enter(clock=lambda: 1_000_000.0), people(2))
+    assert (status(store, "c").messages, status(store, "c").requests) == ({UNKNOWN: 2}, {UNKNOWN: 1})
+    (row,) = unknown_requests(store)
+    assert (row.messages, row.state, row.reason, row.claimed_at) == (2, UNKNOWN, LAPSED, 1_000_000.0)
+
+
+def test_money_is_added_up_exactly(store, enter):
+    """Costs are decimals: three times 1.10 is 3.30, and a request that says none adds none."""
+    ledger = enter()
+    for start in (0, 10, 20):
+        accept(ledger, people(2, start))
+    close(ledger, claim(ledger, people(1, 30)), UNKNOWN)
+    assert (status(store, "c").cost, status(store, "c").parts) == (Decimal("3.30"), 6)
+
+
+def test_who_sent_is_counted_by_task(store, enter):
+    """Each task is named, with the runs and the tries that sent."""
+    accept(enter(1, run_id="one"), people(1))
+    accept(enter(2, run_id="one"), people(1, 10))
+    accept(enter(1, run_id="two"), people(1, 20))
+    accept(enter(1, dag_id="another"), people(1, 30))
+    enter(1, dag_id="sent nothing")
+    assert status(store, "c").senders == (SendingTask("another", "t", 1, 1), SendingTask("d", "t", 2, 3))
+
+
+def test_activity_is_from_the_first_claim_to_the_last_word(store, enter):
+    """A person's decision is activity, too."""
+    early = enter(clock=lambda: 1_000_000.0)
+    close(early, claim(early, people(1)), UNKNOWN)
+    (row,) = unknown_requests(store)
+    assert (status(store, "c").first_activity, status(store, "c").last_activity) == (1_000_000.0, 1_000_000.0)
+    resolve(store, row.request_id, ACCEPTED, "ann")
+    assert status(store, "c").decisions == 1
+    assert status(store, "c").last_activity == pytest.approx(time.time(), abs=60)
+
+
+def test_a_campaign_that_sent_nothing_has_a_status(store, enter):
+    """A campaign that somebody entered is there, with nothing in it."""
+    enter(clock=lambda: 1_000_000.0)
+    found = status(store, "c")
+    assert (found.messages, found.requests, found.senders, found.cost) == ({}, {}, (), Decimal(0))
+    assert found.first_activity == found.last_activity == 1_000_000.0
+
+
+def test_other_campaigns_are_not_counted(store, enter):
+    """Each campaign stands by itself."""
+    accept(enter(), people(3))
+    accept(enter(campaign="other"), people(5))
+    assert (status(store, "c").messages, status(store, "other").messages) == ({ACCEPTED: 3}, {ACCEPTED: 5})
+
+
+def test_counts_of_several_campaigns_are_kept_apart(store, enter):
+    """By id; what the service left out, and what is not done yet, is not accepted."""
+    accept(enter(), people(3))
+    other = enter(campaign="other")
+    close(other, claim(other, people(5)), messages=4, parts=4, cost="4.40")
+    claim(other, people(2, 10))
+    with store.read() as connection:
+        counts = counts_of(connection, [1, 2, 3], store.clock())
+    assert counts[1] == Counts(accepted=3, parts=3, cost=Decimal("1.10"))
+    assert counts[2] == Counts(accepted=4, under_way=2, parts=4, cost=Decimal("4.40"), left_out=1)
+    assert counts[3] == Counts()
+
+
+def test_the_time_of_a_request_is_that_of_the_last_ones(store, enter):
+    """The median of what accepted requests took; None where there was none."""
+    assert seconds_per_request(store) is None
+    clock = Clock()
+    ledger = enter(clock=clock)
+    for seconds in (0.2, 9.0, 0.4):
+        request_id = claim(ledger, people(1, int(seconds * 10)))
+        clock.now += seconds
+        close(ledger, request_id)
+    assert seconds_per_request(store) == pytest.approx(0.4)

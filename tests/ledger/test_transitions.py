@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select, true
+
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk
+from airflow_provider_sms.ledger.schema import request
+from airflow_provider_sms.ledger.transitions import LAPSED, current_state, lapse, reason_at, state_at, under_way
+
+DEADLINE = 1_000.0
+
+
+@pytest.fixture
+def held(enter, store):
+    """Insert a request in a state, claimed 100 seconds before its deadline."""
+
+    def held(state):
+        clock = lambda: DEADLINE - 100.0  # noqa: E731
+        (claim,) = enter(clock=clock).commit(chunks=[Chunk([b"k" * 16], ["27820000000"])], claim_seconds=100.0)
+        with store.write(1) as connection:
+            connection.execute(request.update().values(state=state))
+        return claim.request_id
+
+    return held
+
+
+@pytest.mark.parametrize(
+    ("state", "late", "expected"),
+    [
+        (CLAIMED, -1.0, CLAIMED),
+        (CLAIMED, 0.0, CLAIMED),
+        (CLAIMED, 0.5, UNKNOWN),
+        (UNKNOWN, -1.0, UNKNOWN),
+        (ACCEPTED, 0.5, ACCEPTED),
+        (NOT_SENT, 0.5, NOT_SENT),
+    ],
+)
+def test_a_claim_lapses_once_its_deadline_has_passed(store, held, state, late, expected):
+    """Read as a value, in an expression or written down, it is the same rule; no other state changes."""
+    held(state)
+    now = DEADLINE + late
+    assert current_state(state, DEADLINE, now) == expected
+    why = LAPSED if state != expected else None
+    with store.write(1) as connection:
+        read = select(state_at(now), reason_at(now), under_way(now))
+        assert [tuple(row) for row in connection.execute(read)] == [(expected, why, expected == CLAIMED)]
+        lapse(connection, true(), now)
+        written = select(request.c.state, request.c.reason)
+        assert [tuple(row) for row in connection.execute(written)] == [(expected, why)]
+
+
+def test_a_claim_in_the_future_counts_as_made_now(store, held):
+    """It keeps its length, and does not lapse at once."""
+    held(CLAIMED)
+    with store.write(1) as connection:
+        lapse(connection, true(), DEADLINE - 500.0)
+        row = connection.execute(select(request.c.state, request.c.claimed_at, request.c.deadline)).one()
+    assert tuple(row) == (CLAIMED, DEADLINE - 500.0, DEADLINE - 400.0)

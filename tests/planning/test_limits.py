@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from support.planning import number, planned, scanned, texted
+
+from airflow_provider_sms.exceptions import InvalidRowsError, LimitError
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.planning.limits import Limits, Threshold
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.planning.scan import Scan
+from airflow_provider_sms.stop_flag import StopFlag
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"max_rows": 2}, "more than max_rows=2 rows"),
+        ({"max_cost": Decimal("5.5")}, "about 6 credits, more than max_cost=5.5"),
+        ({"max_parts_per_message": 1}, "message of row 0 takes 2 SMS parts"),
+    ],
+)
+def test_a_plan_beyond_a_limit_is_refused(limits, words):
+    """The error names the limit, the figure and what to do, and nothing was sent."""
+    rows = texted([number(1), number(2), number(3)], "x" * 161)
+    with pytest.raises(LimitError, match=words) as caught:
+        Limits(**limits).check(planned(rows, limits=Limits(**limits)))
+    assert "Nothing was sent" in str(caught.value)
+
+
+def test_too_many_rows_are_not_read_to_their_end():
+    """A source of the wrong kind is refused as soon as it is too long."""
+    read = []
+
+    class Endless:
+        schema = texted([number(1)]).schema
+
+        def batches(self, columns, size):
+            while True:
+                read.append(1)
+                yield texted([number(len(read))]).select(columns).to_batches()[0]
+
+    with pytest.raises(LimitError):
+        Scan(Prices()).read(Endless(), Preparation(None, "text"), StopFlag(), Limits(max_rows=5).check_rows)
+    assert len(read) == 6
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(2, True), (3, False), (0.29, True), (0.3, False), (None, False)])
+def test_invalid_rows_are_limited_by_number_or_share(limit, refused):
+    """A float is a share of all rows, a whole number a number of them."""
+    scan = scanned(texted([*map(number, range(7)), "x", "y", "z"]))
+    if refused:
+        with pytest.raises(InvalidRowsError, match="3 of 10 rows cannot be texted"):
+            Limits(max_invalid=limit).check_invalid(scan)
+    else:
+        Limits(max_invalid=limit).check_invalid(scan)
+
+
+@pytest.mark.parametrize(
+    ("threshold", "is_exceeded"), [({"rows": 2}, True), ({"rows": 3}, False), ({"cost": Decimal(1)}, True)]
+)
+def test_a_plan_beyond_the_threshold_needs_approval(threshold, is_exceeded):
+    """More messages, or more credits, than may go out unseen."""
+    plan = planned(texted([number(1), number(2), number(3)]))
+    assert Threshold(**threshold).is_exceeded_by(plan) is is_exceeded

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from support.planning import number, planned, texted
+
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.planning.plan import duration
+from airflow_provider_sms.service.responses import Balance
+
+
+class Preview:
+    """What a ledger would say: some messages are held, some people were texted too recently."""
+
+    caps = True
+
+    def __init__(self, held=None, capped=()):
+        self._held = held or {}
+        self._capped = set(capped)
+
+    def held(self, keys):
+        return {key: state for key, state in self._held.items() if key in keys}
+
+    def capped(self, destinations):
+        return self._capped & set(destinations)
+
+
+def test_every_row_has_its_place_in_the_plan():
+    """Rows = invalid + suppressed + capped + sent + unknown + repeats + to be sent, whatever the order."""
+    rows = [*map(number, range(250)), number(1), number(2), "x"]
+    keys = Preparation(None, "text").prepare(texted([number(3), number(4), number(5)]).to_batches()[0], 0).keys
+    preview = Preview(dict(zip(keys, ["accepted", "accepted", "unknown"], strict=True)), capped=[number(6), number(1)])
+    plan = planned(texted(rows), suppress=texted([number(2), number(9)]), preview=preview)
+    assert (plan.rows, sum(plan.invalid.values()), plan.suppressed, plan.capped) == (253, 1, 3, 3)
+    assert (plan.already_sent, plan.unknown, plan.duplicate, plan.to_send, plan.requests) == (2, 1, 0, 243, 3)
+
+
+def test_repeats_are_counted_and_not_paid_for():
+    """A message that is in the table twice goes out once; the estimate of near repeats says so, too."""
+    plan = planned(texted([number(1), number(2), number(1)]))
+    assert (plan.duplicate, plan.to_send, plan.cost) == (1, 2, Decimal(2))
+
+
+def test_the_plan_is_named_by_its_messages():
+    """Another order is the same plan; another text or recipient is another one, whatever identifies a message."""
+    rows = [number(1), number(2), number(3)]
+    same, other_order = planned(texted(rows)), planned(texted(rows[::-1]))
+    texts = {planned(texted(rows, text), key_columns=[]).id for text in ("Hi", "Ho")}
+    assert same.id == other_order.id
+    assert len({same.id, planned(texted(rows[:2])).id, planned(texted(rows, "Ho")).id}) == 3
+    assert len(texts) == 2
+
+
+def test_suppressing_somebody_leaves_the_plan_the_same():
+    """An approval of more people holds for fewer."""
+    rows = texted([number(1), number(2)])
+    assert planned(rows).id == planned(rows, suppress=texted([number(1)])).id
+
+
+def test_the_plan_as_json_holds_no_number_and_no_text():
+    """Everybody who may see the task may read it: figures, and single characters."""
+    rows = texted([number(1), "2782-bad"], "Caf\N{LATIN SMALL LETTER E WITH ACUTE} \N{RIGHT SINGLE QUOTATION MARK}s")
+    plan = planned(rows, balance=Balance(Decimal(500), post_paid=False), seconds_per_request=90.0)
+    told = plan.as_json()
+    assert number(1) not in str(told)
+    assert "Caf" not in str(told)
+    assert (told["rows"], told["valid"], told["to_send"], told["cost"], told["balance"]) == (2, 1, 1, 1.0, 500.0)
+    assert (told["requests"], told["seconds"], told["texts"]["forcing"]["characters"][0]["code"]) == (1, 90, "U+2019")
+
+
+def test_the_plan_as_a_table_names_what_is_dear():
+    """A character that makes a text UCS-2 stands there with its name; so do the cost and the time."""
+    rows = texted([number(1), number(2)], "It\N{RIGHT SINGLE QUOTATION MARK}s " + "x" * 80)
+    plan = planned(rows, cost_per_part={"27": "0.5"}, seconds_per_request=7200.0)
+    table = plan.table()
+    for line in (
+        "U+2019 RIGHT SINGLE QUOTATION MARK (\N{RIGHT SINGLE QUOTATION MARK}) in 2 messages, in 2 of them it alone",
+        "about 2.0 credits",
+        "about 2 h 0 min",
+        "2 messages in 1 requests",
+    ):
+        assert line in table
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(0.2, "1 s"), (59.0, "59 s"), (61.0, "1 min"), (3600.0, "1 h 0 min"), (9000.0, "2 h 30 min")]
+)
+def test_times_are_short(seconds, words):
+    """Two units at most."""
+    assert duration(seconds) == words

@@ -1,0 +1,176 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import fsspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from support.tables import read, write
+from upath import UPath
+
+from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.sources import open_source
+
+
+@pytest.fixture
+def memory():
+    """Give a filesystem that is not the local one, empty."""
+    filesystem = fsspec.filesystem("memory")
+    filesystem.store.clear()
+    filesystem.pseudo_dirs[:] = [""]
+    yield filesystem
+    filesystem.store.clear()
+    filesystem.pseudo_dirs[:] = [""]
+
+
+def remember(filesystem, path, **columns):
+    with filesystem.open(path, "wb") as file:
+        pq.write_table(pa.table(columns), file)
+
+
+def test_a_relative_path(tmp_path, monkeypatch):
+    """A relative path is one below the working directory."""
+    write(tmp_path / "a.parquet", a=[1])
+    monkeypatch.chdir(tmp_path)
+    assert read("a.parquet") == {"a": [1]}
+
+
+def test_a_directory(tmp_path):
+    """A directory is all Parquet files in it, at any depth, sorted by path, whatever they are called."""
+    write(tmp_path / "b" / "2.parquet", a=[3])
+    write(tmp_path / "a.PARQUET", a=[1])
+    write(tmp_path / "b" / "1.pq", a=[2])
+    write(tmp_path / "c" / "part-0", a=[4])
+    write(tmp_path / "d.c000", a=[5])
+    source = open_source(str(tmp_path))
+    assert source.describe() == f"{tmp_path} (5 Parquet files)"
+    assert read(tmp_path) == read(f"{tmp_path}/") == {"a": [1, 2, 3, 4, 5]}
+
+
+def test_what_a_directory_holds_beside_data(tmp_path):
+    """Markers, hidden and temporary files, directories of these, and files of another kind are passed over."""
+    write(tmp_path / "a.parquet", a=[1])
+    for name in ("_SUCCESS", ".a.parquet.crc", "_temporary/0/b.parquet", ".staging/c.parquet", "README.md", "d.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    assert read(tmp_path) == {"a": [1]}
+
+
+def test_hidden_names_above_the_source_do_not_matter(tmp_path):
+    """Only names within the directory can hide a file, not those of the way to it."""
+    write(tmp_path / ".cache" / "_out" / "a.parquet", a=[1])
+    assert read(tmp_path / ".cache" / "_out") == {"a": [1]}
+
+
+def test_a_glob(tmp_path):
+    """A glob is the files that match, sorted, and the files in the directories that match."""
+    for name in ("p2.parquet", "p1.parquet", "q.parquet", "_p.parquet", "part/x.parquet"):
+        write(tmp_path / name, name=[name])
+    assert read(f"{tmp_path}/p?.parquet") == {"name": ["p1.parquet", "p2.parquet"]}
+    assert read(f"{tmp_path}/*") == {"name": ["p1.parquet", "p2.parquet", "part/x.parquet", "q.parquet"]}
+    assert read(f"{tmp_path}/**/x.parquet") == {"name": ["part/x.parquet"]}
+
+
+def test_a_name_that_looks_like_a_glob(tmp_path):
+    """A file whose name has the signs of a glob is itself."""
+    path = write(tmp_path / "a[1].parquet", a=[1])
+    write(tmp_path / "a1.parquet", a=[2])
+    assert read(path) == {"a": [1]}
+
+
+def test_other_filesystems(memory):
+    """A URI of any protocol that fsspec knows is a file, a directory or a glob there."""
+    remember(memory, "/data/b.parquet", a=[2])
+    remember(memory, "/data/year=2024/a.parquet", a=[1])
+    assert read("memory://data/b.parquet") == {"a": [2]}
+    assert read("memory://data", ["a"]) == {"a": [2, 1]}
+    assert read("memory://data/*/*.parquet") == {"a": [1], "year": [2024]}
+    assert open_source("memory://data").describe() == "memory://data (2 Parquet files)"
+
+
+def test_objects_with_a_filesystem(memory):
+    """An object that has a filesystem and a path there stands for it, as Airflow's ObjectStoragePath does."""
+    remember(memory, "/data/a.parquet", a=[1])
+    remember(memory, "/data/b.parquet", a=[2])
+    assert read(UPath("memory://data")) == {"a": [1, 2]}
+    assert read([UPath("memory://data/b.parquet"), UPath("memory://data/a.parquet")]) == {"a": [2, 1]}
+    assert read(SimpleNamespace(fs=memory, path="/data/?.parquet")) == {"a": [1, 2]}
+
+
+def test_a_local_object_with_a_filesystem(tmp_path):
+    """Such an object may stand for a local file, too."""
+    write(tmp_path / "a.parquet", a=[1])
+    assert read(UPath(tmp_path / "a.parquet")) == {"a": [1]}
+    assert read(UPath(f"file://{tmp_path}")) == {"a": [1]}
+
+
+@pytest.mark.parametrize("name", ["nothing.parquet", "nothing", "nothing/a.parquet"])
+def test_a_missing_file(tmp_path, name):
+    """A path where nothing is is an error that shows the path."""
+    path = tmp_path / name
+    with pytest.raises(SourceError, match="there is no such file or directory") as caught:
+        open_source(path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_glob_without_a_match(tmp_path):
+    """A glob that matches nothing is an error, and no empty source."""
+    with pytest.raises(SourceError, match=r"\*\.parquet: no file matches"):
+        open_source(f"{tmp_path}/*.parquet")
+
+
+@pytest.mark.parametrize("names", [[], ["_SUCCESS"], ["notes.txt"]])
+def test_a_directory_without_data(tmp_path, names):
+    """A directory without Parquet files is an error, and no empty source."""
+    for name in names:
+        (tmp_path / name).write_text("x")
+    with pytest.raises(SourceError, match="no Parquet or CSV file in the directory"):
+        open_source(tmp_path)
+
+
+@pytest.mark.parametrize("source", ["", "  "])
+def test_an_empty_path(source):
+    """A template that rendered to nothing does not stand for the working directory."""
+    with pytest.raises(SourceError, match="source is empty"):
+        open_source(source)
+
+
+def test_an_unknown_protocol():
+    """A protocol that nothing is installed for is an error that says so."""
+    with pytest.raises(SourceError, match="Protocol not known: nope"):
+        open_source("nope://bucket/a.parquet")
+
+
+class BrokenFilesystem:
+    """A filesystem whose every answer is an error that quotes the path."""
+
+    def info(self, path):
+        raise RuntimeError(path)
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("https://host/a.parquet?X-Amz-Signature=SECRET", "https://host/a.parquet"),
+        ("sftp://user:SECRET@host/a.parquet", "sftp://*****@host/a.parquet"),
+    ],
+)
+def test_secrets_in_a_uri(path, name):
+    """A password or a signature in a URI is in no error, and not in what led to it."""
+
+    class Location(SimpleNamespace):
+        def __str__(self):
+            return self.path
+
+    with pytest.raises(SourceError) as caught:
+        open_source(Location(fs=BrokenFilesystem(), path=path))
+    assert str(caught.value) == f"{name}: cannot be looked up: RuntimeError"
+    assert caught.value.__cause__ is None
+
+
+def test_a_storage_that_fails():
+    """A storage that fails is an error of ours with its own behind it."""
+    with pytest.raises(SourceError, match="cannot be looked up: RuntimeError") as caught:
+        open_source(SimpleNamespace(fs=BrokenFilesystem(), path="/a.parquet"))
+    assert isinstance(caught.value.__cause__, RuntimeError)

@@ -27,7 +27,7 @@ from airflow_provider_sms.execution.xcom import (
     responses_of,
 )
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
-from airflow_provider_sms.hooks.ledger import look_into_ledger
+from airflow_provider_sms.hooks.ledger import open_ledger_if_present
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.planning.scan import outgoing_blocks
@@ -114,7 +114,7 @@ class BulkAttempt:
 
     def _dry_run(self, stack: ExitStack) -> None:
         options = self._options()
-        with look_into_ledger(self._task.ledger_conn_id) as store:
+        with open_ledger_if_present(self._task.ledger_conn_id) as store:
             if store is not None:
                 self._campaign = self._task.name_campaign(store)
             scanned = self._check(options, stack, store, None, lambda _: options.on_unknown == "resend")

@@ -71,7 +71,7 @@ def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
 
 
 @contextmanager
-def look_into_ledger(ledger_conn_id: str | None) -> Iterator[LedgerBackend | None]:
+def open_ledger_if_present(ledger_conn_id: str | None) -> Iterator[LedgerBackend | None]:
     """Open the ledger for a task that sends nothing, and create none.
 
     :param ledger_conn_id: as for :func:`open_ledger`.

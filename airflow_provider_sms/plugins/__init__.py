@@ -1,1 +1,6 @@
-"""What Airflow's web server is given: pages on which people see campaigns and act on them."""
+"""Pages in Airflow's web server, on which people see campaigns and act on them."""
+
+from __future__ import annotations
+
+PREFIX = "/sms"
+"""Where the pages are, below Airflow's own address."""

@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
-PREFIX = "/sms"
-"""Where the pages are, below Airflow's own address."""
+from airflow_provider_sms.plugins import PREFIX
 
 _MAJOR, _MINOR = (int(number) for number in version("apache-airflow").split(".")[:2])
 SHOWS_PAGES = (_MAJOR, _MINOR) >= (3, 1)

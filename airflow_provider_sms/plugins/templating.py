@@ -11,7 +11,7 @@ from fastapi.responses import HTMLResponse, JSONResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_sms import formatting
-from airflow_provider_sms.plugins.sms import PREFIX
+from airflow_provider_sms.plugins import PREFIX
 
 if TYPE_CHECKING:
     from fastapi import Request, Response

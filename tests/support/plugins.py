@@ -10,7 +10,8 @@ from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from airflow_provider_sms.plugins.sms import PREFIX, SmsPlugin
+from airflow_provider_sms.plugins import PREFIX
+from airflow_provider_sms.plugins.sms import SmsPlugin
 
 ROLES = {"vic": "viewer", "ed": "user", "ann": "admin"}
 """A viewer, a user who may edit DAGs, and an admin."""

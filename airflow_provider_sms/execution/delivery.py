@@ -16,6 +16,7 @@ from airflow_provider_sms.execution.liveness import Liveness
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push, sandbox_url
 from airflow_provider_sms.ledger.decisions import ask
+from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
@@ -182,5 +183,5 @@ class Delivery:
         log.warning(
             "%d messages may have been sent: waiting for a person, in Airflow's required actions", counts.unknown
         )
-        self.telemetry.note("waiting for an answer", {"unknown": counts.unknown})
+        self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": counts.unknown})
         ask_about_requests(self.task.context, campaign, counts.unknown, asked)

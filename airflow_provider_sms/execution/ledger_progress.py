@@ -13,6 +13,7 @@ from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.balances import record_balance
+from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.progress import note_progress, of_summary
 from airflow_provider_sms.reporting.summary import told_by_service
 
@@ -93,7 +94,7 @@ class LedgerProgress:
     def planned(self, plan: Plan) -> None:
         """Note the plan."""
         as_json = plan.as_json()
-        self.note("checking", plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
+        self.note(AttemptState.CHECKING, plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
 
     def sending(self, counts: SendCounts, total: int, *, paused: bool) -> None:
         """Note the progress of a sending.
@@ -109,9 +110,9 @@ class LedgerProgress:
         figures = {name: getattr(counts, name) for name in COUNTS}
         not_sent = counts.not_sent - counts.partial
         if paused:
-            self.note("paused", figures, not_sent=not_sent)
+            self.note(AttemptState.PAUSED, figures, not_sent=not_sent)
         else:
-            self.note("sending", figures, not_sent=not_sent, rate=self._rate(counts))
+            self.note(AttemptState.SENDING, figures, not_sent=not_sent, rate=self._rate(counts))
 
     def ended(self, state: str, summary: Mapping[str, Any]) -> None:
         """Note the end of the attempt, also where the ledger took no notes before.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
+from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.statistics import seconds_per_request
 from airflow_provider_sms.messages.prepare import Preparation
@@ -59,7 +60,7 @@ class ScannedSource:
         :raises StoppedError: the task was told to stop.
         """
         log.info("Checking every row of %s", self.source.describe())
-        telemetry.note("checking", {})
+        telemetry.note(AttemptState.CHECKING, {})
         with span("sms.check") as figures:
             self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
             figures.update(rows=self.scan.rows, invalid=self.scan.invalid)

@@ -23,6 +23,7 @@ from airflow_provider_sms.ledger.approvals import (
     note_question,
     record_approval,
 )
+from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.sending.stop_conditions import closed_for_all, covers, is_out_of_credit, prepaid
 
 if TYPE_CHECKING:
@@ -166,7 +167,7 @@ class Preflight:
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
         note_question(session.store, self.campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
-        self.telemetry.note("waiting for approval", {"to_send": plan.to_send})
+        self.telemetry.note(AttemptState.WAITING_FOR_APPROVAL, {"to_send": plan.to_send})
         ask_about_plan(self.task.context, plan, samples)
 
     def _record(self, plan: Plan, decision: str, by: str) -> None:
@@ -197,12 +198,12 @@ class Preflight:
 
     def _wait_until(self, opening: datetime) -> NoReturn:
         log.info("Outside of the sending hours: waiting until %s", opening.isoformat())
-        self.telemetry.note("waiting for hours", {"until": opening.isoformat()})
+        self.telemetry.note(AttemptState.WAITING_FOR_HOURS, {"until": opening.isoformat()})
         wait_until(opening)
 
     def _wait_for_credit(self, needed: Decimal) -> NoReturn:
         log.info("Waiting for credit: the balance has to be at least %s", needed)
-        self.telemetry.note("waiting for credit", {"balance_needed": float(needed)})
+        self.telemetry.note(AttemptState.WAITING_FOR_CREDIT, {"balance_needed": float(needed)})
         wait_for_balance(self.task.sms_conn_id, needed, self.options.credit_interval)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.execution.deferral import gives_up_slot
 from airflow_provider_sms.execution.ledger_progress import LedgerProgress
 from airflow_provider_sms.hooks.metrics import Metrics, gauge_balance
+from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.reporting.summary import COUNTS
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ class Telemetry:
         if not deferred:
             self._note_in_airflow("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
             if self._progress is not None:
-                self._progress.ended("failed" if failed else "ended", summary)
+                self._progress.ended(AttemptState.FAILED if failed else AttemptState.ENDED, summary)
 
     def note_sending(self, counts: SendCounts, total: int, *, paused: bool = False) -> None:
         """Note the progress of a sending.
@@ -156,7 +157,7 @@ class Telemetry:
         """
         live = {name: getattr(counts, name) for name in LIVE}
         self._note_in_airflow(
-            "paused" if paused else "sending",
+            AttemptState.PAUSED if paused else AttemptState.SENDING,
             {"messages": total, "done": counts.settled, **live, "requests": counts.requests},
         )
         if self._progress is not None:
@@ -179,7 +180,7 @@ class Telemetry:
             return
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         try:
-            self._state.set(PROGRESS, {"state": state, **self._about, **figures, "updated_at": now})
+            self._state.set(PROGRESS, {"state": str(state), **self._about, **figures, "updated_at": now})
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
             self._state = None
             log.warning("Airflow does not take notes of the progress, so none follow: %s", type(error).__name__)

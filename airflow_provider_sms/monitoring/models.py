@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from airflow_provider_sms.ledger.model import AttemptState
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -75,7 +77,11 @@ class Campaign:
     @property
     def rate(self) -> float | None:
         """Messages a second of all running tasks together; if none runs, of the last one. None means not known."""
-        now = [each.rate or 0.0 for each in self.attempts if each.progress.state == "sending" and not each.silent]
+        now = [
+            each.rate or 0.0
+            for each in self.attempts
+            if each.progress.state == AttemptState.SENDING and not each.silent
+        ]
         return sum(now) if now else self.attempts[0].rate
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from airflow_provider_sms.ledger.model import AttemptState
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -22,16 +24,20 @@ STATES = (ATTENTION, PERSON, CREDIT, HOURS, PAUSED, SENDING, COMPLETE, EARLIER)
 LIVE = frozenset({SENDING, PAUSED, CREDIT, HOURS, PERSON})
 """States in which more will be sent without anybody clearing a task."""
 
-NO_PROGRESS = "earlier"
+NO_PROGRESS = AttemptState.EARLIER
 """State of an attempt that made requests and recorded no progress; never stored."""
 
-_WAITS = {
-    "waiting for approval": PERSON,
-    "waiting for an answer": PERSON,
-    "waiting for credit": CREDIT,
-    "waiting for hours": HOURS,
+_WAITS: dict[str, str] = {
+    AttemptState.WAITING_FOR_APPROVAL: PERSON,
+    AttemptState.WAITING_FOR_ANSWER: PERSON,
+    AttemptState.WAITING_FOR_CREDIT: CREDIT,
+    AttemptState.WAITING_FOR_HOURS: HOURS,
 }
-_BUSY_SECONDS = {"sending": 300.0, "paused": 300.0, "checking": 1800.0}
+_BUSY_SECONDS: dict[str, float] = {
+    AttemptState.SENDING: 300.0,
+    AttemptState.PAUSED: 300.0,
+    AttemptState.CHECKING: 1800.0,
+}
 """Seconds without progress after which a busy attempt counts as dead; a check of rows reports only when it begins."""
 
 
@@ -85,7 +91,7 @@ def campaign_state(
     :param now: seconds since the epoch.
     """
     waits = {_WAITS[each.state] for each in attempts if each.state in _WAITS}
-    failed = any(each.state == "failed" or is_silent(each, now) for each in attempts)
+    failed = any(each.state == AttemptState.FAILED or is_silent(each, now) for each in attempts)
     states = (
         (PAUSED, paused),
         (SENDING, under_way or any(_is_busy(each, now) for each in attempts)),

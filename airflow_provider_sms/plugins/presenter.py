@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.formatting import UNKNOWN, counted, duration, money, number
+from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.monitoring import status
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
                 f"{_name(each)} has reported nothing for {duration(now - each.progress.updated_at)}, and has probably "
                 f"ended.{missed} If Airflow does not retry it, clear the task."
             )
-        elif each.progress.state == "failed":
+        elif each.progress.state == AttemptState.FAILED:
             sentences.append(f"{_name(each)} failed. Its log says why.")
     if campaign.not_sent and campaign.state == status.ATTENTION:
         sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends them.")
@@ -60,17 +61,17 @@ def _name(attempt: Attempt) -> str:
 
 def _waiting(attempt: Attempt) -> str:
     state, figures = attempt.progress.state, attempt.figures
-    if state == "waiting for credit":
+    if state == AttemptState.WAITING_FOR_CREDIT:
         return f"{_name(attempt)} waits until the balance is {money(figures.get('balance_needed'))}."
-    if state == "waiting for hours":
+    if state == AttemptState.WAITING_FOR_HOURS:
         until = str(figures.get("until", "")).replace("T", " ")
         return f"{_name(attempt)} waits for its sending hours{f', until {until}' if until else ''}."
-    if state == "waiting for approval":
+    if state == AttemptState.WAITING_FOR_APPROVAL:
         return (
             f"{_name(attempt)} waits for a person to approve {counted(int(figures.get('to_send', 0)), 'message')}, in "
             "Airflow's required actions."
         )
-    if state == "waiting for an answer":
+    if state == AttemptState.WAITING_FOR_ANSWER:
         return f"{_name(attempt)} waits for a person to decide about unknown messages, in Airflow's required actions."
     return ""
 

@@ -33,9 +33,8 @@ from airflow_provider_sms.execution.xcom import PLAN as PLAN_XCOM
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.approvals import SEND, STOP
-from airflow_provider_sms.ledger.attempts import ADOPTION, register
+from airflow_provider_sms.ledger.attempts import ADOPTION, HighWater, register
 from airflow_provider_sms.ledger.decisions import FAIL, RESEND, SETTLED
-from airflow_provider_sms.ledger.high_water import HighWater
 from airflow_provider_sms.ledger.locks import (
     ADOPTION_LOCK,
     BALANCE_LOCK,

@@ -162,8 +162,8 @@ def _messages_of(rows: Sequence[RequestRow]) -> str:
 @command
 def adopt_task(args: Namespace) -> None:
     """Let a task go on with a ledger that does not know all of its earlier attempts."""
+    from airflow_provider_sms.ledger.attempts import high_water
     from airflow_provider_sms.ledger.decisions import adopt
-    from airflow_provider_sms.ledger.high_water import high_water
     from airflow_provider_sms.ledger.model import Claimant
 
     task = _task(args.dag_id, args.task_id, args.run_id, args.map_index)

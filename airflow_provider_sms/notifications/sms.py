@@ -6,12 +6,13 @@ import asyncio
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum
 from itertools import count
 from pathlib import Path
 from traceback import extract_tb
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.common.compat.sdk import BaseNotifier, conf
+from airflow.providers.common.compat.sdk import BaseNotifier, Variable, conf
 from asgiref.sync import sync_to_async
 
 from airflow_provider_sms.exceptions import (
@@ -19,14 +20,14 @@ from airflow_provider_sms.exceptions import (
     InputError,
     NotSentError,
     SmsError,
+    TemplateError,
     ThrottledError,
 )
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import truncate
 from airflow_provider_sms.notifications.default_text import default_text
-from airflow_provider_sms.notifications.rendering import render_fields
 from airflow_provider_sms.sending.retry import Backoff
 
 if TYPE_CHECKING:
@@ -37,6 +38,56 @@ if TYPE_CHECKING:
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
+
+
+class _Variables:
+    """Airflow's variables, as ``var.value`` in a template."""
+
+    def __getattr__(self, key: str) -> Any:
+        return Variable.get(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        return Variable.get(key, default)
+
+
+def render_fields(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
+    """Return the value of each template field, and leave the notifier unchanged.
+
+    The base class would replace the templates by the values of the first call, for all later calls in the same
+    process. It would also log a list of numbers in which one cannot be rendered.
+
+    ``var.value`` is available in every callback, so that numbers need not be in the code: Airflow leaves it out for
+    deadlines, whose arguments it stores, and for some callbacks of DAGs. ``exception`` is always defined as well,
+    although only callbacks of tasks have one: an alert without its reason is better than none.
+
+    :param context: as Airflow passes it to a callback.
+    :raises TemplateError: a field cannot be rendered; the error names it and the reason, not the template.
+    """
+    values: Any = context if "var" in context else {**context, "var": {"value": _Variables()}}
+    # In ``dag.test()`` the DAG of a DAG's callback is a copy without an environment.
+    dag = context.get("dag")
+    environment = notifier.get_template_env(dag=dag if hasattr(dag, "get_template_env") else None)
+    environment.globals.setdefault("exception", None)
+    fields = {}
+    for field in notifier.template_fields:
+        try:
+            fields[field] = notifier.render_template(getattr(notifier, field), values, environment)
+        except Exception as error:  # noqa: BLE001 - a template may call anything
+            raise TemplateError(f"the template of {field} cannot be rendered: {_reason(error)}") from None
+    return fields
+
+
+def _reason(error: Exception) -> str:
+    """Return the type of an error, with its message if that is known to quote no value."""
+    from jinja2 import TemplateError as JinjaError
+
+    kind = type(error).__name__
+    if isinstance(error, JinjaError) and error.message:
+        return f"{kind}: {mask_numbers_in(error.message)}"
+    # Errors of Airflow hold a code from a fixed list, such as VARIABLE_NOT_FOUND.
+    code = getattr(getattr(error, "error", None), "error", None)
+    return f"{kind}: {code.value}" if isinstance(code, Enum) else kind
+
 
 MAX_PEOPLE = 100
 """Messages that the service takes in one request; a task with a table of people texts more."""

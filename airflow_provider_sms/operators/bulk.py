@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from airflow_provider_sms.execution.assets import with_assets
-from airflow_provider_sms.execution.redaction import redacted_source
+from airflow_provider_sms.execution.redaction import redacted_source, with_assets
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.bulk_options import MAX_CHUNK, read_bulk_options
 from airflow_provider_sms.operators.links import SmsReportLink

@@ -3,26 +3,80 @@
 from __future__ import annotations
 
 import sys
+from copy import copy
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import requests
 from requests.adapters import HTTPAdapter
+from requests.auth import AuthBase
 from requests.structures import CaseInsensitiveDict
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.elapsed import latest_end
-from airflow_provider_sms.service.prepared_requests import Route, prepared_route
 from airflow_provider_sms.service.tracked_connections import Exchange, UnaskedBytesError, track, tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from requests import PreparedRequest
-    from requests.auth import AuthBase
+
+
+class _NoAuth(AuthBase):
+    """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc`` where there is none."""
+
+    def __call__(self, r: PreparedRequest) -> PreparedRequest:
+        return r
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Route:
+    """The parts that all requests to one address share; the repr shows no password of a proxy.
+
+    :param request: without body and ``Authorization``.
+    :param headers: of the request.
+    :param settings: with which the adapter sends it: timeouts, verification, proxies.
+    """
+
+    request: PreparedRequest
+    headers: dict[str, str]
+    settings: dict[str, Any]
+
+    def request_with(self, auth: AuthBase, body: bytes | None) -> PreparedRequest:
+        """Return one request.
+
+        :param auth: sets ``Authorization``.
+        :param body: the content; None: there is none.
+        """
+        request = copy(self.request)
+        headers = dict(self.headers)
+        if body is not None:
+            headers["Content-Length"] = str(len(body))
+        # A plain dictionary serves as the case-insensitive one does, and urllib3 copies it in one step.
+        request.headers = headers  # type: ignore[assignment]
+        request.body = body
+        return auth(request)
+
+
+def prepared_route(
+    session: requests.Session, method: str, url: str, *, timeouts: tuple[float, float], verify: bool | str
+) -> Route:
+    """Return the shared parts of requests to an address: headers of the session, proxies and CA bundle.
+
+    :param session: with its headers set.
+    :param method: ``GET`` or ``POST``.
+    :param url: the whole address.
+    :param timeouts: seconds to make a connection, and to wait for a response or its next byte.
+    :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
+    """
+    request = session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
+    # Verification is set here and not in the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
+    settings = session.merge_environment_settings(request.url, proxies={}, stream=True, verify=verify, cert=None)
+    return Route(request, dict(request.headers), {"timeout": timeouts, **settings})
+
 
 MAX_RESPONSE_BYTES = 10 * 1024 * 1024
 """Bytes of the longest response that is read, 10 MiB: a send response is below 100 KB."""

@@ -15,10 +15,9 @@ from support.versions import KEEPS_TASK_STATE
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.execution.ledger_session import HighWaterMark, refuse_without_trace
-from airflow_provider_sms.ledger.attempts import register
+from airflow_provider_sms.ledger.attempts import HighWater, high_water, register
 from airflow_provider_sms.ledger.campaign import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
-from airflow_provider_sms.ledger.high_water import HighWater, high_water
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
 from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.sqlite import open_sqlite

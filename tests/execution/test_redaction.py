@@ -5,8 +5,14 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pytest
+from airflow.providers.common.compat.sdk import Asset
+from support.airflow import run_task
+from support.assets import read_by
+from support.versions import KEEPS_USER_OF_ASSETS
 
-from airflow_provider_sms.execution.redaction import Rows, redacted_source
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.redaction import Rows, asset_location, located, redacted_source, with_assets
+from airflow_provider_sms.operators.sms import BulkSmsOperator
 
 
 @pytest.mark.parametrize(
@@ -40,3 +46,100 @@ def test_wrapping_twice_is_wrapping_once():
     """A field that is assigned again stays as it is."""
     wrapped = redacted_source([{"a": 1}])
     assert redacted_source(wrapped) is wrapped
+
+
+USER = "my_google@" if KEEPS_USER_OF_ASSETS else ""
+
+
+@pytest.mark.parametrize(
+    ("uri", "location"),
+    [
+        ("file:///data/people.parquet", "/data/people.parquet"),
+        ("file:///data/my%20people/", "/data/my people"),
+        ("file:///data/my people", "/data/my people"),
+        ("file://localhost/data/people", "/data/people"),
+        ("file://data/people.parquet", None),
+        ("/data/people.parquet", "/data/people.parquet"),
+        ("s3://bucket/people", "s3://bucket/people"),
+        (f"gs://{USER}bucket/people-*.parquet", f"gs://{USER}bucket/people-*.parquet"),
+        ("people", None),
+        ("people/of/today", None),
+    ],
+)
+def test_an_asset_is_where_its_uri_points(uri, location):
+    """A file URI is a path on this machine (RFC 8089), any other stays one; without either it names no place."""
+    assert asset_location(Asset(uri=uri)) == location
+
+
+def test_an_asset_that_names_no_place_is_refused_by_its_name():
+    """The error says which asset it is, and how a URI should look."""
+    asset = Asset("people")
+    assert redacted_source(asset) is asset
+    with pytest.raises(InputError, match=r"asset 'people' names no place of files: its URI is 'people'; it should be"):
+        located([asset])
+
+
+def test_an_asset_is_an_inlet_once():
+    """What the DAG names among the inlets, too, is there once, and all else stays."""
+    one, other = Asset(uri="file:///data/one"), Asset(uri="file:///data/other")
+    assert with_assets([one], [one, "path", other]) == [one, other]
+    assert with_assets([one], None) == [one]
+
+
+@pytest.fixture
+def asset(people):
+    """An asset that is a Parquet of that many people."""
+    return lambda count: Asset(uri=f"file://{people(count)}")
+
+
+def test_the_people_of_an_asset_are_texted(send, asset, people, witnessed):
+    """An asset is a source as its path is, which Airflow shows; also in a list beside paths."""
+    ran = send(asset(3), campaign="one")
+    assert (ran.state, ran.summary["accepted"], ran.rendered["source"]) == ("success", 3, people(3))
+    again = send([asset(3), people(5)], campaign="one")
+    assert (again.summary["accepted"], again.summary["already_sent"]) == (2, 6)
+    assert again.rendered["source"] == [people(3), people(5)]
+    assert set(witnessed().values()) == {1}
+
+
+def test_an_asset_without_a_place_fails_the_task(send, sandbox):
+    """The DAG loads, the task fails without a retry, and nothing is sent."""
+    ran = send(Asset("people"), retries=1)
+    assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
+    assert "asset 'people' names no place of files" in ran.log
+
+
+def test_airflow_knows_that_the_task_reads_the_asset(send, asset):
+    """The asset is an inlet of the task in Airflow's database, which the graph of assets is drawn from."""
+    ran = send(asset(4))
+    assert read_by(ran.summary["campaign"].partition("/")[0]) == [("send", asset(4).uri)]
+
+
+def test_mapped_tasks_read_an_asset_each(sms_default, ledger_path, asset, witnessed):
+    """``expand`` over assets gives one task for each."""
+
+    def make():
+        return BulkSmsOperator.partial(task_id="send", message="Hi {first_name}").expand(source=[asset(2), asset(3)])
+
+    run = run_task(make, only=None)
+    assert (str(run.state), len(witnessed()), set(witnessed().values())) == ("success", 3, {1})
+
+
+def test_an_asset_that_another_task_returns_is_read(sms_default, ledger_path, asset, witnessed):
+    """What arrives through XCom as an asset is one."""
+    from airflow.providers.common.compat.sdk import task
+
+    given = asset(2)
+
+    def make():
+        return BulkSmsOperator(task_id="send", source=task(task_id="first")(lambda: given)(), message="Hi")
+
+    ran = run_task(make)
+    assert (ran.state, len(witnessed())) == ("success", 2)
+
+
+def test_a_report_is_not_written_over_an_asset(send, asset, people):
+    """The report's path is compared with the asset's own."""
+    ran = send(asset(2), report=people(2))
+    assert (ran.state, "would be written over the source" in ran.log) == ("failed", True)
+    assert len(pd.read_parquet(people(2))) == 2

@@ -77,7 +77,7 @@ TRACE_MUTATIONS = (
     ),
     Mutation(
         "other requests make up for those that were lost",
-        "ledger/high_water.py",
+        "ledger/attempts.py",
         "return self.highest < other.highest or self.requests < other.requests",
         "return self.highest < other.highest and self.requests < other.requests",
         (TRACE,),

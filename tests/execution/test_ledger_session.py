@@ -267,6 +267,7 @@ def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_b
         )
     )
     thread.join()
+    assert ran.xcoms["sms_ledger"]["requests"] > 0
     if loses:
         assert "This is attempt 1 after a wait" in ran.log
         assert "has gone back" in ran.log

@@ -138,7 +138,7 @@ class BulkAttempt:
             # Before anything else can fail: the next attempt looks for the trace of this one.
             session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
         except SmsError:
-            # For the counts; and an error of the arguments or the table is to be known first.
+            # For the counts; and an error of the arguments or the table should be known first.
             options = self._options()
             self._report_path = None  # without a ledger there is nothing true to report
             self._check(options, stack, None, None, lambda _: False)

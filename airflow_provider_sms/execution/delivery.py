@@ -126,7 +126,7 @@ class Delivery:
                 ask=client.get_balance,
                 options=self.options,
                 stop=stop,
-                tally=counts,
+                counts=counts,
                 stop_conditions=stop_conditions,
             )
             try:

@@ -61,7 +61,7 @@ def log_unforeseen(error: Exception | None) -> None:
 
 
 def failure(
-    campaign: str, tally: SendCounts, error: Exception | None, *, stopped: bool, resend_unknown: bool
+    campaign: str, counts: SendCounts, error: Exception | None, *, stopped: bool, resend_unknown: bool
 ) -> Failure | None:
     """Return why a task fails; None where every message was accepted now or before.
 
@@ -74,17 +74,17 @@ def failure(
         words.append(f"Sending ended early: {describe(error)}")
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
-    if tally.unknown:
-        words.append(_unknown(campaign, tally, resend_unknown=resend_unknown))
-    if tally.none_taken:
-        words.append(_none_taken(campaign, tally))
-    if tally.texted_twice:
-        words.append(_texted_twice(campaign, tally))
+    if counts.unknown:
+        words.append(_unknown(campaign, counts, resend_unknown=resend_unknown))
+    if counts.none_taken:
+        words.append(_none_taken(campaign, counts))
+    if counts.texted_twice:
+        words.append(_texted_twice(campaign, counts))
     if not words:
         return None
     if error is not None:
         return Failure(". ".join(words), is_permanent(error))
-    return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and tally.unknown)))
+    return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and counts.unknown)))
 
 
 def some_of(requests: Collection[int]) -> str:
@@ -94,24 +94,26 @@ def some_of(requests: Collection[int]) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-def _none_taken(campaign: str, tally: SendCounts) -> str:
-    reasons = ", ".join(f"{name} {count}" for name, count in tally.error_report.items() if count) or "it gave no reason"
+def _none_taken(campaign: str, counts: SendCounts) -> str:
+    reasons = (
+        ", ".join(f"{name} {count}" for name, count in counts.error_report.items() if count) or "it gave no reason"
+    )
     return (
-        f"Campaign {campaign}: {tally.none_taken} messages are not sent, since of their requests the service took none "
-        f"({reasons} in its error reports). Clearing the task sends them again, which helps only where the reason has "
+        f"Campaign {campaign}: {counts.none_taken} messages are not sent, since of their requests the service took "
+        f"none ({reasons} in its error reports). Clearing the task sends them again, which helps only where the reason has "
         "passed; else take these rows out, or list them in suppress"
     )
 
 
-def _texted_twice(campaign: str, tally: SendCounts) -> str:
-    told = "; ".join(f"request {each.request_id}, {each}" for each in tally.texted_twice)
+def _texted_twice(campaign: str, counts: SendCounts) -> str:
+    told = "; ".join(f"request {each.request_id}, {each}" for each in counts.texted_twice)
     return f"Campaign {campaign}: the service accepted requests whose messages others had claimed by then: {told}"
 
 
-def _unknown(campaign: str, tally: SendCounts, *, resend_unknown: bool) -> str:
-    named = some_of(tally.unknown_requests)
+def _unknown(campaign: str, counts: SendCounts, *, resend_unknown: bool) -> str:
+    named = some_of(counts.unknown_requests)
     where = f" in the ledger's requests {named}" if named else " that another process has not recorded yet"
-    count = "1 message" if tally.unknown == 1 else f"{tally.unknown} messages"
+    count = "1 message" if counts.unknown == 1 else f"{counts.unknown} messages"
     then = (
         "The next attempt sends them again, at the risk of texting people twice"
         if resend_unknown

@@ -254,7 +254,7 @@ class KeptResponses:
             return [response for (response,) in connection.execute(query)]
 
     def to(self, key: bytes) -> str | None:
-        """Return the response to the request that holds a message, whoever made it; None where there is none.
+        """Return the response to the request that holds a message, of any attempt; None where there is none.
 
         :raises LedgerError: when the ledger cannot be read.
         """

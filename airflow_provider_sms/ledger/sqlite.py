@@ -324,8 +324,8 @@ def settle_path(path: Path, mounts: str) -> Path:
     if file.exists() and (links := file.stat().st_nlink) > 1:
         raise LedgerError(
             f"The ledger {path} has {links} names (hard links). What was written last is in files that go by the name, "
-            "so whoever uses another one does not see it, and people could be texted twice. Nothing was sent. Leave "
-            "it one name; copy a ledger with: sqlite3 OLD '.backup NEW'"
+            "so a process that uses another one does not see it, and people could be texted twice. Nothing was sent. "
+            "Leave it one name; copy a ledger with: sqlite3 OLD '.backup NEW'"
         )
     return file
 

@@ -1,6 +1,6 @@
 """How a request goes from one state to the next, each within a transaction of the caller's.
 
-Here alone is decided when a claim has *lapsed*: once its deadline has passed it counts as unknown, whoever made it and
+Here alone is decided when a claim has *lapsed*: once its deadline has passed it counts as unknown, for every process,
 whether that is written down or not.
 """
 

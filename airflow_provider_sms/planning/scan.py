@@ -72,12 +72,12 @@ class Scan:
         self.digests: list[bytes] = []
         """One of 16 bytes for each batch, to compare with when the source is read again."""
         self.estimate = Estimate(prices)
-        """Of the messages that are to be sent."""
+        """Of the messages to send."""
         self.keys = TableKeys()
         """Of every message whose number is not suppressed."""
         self.fingerprint = Fingerprint()
         self.samples: list[tuple[str, str]] = []
-        """The destinations and texts of the first messages that are to be sent."""
+        """The destinations and texts of the first messages to send."""
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
         self._suppressed = suppressed
         self._preview = preview
@@ -92,7 +92,7 @@ class Scan:
 
     @property
     def duplicate(self) -> int:
-        """Messages that repeat another one which is to be sent. Sorts all keys: read it once, at the end."""
+        """Messages that repeat another one to send. Sorts all keys: read it once, at the end."""
         return self._free_rows - self._free.count_distinct()
 
     def read(

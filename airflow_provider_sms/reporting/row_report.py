@@ -83,7 +83,7 @@ def write_row_report(
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
         some of the rows, which looks like one of all: see :func:`whole_file`.
-    :param seen: the rows that were looked up, from the attempt's tally.
+    :param seen: the rows that were looked up, from the attempt's counts.
     :param suppressed: the numbers that were left out; None means none.
     :param ledger: of the attempt; None where it cannot be read: valid rows are then ``unknown``.
     :param ended: why sending ended early, the reason of rows that are ``not_sent``; None means that it did not.

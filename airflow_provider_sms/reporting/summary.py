@@ -23,46 +23,46 @@ COUNTS = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed
 """The counts of which each row is in exactly one; they add up to ``rows``."""
 
 
-def summarise(campaign: str, rows: int, invalid: int, tally: SendCounts) -> dict[str, Any]:
+def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dict[str, Any]:
     """Return the summary of one attempt.
 
     ``rows`` equals the sum of the seven counts after it: a row that no request, no earlier claim and no check accounts
-    for was not sent. Event ids are text, since JavaScript readers round 64-bit integers; above the tally's limit there
+    for was not sent. Event ids are text, since JavaScript readers round 64-bit integers; above the counts' limit there
     are none.
 
     :param rows: rows of the source.
     :param invalid: how many of these cannot be texted.
     """
-    unreached = rows - invalid - tally.settled
+    unreached = rows - invalid - counts.settled
     # Below zero, the source has lost rows whose messages an earlier leg of this attempt sent.
     return {
         "campaign": campaign,
         "rows": rows,
-        "accepted": tally.accepted + min(0, unreached),
-        "unknown": tally.unresolved,
-        "not_sent": tally.not_sent + max(0, unreached),
+        "accepted": counts.accepted + min(0, unreached),
+        "unknown": counts.unresolved,
+        "not_sent": counts.not_sent + max(0, unreached),
         "invalid": invalid,
-        "duplicate": tally.repeated,
-        "suppressed": tally.suppressed + tally.capped,
-        "already_sent": tally.already_sent,
-        "requests": tally.requests,
-        "parts": tally.parts,
-        "cost": float(tally.cost),
-        "remaining_balance": None if tally.remaining_balance is None else float(tally.remaining_balance),
-        "event_ids": _event_ids(tally),
-        **told_by_service(tally),
+        "duplicate": counts.repeated,
+        "suppressed": counts.suppressed + counts.capped,
+        "already_sent": counts.already_sent,
+        "requests": counts.requests,
+        "parts": counts.parts,
+        "cost": float(counts.cost),
+        "remaining_balance": None if counts.remaining_balance is None else float(counts.remaining_balance),
+        "event_ids": _event_ids(counts),
+        **told_by_service(counts),
         "report": None,
     }
 
 
-def told_by_service(tally: SendCounts) -> dict[str, Any]:
+def told_by_service(counts: SendCounts) -> dict[str, Any]:
     """Return the fields of a summary that add up the service's own reports: ``cost_breakdown`` and ``error_report``."""
     return {
         "cost_breakdown": {
             network: {"cost": float(cost), "quantity": quantity}
-            for network, (cost, quantity) in tally.cost_breakdown.items()
+            for network, (cost, quantity) in counts.cost_breakdown.items()
         },
-        "error_report": dict(tally.error_report),
+        "error_report": dict(counts.error_report),
     }
 
 
@@ -81,11 +81,11 @@ def one_line(summary: dict[str, Any]) -> str:
     )
 
 
-def _event_ids(tally: SendCounts) -> list[str]:
+def _event_ids(counts: SendCounts) -> list[str]:
     """Return the event ids in the order of the requests; none where there are too many for an XCom."""
-    if tally.requests > tally.max_event_ids:
+    if counts.requests > counts.max_event_ids:
         return []
-    return [str(event_id) for _, event_id in sorted(tally.event_ids.items())]
+    return [str(event_id) for _, event_id in sorted(counts.event_ids.items())]
 
 
 class Progress:
@@ -122,20 +122,20 @@ class Progress:
         return f"{done} of {self._total} messages done, {rate:.0f} a second, {left}"
 
 
-def replay(ledger: CampaignLedger, tally: SendCounts) -> None:
+def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
     """Count the requests of this attempt's earlier legs as if this leg had made them.
 
     Their responses are read one by one: the ledger's columns have no costs by network, no error report and no balance,
     and a cost is added exactly, as the decimal that the service wrote.
 
-    :param tally: of this leg.
+    :param counts: of this leg.
     :raises LedgerError: when the ledger cannot be read.
     """
     for request in ledger.parked_requests():
         if request.state == ACCEPTED:
-            tally.replay(request.request_id, request.submitted, _parsed(request.response))
+            counts.replay(request.request_id, request.submitted, _parsed(request.response))
         else:
-            tally.replay_lost(request.request_id, request.submitted)
+            counts.replay_lost(request.request_id, request.submitted)
 
 
 def _parsed(body: str | None) -> SendResponse | None:

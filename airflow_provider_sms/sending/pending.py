@@ -37,13 +37,13 @@ class PendingMessages:
         self,
         blocks: Iterable[Block | Sequence[Outgoing]],
         ledger: CampaignLedger,
-        tally: SendCounts,
+        counts: SendCounts,
         *,
         resend: Callable[[int], bool],
     ) -> None:
         self._blocks: Iterator[Block | Sequence[Outgoing]] = iter(blocks)
         self._ledger = ledger
-        self._tally = tally
+        self._counts = counts
         self._resend = resend
         self._block = Block.of(())
         self._spans: list[range] = []
@@ -82,10 +82,10 @@ class PendingMessages:
             self.exhausted = True
             return
         self._block = block if isinstance(block, Block) else Block.of(block)
-        self._tally.suppressed += self._block.suppressed
+        self._counts.suppressed += self._block.suppressed
         for start in range(0, len(self._block), LOOK_UP):
             self._look_up(range(start, min(start + LOOK_UP, len(self._block))))
-        self._tally.seen.until = max(self._tally.seen.until, self._block.until)
+        self._counts.seen.until = max(self._counts.seen.until, self._block.until)
         # Taken from the end.
         self._spans.reverse()
 
@@ -99,7 +99,7 @@ class PendingMessages:
         known = not (self._free.keys().isdisjoint(keys) and self._held.keys().isdisjoint(keys))
         if not known and len(holders) == len(keys) and all(map(_is_sent, holders.values())):
             # A campaign that is sent already, as it is on most reruns.
-            self._tally.already_sent += len(keys)
+            self._counts.already_sent += len(keys)
             return
         if holders or repeats or known:
             messages, repeated = block.messages(span.start, span.stop), set(repeats)
@@ -115,7 +115,7 @@ class PendingMessages:
     def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeats: bool) -> bool:
         """Return whether a message is not free, and count it if so."""
         if outgoing.key in self._free or outgoing.key in self._held or (repeats and (holder is None or holder.parked)):
-            self._tally.add_duplicate(outgoing.row)
+            self._counts.add_duplicate(outgoing.row)
         elif holder is not None:
             self._count(outgoing, holder)
         else:
@@ -171,18 +171,18 @@ class PendingMessages:
 
     def _count(self, outgoing: Outgoing, holder: Holder) -> None:
         if holder.mine:
-            self._tally.add_duplicate(outgoing.row)
-        elif holder.state == ACCEPTED and holder.request_id in self._tally.replayed_requests:
-            self._tally.met += 1
+            self._counts.add_duplicate(outgoing.row)
+        elif holder.state == ACCEPTED and holder.request_id in self._counts.replayed_requests:
+            self._counts.met += 1
         elif holder.state == ACCEPTED:
-            self._tally.already_sent += 1
+            self._counts.already_sent += 1
         elif holder.state == CLAIMED:
             self._held[outgoing.key] = outgoing
         elif self._resend(holder.request_id):
             self.take_over(outgoing, holder.request_id)
         else:
-            self._tally.add_unknown(holder.request_id, 1)
-            self._tally.met_lost += holder.request_id in self._tally.lost_requests
+            self._counts.add_unknown(holder.request_id, 1)
+            self._counts.met_lost += holder.request_id in self._counts.lost_requests
 
     def take_over(self, outgoing: Outgoing, request_id: int) -> None:
         """Queue a message that is posted again although an unknown request holds it."""
@@ -198,7 +198,7 @@ class PendingMessages:
         repeat = self._free.get(outgoing.key)
         if repeat is not None:
             # A row that repeats it was read meanwhile, and waits here already.
-            self._tally.add_duplicate(repeat.row)
+            self._counts.add_duplicate(repeat.row)
         self._free[outgoing.key] = outgoing
 
     def _look_again(self) -> None:
@@ -224,7 +224,7 @@ class PendingMessages:
             self._look_up_remaining(may_look)
         finally:
             self._drop_free()
-            self._tally.add_unknown(None, len(self._held))
+            self._counts.add_unknown(None, len(self._held))
             self._held.clear()
 
     def _look_up_remaining(self, may_look: Callable[[], bool]) -> None:
@@ -259,7 +259,7 @@ class PendingMessages:
                 continue
             self._take_over.pop(key, None)
             if key in self._held:
-                self._tally.add_duplicate(outgoing.row)
+                self._counts.add_duplicate(outgoing.row)
             elif holder is None:
                 self._free[key] = outgoing
             else:
@@ -269,13 +269,13 @@ class PendingMessages:
         """Count messages that do not go out; one that was to be taken over stays with its unknown request."""
         for outgoing in messages:
             if outgoing.key in take_over:
-                self._tally.add_unknown(take_over[outgoing.key], 1)
+                self._counts.add_unknown(take_over[outgoing.key], 1)
             else:
-                self._tally.not_sent += 1
+                self._counts.not_sent += 1
 
     def _drop_free(self) -> None:
         self._drop_queued()
-        self._tally.not_sent += sum(map(len, self._spans))
+        self._counts.not_sent += sum(map(len, self._spans))
         self._spans.clear()
 
     def _drop_queued(self) -> None:

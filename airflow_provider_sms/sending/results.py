@@ -80,7 +80,7 @@ class NextStep:
 class ResultHandler:
     """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
 
-    :param tally: where messages are counted.
+    :param counts: where messages are counted.
     :param stop_conditions: notified of every end.
     :param backoff: waits between the POSTs of a request that was surely not processed.
     :param claiming: returns whether the send goes on claiming.
@@ -88,7 +88,7 @@ class ResultHandler:
     :param monotonic: seconds from any start.
     """
 
-    tally: SendCounts
+    counts: SendCounts
     stop_conditions: StopConditions
     backoff: Backoff
     claiming: Callable[[], bool]
@@ -110,13 +110,13 @@ class ResultHandler:
     def _answered(self, request: InFlightRequest, response: SendResponse) -> NextStep:
         batch, submitted = request.batch, len(request.batch.messages)
         if response.messages:
-            self.tally.add_accepted(request.request_id, submitted, response)
+            self.counts.add_accepted(request.request_id, submitted, response)
         else:
             # Messages that were taken over are again with the unknown request that had them before.
             before = [batch.take_over[m.key] for m in batch.messages if m.key in batch.take_over]
-            self.tally.add_none_taken(submitted - len(before), response)
+            self.counts.add_none_taken(submitted - len(before), response)
             for unknown_id in before:
-                self.tally.add_unknown(unknown_id, 1)
+                self.counts.add_unknown(unknown_id, 1)
         self.stop_conditions.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
@@ -135,7 +135,7 @@ class ResultHandler:
     def _not_processed(self, request: InFlightRequest, error: SmsError) -> NextStep:
         batch = request.batch
         unavailable = isinstance(error, ThrottledError) and error.status == HTTPStatus.SERVICE_UNAVAILABLE
-        batch.turn_away(self.tally.accepted, unavailable=unavailable)
+        batch.turn_away(self.counts.accepted, unavailable=unavailable)
         now = self.monotonic()
         if self.stop_conditions.unanswered(batch, error):
             log.warning("Request %d was refused because the credit has run out: %s", request.request_id, error)
@@ -163,13 +163,13 @@ class ResultHandler:
             len(batch.messages),
             outcome.reason,
         )
-        self.tally.requests += 1
+        self.counts.requests += 1
         resend: list[Outgoing] = []
         if self.resend_unknown:
             # Once more in one attempt is enough: the next attempt comes after Airflow's retry delay.
             resend = [outgoing for outgoing in batch.messages if outgoing.key not in batch.take_over]
         if unknown := len(batch.messages) - len(resend):
-            self.tally.add_unknown(request.request_id, unknown)
+            self.counts.add_unknown(request.request_id, unknown)
         if isinstance(error, SmsError):
             return NextStep(resend=resend, error=self._slow_down(request))
         # An unforeseen error may happen to every request, so no other one is tried.

@@ -63,7 +63,7 @@ class Sender:
     :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
         :class:`ServiceError`. Called in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
-    :param tally: where messages are counted.
+    :param counts: where messages are counted.
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
     :param sleep: waits for that many seconds.
@@ -79,13 +79,13 @@ class Sender:
         ask: Callable[[], object] | None = None,
         options: SendingOptions,
         stop: StopFlag,
-        tally: SendCounts | None = None,
+        counts: SendCounts | None = None,
         stop_conditions: StopConditions | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
         elapsed: Callable[[], float] = elapsed,
     ) -> None:
-        self.tally = SendCounts() if tally is None else tally
+        self.counts = SendCounts() if counts is None else counts
         self.error: Exception | None = None
         self.stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
         self._ledger = ledger
@@ -104,7 +104,7 @@ class Sender:
             max_per_second=options.max_requests_per_second,
         )
         self._results = ResultHandler(
-            self.tally,
+            self.counts,
             self.stop_conditions,
             options.backoff,
             claiming=lambda: self._claiming,
@@ -124,8 +124,8 @@ class Sender:
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send every message, and return when every request has an outcome that is recorded.
 
-        What went wrong is in ``error`` afterwards, and the counts are in ``tally``: both are needed when sending ends
-        early. Where it was stopped, or the ledger failed, blocks may be left unread, and are then not in the tally.
+        What went wrong is in ``error`` afterwards, and the counts are in ``counts``: both are needed when sending ends
+        early. Where it was stopped, or the ledger failed, blocks may be left unread, and are then not counted.
 
         :param blocks: the messages; read only as fast as they go out.
         :param guard: called before anything is claimed; when it raises, nothing is.
@@ -138,7 +138,7 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
         with Prefetcher(blocks) as ahead:
-            pending = PendingMessages(ahead, self._ledger, self.tally, resend=self._options.resends)
+            pending = PendingMessages(ahead, self._ledger, self.counts, resend=self._options.resends)
             if workers is not None:
                 with workers:
                     while self._in_flight or (self._claiming and (self._scheduler.waiting or not pending.empty)):
@@ -267,9 +267,9 @@ class Sender:
         """Count messages to people who must not be texted yet; those that an unknown request holds stay unknown."""
         for outgoing in capped:
             if outgoing.key in batch.take_over:
-                self.tally.add_unknown(batch.take_over[outgoing.key], 1)
+                self.counts.add_unknown(batch.take_over[outgoing.key], 1)
             else:
-                self.tally.add_capped(outgoing.row)
+                self.counts.add_capped(outgoing.row)
 
     def _defer(self, batches: Iterable[RequestBatch]) -> None:
         """Keep requests that were not claimed: they are tried again soon, if anything is."""
@@ -329,7 +329,7 @@ class Sender:
         # back.
         for request_id, count in self._posted.items():
             self._unrecorded.append(failed(request_id, UNKNOWN, self.error))
-            self.tally.add_unknown(request_id, count)
+            self.counts.add_unknown(request_id, count)
         self._unrecorded.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
         if not (self._unrecorded or self._ledger_failed):
             return
@@ -339,8 +339,8 @@ class Sender:
 
     def _report_texted_twice(self) -> None:
         """Log and count messages that two requests have, once each."""
-        for twice in self._ledger.texted_twice[len(self.tally.texted_twice) :]:
-            self.tally.texted_twice.append(twice)
+        for twice in self._ledger.texted_twice[len(self.counts.texted_twice) :]:
+            self.counts.texted_twice.append(twice)
             log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)
 
     def _count_remaining(self, pending: PendingMessages) -> None:

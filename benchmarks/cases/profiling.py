@@ -179,8 +179,8 @@ def threads(source: str, rows: int, url: str, folder: str) -> dict[str, list[flo
         )
         with clock.stage("all of it", rows):
             sender.run(outgoing_blocks(opened, preparation, scan, stop))
-    if sender.tally.accepted != rows:
-        raise WrongError(f"{sender.tally.accepted} of {rows} accepted") from sender.error
+    if sender.counts.accepted != rows:
+        raise WrongError(f"{sender.counts.accepted} of {rows} accepted") from sender.error
     return dict(clock.spent)
 
 

@@ -55,7 +55,7 @@ def test_a_part_that_forgets_the_one_before_it_is_caught(ledgers, monkeypatch):
 def _forgetting(count):
     def forgetting(self, outgoing, holder):
         if holder.parked:
-            self._tally.already_sent += 1
+            self._counts.already_sent += 1
         else:
             count(self, outgoing, holder)
 

@@ -68,10 +68,10 @@ def test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat(sender, en
     sent, lost = send(before, people(2)), send(before, people(1, 2), UNKNOWN)
     resumed = enter(2, resumed=True)
     part = sender(resumed)
-    replay(resumed, part.tally)
+    replay(resumed, part.counts)
     late = send(before, people(3, 3)), send(before, people(4, 6), UNKNOWN)
     part.run([people(20)])
-    tally = part.tally
+    tally = part.counts
     assert sent < lost < min(late)
     assert (tally.accepted, tally.already_sent, tally.unresolved, tally.repeated) == (2 + 10, 3, 1 + 4, 0)
     assert tally.settled == 20
@@ -83,7 +83,7 @@ def test_a_late_answer_to_an_earlier_part_is_no_repeat(sender, enter, send):
     lost = send(before, people(3), UNKNOWN)
     resumed = enter(2, resumed=True)
     part = sender(resumed)
-    replay(resumed, part.tally)
+    replay(resumed, part.counts)
     before.commit(outcomes=[Outcome(lost, ACCEPTED)])
     part.run([people(10)])
-    assert (part.tally.accepted, part.tally.already_sent, part.tally.repeated, part.tally.settled) == (7, 3, 0, 10)
+    assert (part.counts.accepted, part.counts.already_sent, part.counts.repeated, part.counts.settled) == (7, 3, 0, 10)

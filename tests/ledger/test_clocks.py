@@ -126,7 +126,7 @@ def test_a_clock_that_is_set_while_requests_are_under_way_texts_nobody_twice(
         let_go.set()
         first.join(60)
     assert (service.duplicates, len(service.taken)) == (0, 20)
-    assert (send.tally.accepted, again.tally.already_sent) == (20, 20)
+    assert (send.counts.accepted, again.counts.already_sent) == (20, 20)
 
 
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])

@@ -61,7 +61,7 @@ def everybody():
 def send(sender):
     """Send to everybody, and count what became of them."""
     sender.run([everybody()])
-    tally = sender.tally
+    tally = sender.counts
     names = ("accepted", "unknown", "not_sent", "already_sent", "capped")
     return {name: getattr(tally, name) for name in names if getattr(tally, name)}
 

@@ -248,7 +248,7 @@ def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
         raise InputError("changed")
 
     later.run([people(10)], guard=guard)
-    assert (str(later.error), later.tally.already_sent, later.tally.not_sent) == ("changed", 5, 5)
+    assert (str(later.error), later.counts.already_sent, later.counts.not_sent) == ("changed", 5, 5)
     assert len(service.requests) == 1
 
 

@@ -71,12 +71,12 @@ class Campaign:
 
     @property
     def summary(self):
-        return summarise("c", self.scan.rows, self.scan.invalid, self.send_.tally)
+        return summarise("c", self.scan.rows, self.scan.invalid, self.send_.counts)
 
     def report(self, **how):
         """Write the report of the last try, and give its rows."""
         ended = None if self.send_.error is None else str(self.send_.error)
-        return self.write(**{"seen": self.send_.tally.seen, "ledger": self.ledger, "ended": ended, **how})
+        return self.write(**{"seen": self.send_.counts.seen, "ledger": self.ledger, "ended": ended, **how})
 
     def write(self, **how):
         file = io.BytesIO()
@@ -513,7 +513,7 @@ def test_many_small_files_make_few_row_groups(campaign, tmp_path):
     send = campaign(str(tmp_path))
     send.send()
     file = io.BytesIO()
-    write_row_report(file, send.source, send.preparation, seen=send.send_.tally.seen, ledger=send.ledger)
+    write_row_report(file, send.source, send.preparation, seen=send.send_.counts.seen, ledger=send.ledger)
     assert pq.ParquetFile(file).metadata.num_row_groups == 1
     assert pq.read_table(file)["destination"].to_pylist() == numbers(210)
 

@@ -193,9 +193,9 @@ def go_on(sender, enter):
     def go_on(rows, **options):
         ledger = enter(resumed=True)
         send = sender(ledger, **options)
-        replay(ledger, send.tally)
+        replay(ledger, send.counts)
         send.run(rows)
-        summary = summarise("c", sum(map(len, rows)), 0, send.tally)
+        summary = summarise("c", sum(map(len, rows)), 0, send.counts)
         assert summary["rows"] == sum(summary[name] for name in COUNTS)
         return summary
 

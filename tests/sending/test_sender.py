@@ -65,7 +65,7 @@ def test_everyone_is_texted_once_in_full_requests(sender, service):
     send = sender()
     send.run([people(3), people(14, 3), people(8, 17)])
     assert sorted(map(len, service.requests)) == [5, 10, 10]
-    assert (counts(send.tally), send.error) == ({"accepted": 25}, None)
+    assert (counts(send.counts), send.error) == ({"accepted": 25}, None)
     assert set(service.taken.values()) == {1}
 
 
@@ -89,7 +89,7 @@ def test_a_second_run_sends_nothing(sender, service, enter):
     sender(enter(1)).run([people(30)])
     again = sender(enter(2))
     again.run([people(30)])
-    assert (counts(again.tally), again.tally.requests) == ({"already_sent": 30}, 0)
+    assert (counts(again.counts), again.counts.requests) == ({"already_sent": 30}, 0)
     assert len(service.requests) == 3
 
 
@@ -97,7 +97,7 @@ def test_repeats_within_a_source_are_duplicates(sender, service):
     """A message that stands twice in a source goes out once, wherever the repeat stands."""
     send = sender(concurrency=1)
     send.run([people(5) + people(5), people(20), people(5)])
-    assert counts(send.tally) == {"accepted": 20, "duplicate": 15}
+    assert counts(send.counts) == {"accepted": 20, "duplicate": 15}
     assert service.duplicates == 0
 
 
@@ -108,10 +108,10 @@ def test_a_lost_answer_is_unknown_and_not_sent_again(sender, service, enter):
     first.run([people(30)])
     retry = sender(enter(2))
     retry.run([people(30)])
-    assert counts(first.tally) == {"accepted": 20, "unknown": 10}
-    assert counts(retry.tally) == {"already_sent": 20, "unknown": 10}
-    assert first.tally.unknown_requests == retry.tally.unknown_requests
-    assert (len(first.tally.unknown_requests), service.duplicates) == (1, 0)
+    assert counts(first.counts) == {"accepted": 20, "unknown": 10}
+    assert counts(retry.counts) == {"already_sent": 20, "unknown": 10}
+    assert first.counts.unknown_requests == retry.counts.unknown_requests
+    assert (len(first.counts.unknown_requests), service.duplicates) == (1, 0)
 
 
 def test_a_lost_answer_is_sent_again_where_asked_for(sender, service):
@@ -119,7 +119,7 @@ def test_a_lost_answer_is_sent_again_where_asked_for(sender, service):
     service.script = [failing(LOST)]
     send = sender(resend_unknown=True)
     send.run([people(30)])
-    assert counts(send.tally) == {"accepted": 30}
+    assert counts(send.counts) == {"accepted": 30}
     assert set(service.taken.values()) == {1}
 
 
@@ -128,10 +128,10 @@ def test_an_answer_lost_twice_is_left_to_the_next_try(sender, service, enter):
     service.script = [failing(LOST), failing(LOST)]
     first = sender(enter(1), resend_unknown=True, concurrency=1)
     first.run([people(10)])
-    assert (counts(first.tally), len(service.requests)) == ({"unknown": 10}, 2)
+    assert (counts(first.counts), len(service.requests)) == ({"unknown": 10}, 2)
     retry = sender(enter(2), resend_unknown=True)
     retry.run([people(10)])
-    assert counts(retry.tally) == {"accepted": 10}
+    assert counts(retry.counts) == {"accepted": 10}
 
 
 @pytest.mark.parametrize("error", [DOWN, ThrottledError("429", retry_after=0.001), ThrottledError("503")])
@@ -140,7 +140,7 @@ def test_what_was_surely_not_processed_is_posted_again(sender, service, error):
     service.script = [failing(error)] * 3
     send = sender()
     send.run([people(30)])
-    assert (counts(send.tally), send.error) == ({"accepted": 30}, None)
+    assert (counts(send.counts), send.error) == ({"accepted": 30}, None)
     assert set(service.taken.values()) == {1}
 
 
@@ -187,7 +187,7 @@ def test_one_request_that_is_turned_away_holds_the_others_back(sender, service):
     service.script = [turn_away, take_after_that]
     service.before_each = lambda messages: times.append(time.monotonic())
     send.run([people(40)])
-    assert (counts(send.tally), len(service.requests)) == ({"accepted": 40}, 5)
+    assert (counts(send.counts), len(service.requests)) == ({"accepted": 40}, 5)
     assert times[3] - times[1] >= 0.2
 
 
@@ -196,7 +196,7 @@ def test_giving_up_sends_nothing_more_and_says_what_was_not_sent(sender, service
     service.script = [failing(DOWN)] * 100
     send = sender(concurrency=1)
     send.run([people(30), people(10)])
-    assert (counts(send.tally), send.error) == ({"not_sent": 40}, DOWN)
+    assert (counts(send.counts), send.error) == ({"not_sent": 40}, DOWN)
     assert (len(service.requests), states(enter(2), people(30))) == (4, {NOT_SENT: 30})
 
 
@@ -205,7 +205,7 @@ def test_a_service_that_throttles_is_not_given_up(sender, service):
     service.script = [failing(DOWN), failing(DOWN), None] * 20
     send = sender(concurrency=2)
     send.run([people(100)])
-    assert (counts(send.tally), send.error) == ({"accepted": 100}, None)
+    assert (counts(send.counts), send.error) == ({"accepted": 100}, None)
 
 
 def test_a_request_that_is_always_turned_away_ends_the_send(sender, service):
@@ -219,8 +219,8 @@ def test_a_request_that_is_always_turned_away_ends_the_send(sender, service):
     service.before_each = turn_away
     send = sender(concurrency=2)
     send.run([people(10_000)])
-    assert (send.error, send.tally.not_sent) == (DOWN, 10_000 - send.tally.accepted)
-    assert 10 <= send.tally.accepted < 5_000
+    assert (send.error, send.counts.not_sent) == (DOWN, 10_000 - send.counts.accepted)
+    assert 10 <= send.counts.accepted < 5_000
 
 
 @pytest.mark.parametrize("error", [RefusedError("400", status=400), AuthenticationError("401", status=401)])
@@ -229,10 +229,10 @@ def test_a_refusal_ends_the_send(sender, service, enter, error):
     service.script = [failing(error)]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert (counts(send.tally), send.error, len(service.requests)) == ({"not_sent": 30}, error, 1)
+    assert (counts(send.counts), send.error, len(service.requests)) == ({"not_sent": 30}, error, 1)
     retry = sender(enter(2))
     retry.run([people(30)])
-    assert counts(retry.tally) == {"accepted": 30}
+    assert counts(retry.counts) == {"accepted": 30}
 
 
 def test_after_a_refusal_the_rest_is_still_looked_up(sender, service, enter):
@@ -241,7 +241,7 @@ def test_after_a_refusal_the_rest_is_still_looked_up(sender, service, enter):
     service.script = [failing(RefusedError("403"))]
     send = sender(enter(2), concurrency=1)
     send.run([people(20), people(20, 20), people(5, 40)])
-    assert counts(send.tally) == {"not_sent": 25, "already_sent": 20}
+    assert counts(send.counts) == {"not_sent": 25, "already_sent": 20}
 
 
 def test_fewer_messages_than_submitted_are_counted(sender, service, enter):
@@ -249,11 +249,11 @@ def test_fewer_messages_than_submitted_are_counted(sender, service, enter):
     service.script = [lambda s, messages, number: s.take(messages, number, left_out=3)]
     send = sender()
     send.run([people(20)])
-    assert (counts(send.tally), send.tally.partial) == ({"accepted": 17, "not_sent": 3}, 3)
-    assert send.tally.error_report["OptedOuts"] == 3
+    assert (counts(send.counts), send.counts.partial) == ({"accepted": 17, "not_sent": 3}, 3)
+    assert send.counts.error_report["OptedOuts"] == 3
     retry = sender(enter(2))
     retry.run([people(20)])
-    assert counts(retry.tally) == {"already_sent": 20}
+    assert counts(retry.counts) == {"already_sent": 20}
 
 
 def test_no_answer_costs_the_record_of_a_send(sender, service, enter):
@@ -273,7 +273,7 @@ def test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send(sender, servi
     service.script = [failing(bug)]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert (counts(send.tally), send.error) == ({"unknown": 10, "not_sent": 20}, bug)
+    assert (counts(send.counts), send.error) == ({"unknown": 10, "not_sent": 20}, bug)
 
 
 def test_a_source_that_fails_midway_ends_the_send(sender, service, enter):
@@ -287,8 +287,8 @@ def test_a_source_that_fails_midway_ends_the_send(sender, service, enter):
     send = sender()
     send.run(blocks())
     assert (send.error, service.duplicates) == (error, 0)
-    assert states(enter(2), people(20)).get(ACCEPTED, 0) == send.tally.accepted
-    assert send.tally.settled == 20
+    assert states(enter(2), people(20)).get(ACCEPTED, 0) == send.counts.accepted
+    assert send.counts.settled == 20
 
 
 def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, service, enter):
@@ -297,7 +297,7 @@ def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, serv
     service.before_each = lambda messages: stop.set()
     send = sender(stop=stop, concurrency=1)
     send.run([people(30), people(30, 30)])
-    assert (counts(send.tally), len(service.requests)) == ({"accepted": 10, "not_sent": 50}, 1)
+    assert (counts(send.counts), len(service.requests)) == ({"accepted": 10, "not_sent": 50}, 1)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
 
 
@@ -308,7 +308,7 @@ def test_stopping_gives_back_what_waits_to_be_posted_again(sender, service, ente
     send = sender(stop=stop, concurrency=1)
     service.before_each = lambda messages: threading.Timer(0.05, stop.set).start()
     send.run([people(10)])
-    assert (counts(send.tally), states(enter(2), people(10))) == ({"not_sent": 10}, {NOT_SENT: 10})
+    assert (counts(send.counts), states(enter(2), people(10))) == ({"not_sent": 10}, {NOT_SENT: 10})
 
 
 def test_what_another_live_process_holds_is_awaited(sender, service, enter):
@@ -320,7 +320,7 @@ def test_what_another_live_process_holds_is_awaited(sender, service, enter):
     send = sender(enter(2))
     send.run([people(30)])
     timer.join()
-    assert counts(send.tally) == {"accepted": 20, "already_sent": 10}
+    assert counts(send.counts) == {"accepted": 20, "already_sent": 10}
 
 
 def test_what_another_live_process_gives_back_is_sent(sender, service, enter):
@@ -332,7 +332,7 @@ def test_what_another_live_process_gives_back_is_sent(sender, service, enter):
     send = sender(enter(2))
     send.run([people(30)])
     timer.join()
-    assert counts(send.tally) == {"accepted": 30}
+    assert counts(send.counts) == {"accepted": 30}
     assert set(service.taken.values()) == {1}
 
 
@@ -341,7 +341,7 @@ def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, servic
     hold(enter(1, clock=time.time), people(10), deadline=time.time() + 0.3)
     send = sender(enter(2, clock=time.time))
     send.run([people(30)])
-    assert counts(send.tally) == {"accepted": 20, "unknown": 10}
+    assert counts(send.counts) == {"accepted": 20, "unknown": 10}
 
 
 @pytest.mark.parametrize("failing_commit", range(1, 9))
@@ -351,8 +351,8 @@ def test_a_ledger_that_fails_once_sends_nothing_unclaimed(sender, service, enter
     send = sender(failing_ledger(ledger, {failing_commit}), concurrency=1)
     send.run([people(30)])
     assert service.duplicates == 0
-    assert states(enter(2), people(30)).get(ACCEPTED, 0) == sum(service.taken.values()) == send.tally.accepted
-    assert send.tally.settled == 30
+    assert states(enter(2), people(30)).get(ACCEPTED, 0) == sum(service.taken.values()) == send.counts.accepted
+    assert send.counts.settled == 30
     retry = sender(enter(2))
     retry.run([people(30)])
     assert (service.duplicates, len(service.taken)) == (0, 30)
@@ -363,7 +363,7 @@ def test_outcomes_are_recorded_once_the_ledger_answers_again(sender, service, en
     """A ledger that fails for a while costs no outcome: recording is tried again, and again."""
     send = sender(failing_ledger(enter(1), set(range(2, 2 + failures))), concurrency=1)
     send.run([people(30)])
-    assert (counts(send.tally), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerError)
+    assert (counts(send.counts), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerError)
     assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
@@ -377,7 +377,7 @@ def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service
     assert [r.getMessage() for r in caplog.records if r.levelname == "ERROR"] == [
         "Not recorded in the ledger: request 1 is accepted, event id 9007199254740993"
     ]
-    assert (counts(send.tally), len(service.requests)) == ({"accepted": 10, "not_sent": 20}, 1)
+    assert (counts(send.counts), len(service.requests)) == ({"accepted": 10, "not_sent": 20}, 1)
 
 
 def test_two_senders_at_once_send_each_message_once(sender, service, enter, open_store):
@@ -390,8 +390,8 @@ def test_two_senders_at_once_send_each_message_once(sender, service, enter, open
     for thread in threads:
         thread.join()
     assert (len(service.taken), service.duplicates) == (300, 0)
-    assert [s.tally.settled for s in senders] == [300, 300]
-    assert sum(s.tally.accepted for s in senders) == 300
+    assert [s.counts.settled for s in senders] == [300, 300]
+    assert sum(s.counts.accepted for s in senders) == 300
 
 
 def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter):
@@ -416,7 +416,7 @@ def test_a_post_that_comes_too_late_for_its_claim_is_claimed_anew(service, enter
         stop=StopFlag(),
     )
     send.run([people(5)])
-    assert (counts(send.tally), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
+    assert (counts(send.counts), len(service.requests), service.duplicates) == ({"accepted": 5}, 1, 0)
     assert enter(2).holders([people(1)[0].key])[people(1)[0].key].request_id == 2
 
 
@@ -449,7 +449,7 @@ def test_a_crash_while_waiting_to_post_again_makes_nothing_unknown(sender, servi
     while thread.is_alive():
         seen.append(states(witness, people(10)))
         time.sleep(0.02)
-    assert ({NOT_SENT: 10} in seen, counts(send.tally)) == (True, {"accepted": 10})
+    assert ({NOT_SENT: 10} in seen, counts(send.counts)) == (True, {"accepted": 10})
 
 
 def test_what_is_unknown_stays_unknown_when_sending_it_again_is_refused(sender, service, enter):
@@ -458,7 +458,7 @@ def test_what_is_unknown_stays_unknown_when_sending_it_again_is_refused(sender, 
     service.script = [failing(RefusedError("403", status=403))]
     send = sender(enter(2), resend_unknown=True, concurrency=1)
     send.run([people(15)])
-    assert (counts(send.tally), send.tally.unknown_requests) == ({"unknown": 10, "not_sent": 5}, {request_id})
+    assert (counts(send.counts), send.counts.unknown_requests) == ({"unknown": 10, "not_sent": 5}, {request_id})
     assert states(enter(3), people(15)) == {UNKNOWN: 10, NOT_SENT: 5}
 
 
@@ -490,7 +490,7 @@ def test_the_source_is_read_no_faster_than_requests_go_out(sender, service):
     hanging = len(read)
     release.set()
     thread.join()
-    assert (hanging, len(read), send.tally.accepted) == (4, 100, 1000)
+    assert (hanging, len(read), send.counts.accepted) == (4, 100, 1000)
 
 
 def test_at_most_concurrency_requests_are_open(sender, service, enter):
@@ -520,7 +520,7 @@ def test_what_somebody_else_claimed_meanwhile_is_not_posted(sender, service, ent
     stopping.start()
     send.run([people(20)])
     assert not {m.destination for m in people(5)} & service.taken.keys()
-    assert counts(send.tally) == {"accepted": 15, "unknown": 5}
+    assert counts(send.counts) == {"accepted": 15, "unknown": 5}
 
 
 def test_a_request_that_was_never_made_is_not_unknown(sender, service, enter):
@@ -529,7 +529,7 @@ def test_a_request_that_was_never_made_is_not_unknown(sender, service, enter):
     service.script = [failing(error)]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert (counts(send.tally), send.error) == ({"not_sent": 30}, error)
+    assert (counts(send.counts), send.error) == ({"not_sent": 30}, error)
     assert states(enter(2), people(30)) == {NOT_SENT: 30}
 
 
@@ -542,7 +542,7 @@ def test_a_post_that_ends_like_no_other_is_unknown(sender, service):
     service.script = [failing(Panic())]
     send = sender(concurrency=1)
     send.run([people(20)])
-    assert counts(send.tally) == {"unknown": 10, "not_sent": 10}
+    assert counts(send.counts) == {"unknown": 10, "not_sent": 10}
 
 
 def test_without_threads_nothing_is_claimed(sender, service, enter, monkeypatch):
@@ -555,7 +555,7 @@ def test_without_threads_nothing_is_claimed(sender, service, enter, monkeypatch)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         send.run([people(20)])
-    assert (counts(send.tally), type(send.error), service.requests) == ({"not_sent": 20}, RuntimeError, [])
+    assert (counts(send.counts), type(send.error), service.requests) == ({"not_sent": 20}, RuntimeError, [])
     assert states(enter(2), people(20)) == {NOT_SENT: 20}
 
 
@@ -565,11 +565,11 @@ def test_an_error_of_our_own_never_gives_back_what_was_posted(sender, service, e
     service.script = [None, lambda s, messages, number: replace(s.take(messages, number), raw=not_json)]
     send = sender(concurrency=1)
     send.run([people(50)])
-    assert (type(send.error), counts(send.tally)) == (TypeError, {"accepted": 10, "unknown": 10, "not_sent": 30})
+    assert (type(send.error), counts(send.counts)) == (TypeError, {"accepted": 10, "unknown": 10, "not_sent": 30})
     assert states(enter(2), people(50)) == {ACCEPTED: 10, UNKNOWN: 10, NOT_SENT: 30}
     retry = sender(enter(2))
     retry.run([people(50)])
-    assert (counts(retry.tally), service.duplicates) == ({"accepted": 30, "already_sent": 10, "unknown": 10}, 0)
+    assert (counts(retry.counts), service.duplicates) == ({"accepted": 30, "already_sent": 10, "unknown": 10}, 0)
 
 
 def test_an_error_after_a_response_does_not_cost_the_record_of_its_request(sender, service, enter, monkeypatch):
@@ -585,7 +585,7 @@ def test_a_repeat_that_is_read_before_its_first_copy_is_claimed_is_counted(sende
     service.script = [failing(LOST)]
     send = sender(resend_unknown=True, concurrency=2)
     send.run([people(30) + people(1)])
-    assert (counts(send.tally), send.tally.settled) == ({"accepted": 30, "duplicate": 1}, 31)
+    assert (counts(send.counts), send.counts.settled) == ({"accepted": 30, "duplicate": 1}, 31)
 
 
 def test_a_clock_that_is_set_back_delays_nothing(sender, enter):
@@ -595,7 +595,7 @@ def test_a_clock_that_is_set_back_delays_nothing(sender, enter):
     send = sender(ledger, concurrency=1)
     began = time.monotonic()
     send.run([people(50)])
-    assert (counts(send.tally), time.monotonic() - began < 5.0) == ({"accepted": 50}, True)
+    assert (counts(send.counts), time.monotonic() - began < 5.0) == ({"accepted": 50}, True)
 
 
 def test_a_commit_that_raises_although_it_is_durable_makes_nothing_unknown(sender, service, enter):
@@ -627,7 +627,7 @@ def test_waiting_for_the_last_posts_costs_no_processor(sender, service):
     spent = time.process_time() - before
     release.set()
     thread.join()
-    assert (spent < 0.25, send.tally.settled) == (True, 90)
+    assert (spent < 0.25, send.counts.settled) == (True, 90)
 
 
 def between_lookup_and_claim(ledger, happens):
@@ -666,7 +666,7 @@ def test_an_unknown_state_of_earlier_tries_is_named(sender, enter):
     request_id = hold(enter(1), people(10), UNKNOWN)
     send = sender(enter(2))
     send.run([people(30)])
-    assert send.tally.unknown_requests == {request_id}
+    assert send.counts.unknown_requests == {request_id}
 
 
 def test_only_the_requests_that_a_person_named_are_posted_again(sender, service, enter):
@@ -676,7 +676,7 @@ def test_only_the_requests_that_a_person_named_are_posted_again(sender, service,
     other = hold(earlier, people(10, 10), UNKNOWN)
     send = sender(enter(2), resend_requests=frozenset({named}))
     send.run([people(20)])
-    assert (counts(send.tally), send.tally.unknown_requests) == ({"accepted": 10, "unknown": 10}, {other})
+    assert (counts(send.counts), send.counts.unknown_requests) == ({"accepted": 10, "unknown": 10}, {other})
     assert service.taken.keys() == {m.destination for m in people(10)}
 
 
@@ -697,7 +697,7 @@ def test_whoever_is_capped_is_counted_once_and_left_alone(sender, service, store
     ledger.commit = commit
     send = sender(ledger, stop=stop)
     send.run([people(20)])
-    assert (send.tally.accepted, send.tally.capped, send.tally.settled) == (15, 5, 20)
+    assert (send.counts.accepted, send.counts.capped, send.counts.settled) == (15, 5, 20)
     assert (service.duplicates, len(service.taken), len(taken)) == (0, 20, 5)
     assert not stop.is_set()
 
@@ -710,7 +710,7 @@ def test_a_503_of_the_service_is_posted_three_times_at_most(sender, service):
     service.script = [failing(ThrottledError("503", status=503))] * 100
     send = sender(concurrency=1)
     send.run([people(10)])
-    assert (len(service.requests), send.tally.not_sent) == (3, 10)
+    assert (len(service.requests), send.counts.not_sent) == (3, 10)
     assert send.error is not None
     assert send.error.transient
 
@@ -720,11 +720,11 @@ def test_a_request_of_which_nobody_was_taken_is_not_sent(sender, service, enter)
     service.script = [lambda s, messages, number: s.take(messages, number, left_out=len(messages))]
     send = sender(concurrency=1)
     send.run([people(30)])
-    assert counts(send.tally) == {"accepted": 20, "not_sent": 10}
-    assert (send.tally.none_taken, send.tally.error_report["OptedOuts"], send.tally.requests) == (10, 10, 2)
+    assert counts(send.counts) == {"accepted": 20, "not_sent": 10}
+    assert (send.counts.none_taken, send.counts.error_report["OptedOuts"], send.counts.requests) == (10, 10, 2)
     again = sender(enter(2))
     again.run([people(30)])
-    assert counts(again.tally) == {"accepted": 10, "already_sent": 20}
+    assert counts(again.counts) == {"accepted": 10, "already_sent": 20}
 
 
 def test_an_answer_that_took_nobody_and_charged_is_unknown(sender, service):
@@ -732,7 +732,7 @@ def test_an_answer_that_took_nobody_and_charged_is_unknown(sender, service):
     service.script = [lambda s, messages, number: replace(s.take(messages, number), messages=0)]
     send = sender(concurrency=1)
     send.run([people(20)])
-    assert counts(send.tally) == {"accepted": 10, "unknown": 10}
+    assert counts(send.counts) == {"accepted": 10, "unknown": 10}
 
 
 def test_an_event_id_that_came_before_is_no_answer(sender, service, enter):
@@ -743,7 +743,7 @@ def test_an_event_id_that_came_before_is_no_answer(sender, service, enter):
     send = sender(enter(2), concurrency=1)
     send.run([people(30)])
     assert first is not None
-    assert counts(send.tally) == {"accepted": 10, "already_sent": 10, "unknown": 10}
+    assert counts(send.counts) == {"accepted": 10, "already_sent": 10, "unknown": 10}
 
 
 @pytest.mark.parametrize("number", ["0." + "3" * 60, "-1E-400", "123456789.123456789012345678901234567890123456"])
@@ -754,7 +754,7 @@ def test_a_cost_that_no_column_holds_ends_no_send(sender, service, enter, store,
     send.run([people(10)])
     with store.read() as connection:
         (cost,) = connection.execute(select(request.c.cost)).scalars()
-    assert (send.error, counts(send.tally)) == (None, {"accepted": 10})
+    assert (send.error, counts(send.counts)) == (None, {"accepted": 10})
     assert float(cost) == pytest.approx(float(number))
 
 
@@ -781,7 +781,7 @@ def test_a_ledger_that_loses_what_is_in_flight_ends_the_send(sender, service, en
     send = sender(concurrency=1)
     send.run([people(100)])
     assert isinstance(send.error, LedgerLostError)
-    assert (len(service.requests), send.tally.not_sent) == (2, 80)
+    assert (len(service.requests), send.counts.not_sent) == (2, 80)
     assert f"Not recorded in the ledger: request {lost[0]} is accepted" in caplog.text
 
 
@@ -841,10 +841,10 @@ def late_answer(sender, enter, store, between, **options):
 def test_an_answer_after_not_sent_takes_its_messages_again(sender, enter, store, service):
     """A person said that a request was not sent, and then the service took it: nobody is texted again."""
     send = late_answer(sender, enter, store, lambda _: None)
-    assert (counts(send.tally), send.tally.texted_twice) == ({"accepted": 10}, [])
+    assert (counts(send.counts), send.counts.texted_twice) == ({"accepted": 10}, [])
     again = sender(enter(2))
     again.run([people(10)])
-    assert (counts(again.tally), service.duplicates) == ({"already_sent": 10}, 0)
+    assert (counts(again.counts), service.duplicates) == ({"already_sent": 10}, 0)
 
 
 def test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice(sender, enter, store, service, caplog):
@@ -858,7 +858,7 @@ def test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice(
         others.append(enter(9).holders([people(1)[0].key])[people(1)[0].key].request_id)
 
     send = late_answer(sender, enter, store, sent_again)
-    (twice,) = send.tally.texted_twice
+    (twice,) = send.counts.texted_twice
     assert (twice.other_id, twice.messages, service.duplicates) == (others[0], 4, 4)
     assert f"Request {twice.request_id} was accepted after others could claim its messages: texted twice" in caplog.text
     with store.read() as connection:
@@ -866,7 +866,7 @@ def test_an_answer_after_not_sent_that_comes_too_late_says_who_was_texted_twice(
     assert words == f"texted twice: 4 of its messages went out with request {others[0]}, too"
     again = sender(enter(3))
     again.run([people(10)])
-    assert (counts(again.tally), service.duplicates) == ({"already_sent": 10}, 4)
+    assert (counts(again.counts), service.duplicates) == ({"already_sent": 10}, 4)
 
 
 # Messages that are sent again, and again
@@ -948,7 +948,7 @@ def test_what_a_person_calls_accepted_stays_so_when_it_was_not_processed(sender,
     service.script = [turned_away]
     send = sender(concurrency=1)
     send.run([people(10)])
-    assert (counts(send.tally), len(service.requests), send.error) == ({"already_sent": 10}, 1, None)
+    assert (counts(send.counts), len(service.requests), send.error) == ({"already_sent": 10}, 1, None)
 
 
 def test_what_is_sent_again_and_not_taken_is_unknown_still(sender, enter, service):
@@ -956,7 +956,7 @@ def test_what_is_sent_again_and_not_taken_is_unknown_still(sender, enter, servic
     service.script = [failing(LOST), lambda s, m, n: s.take(m, n, left_out=len(m))]
     send = sender(concurrency=1, resend_unknown=True)
     send.run([people(10)])
-    assert (counts(send.tally), states(enter(2), people(10))) == ({"unknown": 10}, {UNKNOWN: 10})
+    assert (counts(send.counts), states(enter(2), people(10))) == ({"unknown": 10}, {UNKNOWN: 10})
 
 
 class Silent:
@@ -994,6 +994,6 @@ def test_whoever_is_capped_is_counted_and_not_texted(sender, enter, service):
     sender(enter(campaign="a", cap=cap)).run([people(15)])
     send = sender(enter(campaign="b", cap=cap))
     send.run([people(25, 5)])
-    assert (send.tally.accepted, send.tally.capped, send.tally.settled) == (15, 10, 25)
-    assert send.tally.seen.capped.among(0, 1) == {0}
+    assert (send.counts.accepted, send.counts.capped, send.counts.settled) == (15, 10, 25)
+    assert send.counts.seen.capped.among(0, 1) == {0}
     assert service.duplicates == 0

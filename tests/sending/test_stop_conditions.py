@@ -64,7 +64,7 @@ def test_nothing_is_claimed_outside_of_the_hours(sender, service, enter):
     send = sender(stop_conditions=late)
     send.run([people(25)])
     assert (service.requests, send.error, late.stop_reason) == ([], None, StopReason(until=OPENS))
-    assert send.tally.not_sent == 25
+    assert send.counts.not_sent == 25
 
 
 def test_the_hours_end_in_the_middle(sender, service):
@@ -79,7 +79,7 @@ def test_the_hours_end_in_the_middle(sender, service):
     send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(50)])
     assert (len(service.requests), stop_conditions.stop_reason) == (3, StopReason(until=OPENS))
-    assert (send.tally.accepted, send.tally.not_sent) == (30, 20)
+    assert (send.counts.accepted, send.counts.not_sent) == (30, 20)
 
 
 def test_a_send_that_has_halted_claims_nothing_more(sender, service):
@@ -89,7 +89,7 @@ def test_a_send_that_has_halted_claims_nothing_more(sender, service):
     send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(50)])
     assert (len(service.requests), stop_conditions.stop_reason) == (1, StopReason(until=OPENS))
-    assert (send.tally.accepted, send.tally.not_sent) == (10, 40)
+    assert (send.counts.accepted, send.counts.not_sent) == (10, 40)
 
 
 def test_what_is_under_way_when_a_send_halts_is_recorded(sender, service):
@@ -108,7 +108,7 @@ def test_what_is_under_way_when_a_send_halts_is_recorded(sender, service):
     send = sender(stop_conditions=stop_conditions, concurrency=2)
     send.run([people(50)])
     assert (stop_conditions.stop_reason, send.error) == (StopReason(until=OPENS), None)
-    assert (send.tally.accepted, send.tally.unknown, send.tally.not_sent) == (10, 0, 40)
+    assert (send.counts.accepted, send.counts.unknown, send.counts.not_sent) == (10, 0, 40)
 
 
 def test_each_recipient_has_hours_of_their_own(sender, service):
@@ -119,7 +119,7 @@ def test_each_recipient_has_hours_of_their_own(sender, service):
     stop_conditions = StopConditions(window, clock=NOON.timestamp)
     send = sender(stop_conditions=stop_conditions)
     send.run([[everybody[0], *australians]])
-    assert (list(service.taken), send.tally.not_sent) == ([everybody[0].destination], 3)
+    assert (list(service.taken), send.counts.not_sent) == ([everybody[0].destination], 3)
     assert stop_conditions.stop_reason is not None
     assert NOON < stop_conditions.stop_reason.until < NOON + timedelta(hours=24)
 
@@ -131,7 +131,7 @@ def test_a_balance_that_does_not_cover_the_next_request_halts_before_it(sender):
     send = sender(post=service, stop_conditions=stop_conditions, concurrency=1)
     send.run([people(100)])
     assert (len(service.taken), stop_conditions.stop_reason) == (30, StopReason(credit=Decimal(70)))
-    assert (send.tally.accepted, send.tally.not_sent, send.error) == (30, 70, None)
+    assert (send.counts.accepted, send.counts.not_sent, send.error) == (30, 70, None)
 
 
 def test_several_requests_at_once_spend_the_same_credit(sender):
@@ -152,14 +152,14 @@ def test_a_service_that_says_that_the_credit_is_out_halts(sender):
     send.run([people(100)])
     assert (len(service.taken), send.error) == (30, None)
     assert stop_conditions.stop_reason == StopReason(credit=Decimal(70), too_little=Decimal(1000))
-    assert send.tally.not_sent == 70
+    assert send.counts.not_sent == 70
 
 
 def test_without_the_brake_a_lack_of_credit_is_an_error(sender):
     """Nobody asked to wait."""
     send = sender(post=Service(30), concurrency=1)
     send.run([people(100)])
-    assert (send.tally.accepted, send.error) == (30, OUT_OF_CREDIT)
+    assert (send.counts.accepted, send.error) == (30, OUT_OF_CREDIT)
 
 
 def test_what_is_lost_is_no_longer_under_way(sender, service):
@@ -168,7 +168,7 @@ def test_what_is_lost_is_no_longer_under_way(sender, service):
     stop_conditions = credit(10, 20)
     send = sender(stop_conditions=stop_conditions, concurrency=1)
     send.run([people(20)])
-    assert (send.tally.unknown, send.tally.accepted, stop_conditions.stop_reason) == (10, 10, None)
+    assert (send.counts.unknown, send.counts.accepted, stop_conditions.stop_reason) == (10, 10, None)
 
 
 @pytest.mark.parametrize(("limit", "stops"), [(0.1, True), (0.2, False), (None, False)])
@@ -178,7 +178,7 @@ def test_too_many_bad_answers_stop_the_send(sender, service, limit, stops):
     send = sender(stop_conditions=StopConditions(max_error_rate=limit), concurrency=1)
     send.run([people(300)])
     assert (isinstance(send.error, TooManyErrorsError), len(service.requests)) == (stops, 10 if stops else 30)
-    assert send.tally.settled == 300
+    assert send.counts.settled == 300
 
 
 def test_old_errors_are_forgotten(sender, service):
@@ -213,7 +213,7 @@ def test_a_paused_campaign_claims_nothing_until_it_is_resumed(sender, service, s
     send._scheduler.defer = _counting(send._scheduler.defer, resume_later)
     send.run([people(15)])
     assert [pause.paused_by for pause in looks[:2]] == ["anna", "anna"]
-    assert (sorted(seen), send.tally.accepted, send.stop_conditions.paused) == ([5, 10], 15, None)
+    assert (sorted(seen), send.counts.accepted, send.stop_conditions.paused) == ([5, 10], 15, None)
 
 
 def _counting(hold, called):
@@ -231,7 +231,7 @@ def test_a_paused_send_can_be_stopped(sender, service, store, enter):
     send = sender()
     send._scheduler.defer = _counting(send._scheduler.defer, send._stop.set)
     send.run([people(15)])
-    assert (service.requests, send.tally.not_sent, send.error) == ([], 15, None)
+    assert (service.requests, send.counts.not_sent, send.error) == ([], 15, None)
 
 
 # Answers that are lost
@@ -244,7 +244,7 @@ def test_an_outage_costs_a_handful_of_requests(sender, service, concurrency):
     send = sender(concurrency=concurrency)
     send.run([people(1000)])
     assert len(service.requests) <= concurrency + MAX_LOST_ALONE
-    assert (send.tally.unknown, send.tally.not_sent) == (
+    assert (send.counts.unknown, send.counts.not_sent) == (
         10 * len(service.requests),
         1000 - 10 * len(service.requests),
     )
@@ -262,8 +262,8 @@ def test_an_outage_that_ends_is_survived(sender, service):
 
     send = sender(concurrency=2, ask=ask)
     send.run([people(200)])
-    assert (send.error, send.tally.accepted + send.tally.unknown) == (None, 200)
-    assert (send.tally.unknown, service.duplicates) == (30, 0)
+    assert (send.error, send.counts.accepted + send.counts.unknown) == (None, 200)
+    assert (send.counts.unknown, service.duplicates) == (30, 0)
 
 
 def test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight(sender, service, enter):
@@ -271,9 +271,9 @@ def test_an_outage_of_any_length_costs_no_more_than_what_was_in_flight(sender, s
     service.script = [failing(LOST)] * 1000
     send = sender(concurrency=4, ask=lambda: failing(AWAY)(service, [], 0))
     send.run([people(1000)])
-    assert (len(service.requests) <= 4, send.tally.unknown) == (True, 10 * len(service.requests))
+    assert (len(service.requests) <= 4, send.counts.unknown) == (True, 10 * len(service.requests))
     assert isinstance(send.error, NotSentError)
-    assert len(enter(2).holders([m.key for m in people(1000)])) == send.tally.unknown
+    assert len(enter(2).holders([m.key for m in people(1000)])) == send.counts.unknown
 
 
 def test_a_send_that_begins_in_an_outage_posts_one_request(sender, service):
@@ -282,14 +282,14 @@ def test_a_send_that_begins_in_an_outage_posts_one_request(sender, service):
     away = lambda: failing(AWAY)(service, [], 0)  # noqa: E731
     send = sender(concurrency=4, ask=away, stop_conditions=StopConditions(caution=Caution(on=True)))
     send.run([people(100)])
-    assert (len(service.requests), send.tally.unknown, send.tally.not_sent) == (1, 10, 90)
+    assert (len(service.requests), send.counts.unknown, send.counts.not_sent) == (1, 10, 90)
 
 
 def test_a_balance_that_is_never_answered_keeps_no_send_back(sender, service):
     """A service that takes messages is there, though its balance cannot be read, as with a wrong address."""
     send = sender(ask=lambda: failing(AWAY)(service, [], 0), stop_conditions=StopConditions(caution=Caution(on=True)))
     send.run([people(100)])
-    assert (send.error, send.tally.accepted) == (None, 100)
+    assert (send.error, send.counts.accepted) == (None, 100)
 
 
 def test_an_answer_between_lost_ones_lets_all_go_again(sender, service):
@@ -297,7 +297,7 @@ def test_an_answer_between_lost_ones_lets_all_go_again(sender, service):
     service.script = [failing(LOST) if n % 3 == 0 else lambda s, m, k: s.take(m, k) for n in range(60)]
     send = sender(concurrency=1)
     send.run([people(600)])
-    assert (send.error, send.tally.unknown, send.tally.accepted) == (None, 200, 400)
+    assert (send.error, send.counts.unknown, send.counts.accepted) == (None, 200, 400)
 
 
 def test_a_refused_free_question_is_an_answer(sender, service):
@@ -305,7 +305,7 @@ def test_a_refused_free_question_is_an_answer(sender, service):
     service.script = [failing(LOST)]
     send = sender(concurrency=1, ask=lambda: failing(RefusedError("404", status=404))(service, [], 0))
     send.run([people(30)])
-    assert (send.error, send.tally.accepted) == (None, 20)
+    assert (send.error, send.counts.accepted) == (None, 20)
 
 
 def test_a_token_that_the_free_question_tells_of_ends_the_send(sender, service):
@@ -314,7 +314,7 @@ def test_a_token_that_the_free_question_tells_of_ends_the_send(sender, service):
     refused = AuthenticationError("401", status=401)
     send = sender(concurrency=1, ask=lambda: failing(refused)(service, [], 0))
     send.run([people(30)])
-    assert (send.error, len(service.requests), send.tally.not_sent) == (refused, 1, 20)
+    assert (send.error, len(service.requests), send.counts.not_sent) == (refused, 1, 20)
 
 
 def test_an_answer_to_what_was_posted_before_an_outage_does_not_end_the_caution(sender, service):
@@ -335,5 +335,5 @@ def test_an_answer_to_what_was_posted_before_an_outage_does_not_end_the_caution(
     send = sender(concurrency=4)
     send.run([people(1000)])
     timer.cancel()
-    assert (send.tally.accepted, isinstance(send.error, OutageError)) == (10, True)
-    assert send.tally.unknown <= 10 * (4 + MAX_LOST_ALONE)
+    assert (send.counts.accepted, isinstance(send.error, OutageError)) == (10, True)
+    assert send.counts.unknown <= 10 * (4 + MAX_LOST_ALONE)

@@ -38,7 +38,7 @@ BLOCK_MUTATIONS = (
     Mutation(
         "what is left of a block when sending ends is not counted",
         "sending/pending.py",
-        "        self._tally.not_sent += sum(map(len, self._spans))\n",
+        "        self._counts.not_sent += sum(map(len, self._spans))\n",
         "",
         (PENDING, SENDER),
     ),

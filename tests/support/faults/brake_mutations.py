@@ -70,7 +70,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "suppressed rows are in no count",
         "sending/pending.py",
-        "        self._tally.suppressed += self._block.suppressed\n",
+        "        self._counts.suppressed += self._block.suppressed\n",
         "",
         (PLAN,),
         first="test_an_earlier_report_suppresses",
@@ -78,8 +78,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what a try sent before it waited counts as sent by another",
         "sending/pending.py",
-        "        elif holder.state == ACCEPTED and holder.request_id in self._tally.replayed_requests:\n"
-        "            self._tally.met += 1\n",
+        "        elif holder.state == ACCEPTED and holder.request_id in self._counts.replayed_requests:\n"
+        "            self._counts.met += 1\n",
         "",
         (CLEARANCE,),
         first="test_the_counts_are_of_the_whole_try",
@@ -87,7 +87,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what an earlier part sends beside its successor counts as repeated",
         "sending/pending.py",
-        "        elif holder.state == ACCEPTED and holder.request_id in self._tally.replayed_requests:\n",
+        "        elif holder.state == ACCEPTED and holder.request_id in self._counts.replayed_requests:\n",
         "        elif holder.state == ACCEPTED and holder.parked:\n",
         (PARKED, SCHEDULES),
         first="test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat",
@@ -95,8 +95,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what an earlier part loses beside its successor is not said",
         "sending/pending.py",
-        "            self._tally.met_lost += holder.request_id in self._tally.lost_requests\n",
-        "            self._tally.met_lost += holder.parked\n",
+        "            self._counts.met_lost += holder.request_id in self._counts.lost_requests\n",
+        "            self._counts.met_lost += holder.parked\n",
         (PARKED, SCHEDULES),
         first="test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat",
     ),
@@ -159,7 +159,7 @@ BRAKE_MUTATIONS = (
     Mutation(
         "whoever is capped is in no count",
         "sending/sender.py",
-        "                self.tally.add_capped(outgoing.row)\n",
+        "                self.counts.add_capped(outgoing.row)\n",
         "                pass\n",
         (SENDER,),
         first="test_whoever_is_capped_is_counted_once_and_left_alone",

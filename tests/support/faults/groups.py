@@ -150,7 +150,7 @@ def _judged(stage: Stage, games: list[Game], ended: list[Sending]) -> Figures:
         total += replace(judge(seen, held[place], mine, left_out=OPTED_OUT), cases=0)
         for (destination, _), count in witness.items():
             texted[destination] += min(count, 1)
-        tally = last.sender.tally
+        tally = last.sender.counts
         # An opted-out person who was alone in a request is free: the service accepted nothing of it.
         miscounted = last.miscounted + abs(tally.capped + tally.none_taken - len(capped))
         miscounted += abs(tally.not_sent - tally.partial - tally.none_taken)

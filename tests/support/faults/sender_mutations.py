@@ -85,8 +85,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "what others hold is counted as not sent",
         "sending/pending.py",
-        "            self._tally.add_unknown(None, len(self._held))\n",
-        "            self._tally.not_sent += len(self._held)\n",
+        "            self._counts.add_unknown(None, len(self._held))\n",
+        "            self._counts.not_sent += len(self._held)\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(

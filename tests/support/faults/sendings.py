@@ -132,7 +132,7 @@ class Sending:
             post_seconds=client.longest_call,
             options=SendingOptions(**options, backoff=Backoff(attempts=3, base=0.001)),
             stop=self.stop,
-            tally=tally,
+            counts=tally,
             stop_conditions=stop_conditions,
             sleep=lambda seconds: None,
         )
@@ -153,14 +153,14 @@ class Sending:
 
     @property
     def summary(self) -> dict[str, Any]:
-        return summarise(self.campaign, self.rows, 0, self.sender.tally)
+        return summarise(self.campaign, self.rows, 0, self.sender.counts)
 
     @property
     def ended(self) -> dict[str, Any]:
         """The end of the attempt, in a form that another process can read."""
         error = self.sender.error
         return {
-            "accepted": self.sender.tally.accepted,
+            "accepted": self.sender.counts.accepted,
             "miscounted": self.miscounted,
             "error": None if error is None else type(error).__name__,
         }
@@ -168,11 +168,11 @@ class Sending:
     @property
     def miscounted(self) -> int:
         """Rows in no count or in a wrong one; a stopped attempt may leave rows unread."""
-        settled = self.sender.tally.settled
+        settled = self.sender.counts.settled
         cut_short = self.stop.is_set() or self.sender._ledger_failed
         wrong = max(0, settled - self.rows) if cut_short else abs(settled - self.rows)
         # In a table without duplicates, no row repeats another one, whichever senders run.
-        return wrong + (0 if self._repeats else self.sender.tally.repeated)
+        return wrong + (0 if self._repeats else self.sender.counts.repeated)
 
 
 @contextlib.contextmanager

@@ -130,7 +130,7 @@ class Stage:
         )
         if last is None:
             return figures
-        tally, its = last.sender.tally, self._of_try(campaign, last.number)
+        tally, its = last.sender.counts, self._of_try(campaign, last.number)
         unknown = Counter(m.key for m in messages if states.get(m.key) == UNKNOWN)
         # A message that an earlier leg of the attempt lost has one row; one that others lost has all of its rows.
         expected_unknown = sum(1 if its.get(key) == UNKNOWN else rows for key, rows in unknown.items())

@@ -194,7 +194,7 @@ def attempt(
                     backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
                 ),
                 stop=StopFlag(),
-                tally=tally,
+                counts=tally,
                 stop_conditions=stop_conditions,
                 sleep=lambda seconds: None,
             )

@@ -92,8 +92,8 @@ def sabotage(saboteur: Saboteur) -> Iterator[Saboteur]:
                 wrapped = method(saboteur, getattr(dialect, name), name)
                 stack.enter_context(patch.object(dialect, name, wrapped))
         # The ledger on a server connects in its own way.
-        asking = _asking(saboteur, postgres_engine._Asking.__call__)
-        stack.enter_context(patch.object(postgres_engine._Asking, "__call__", asking))
+        asking = _asking(saboteur, postgres_engine._PatientConnect.__call__)
+        stack.enter_context(patch.object(postgres_engine._PatientConnect, "__call__", asking))
         connect = partial(_connect, saboteur, urllib3.util.connection.create_connection)
         stack.enter_context(patch.object(urllib3.util.connection, "create_connection", connect))
         yield saboteur

@@ -95,6 +95,6 @@ def execute(campaign: Campaign, *, concurrency: int) -> Ended:
         xcom_push=lambda key, value: pushed.update({key: value}),
     )
     try:
-        return Ended(task.execute({"ti": instance}))
+        return Ended(task.execute({"task": task, "ti": instance}))
     except AirflowException as error:
         return Ended(pushed["return_value"], error)

@@ -13,7 +13,7 @@ import urllib3.util.connection
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import ledger_progress
-from airflow_provider_sms.ledger import campaign as ledger_module
+from airflow_provider_sms.ledger import claims as ledger_module
 from airflow_provider_sms.ledger import progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import PostgresBackend

@@ -3,7 +3,7 @@ from __future__ import annotations
 from support.faults import groups
 from support.faults.plans import FIRST_NUMBER
 
-from airflow_provider_sms.ledger import campaign as ledger
+from airflow_provider_sms.ledger import claims as ledger
 from airflow_provider_sms.ledger.frequency_cap import Capping
 
 

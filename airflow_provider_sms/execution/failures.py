@@ -100,8 +100,8 @@ def _none_taken(campaign: str, counts: SendCounts) -> str:
     )
     return (
         f"Campaign {campaign}: {counts.none_taken} messages are not sent, since of their requests the service took "
-        f"none ({reasons} in its error reports). Clearing the task sends them again, which helps only where the reason has "
-        "passed; else take these rows out, or list them in suppress"
+        f"none ({reasons} in its error reports). Clearing the task sends them again, which helps only where the reason "
+        "has passed; else take these rows out, or list them in suppress"
     )
 
 

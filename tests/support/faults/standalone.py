@@ -53,6 +53,8 @@ class Standalone(RestApi):
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
+            # On a busy machine the API takes longer than the 5 seconds after which a task's process gives up.
+            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             # A killed scheduler is detected within seconds, so that its tasks are taken over while they run.
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",

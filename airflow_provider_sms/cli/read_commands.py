@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.approvals import Approval
     from airflow_provider_sms.ledger.pauses import Pause
-    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.ledger.statistics import CampaignStatus
 
 _SENTENCES = ("approval", "paused", "sent_by")
@@ -84,7 +84,7 @@ def _status_fields(found: CampaignStatus, pause: Pause | None, approval: Approva
 @command
 def list_unknown(args: Namespace) -> None:
     """List the requests whose response was lost."""
-    from airflow_provider_sms.ledger.requests import unknown_requests
+    from airflow_provider_sms.ledger.request_queries import unknown_requests
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = unknown_requests(store, args.campaign)
@@ -108,7 +108,7 @@ def list_unknown(args: Namespace) -> None:
 @command
 def who_texted(args: Namespace) -> None:
     """Show when a number was texted, and by which task."""
-    from airflow_provider_sms.ledger.requests import texted
+    from airflow_provider_sms.ledger.request_queries import texted
     from airflow_provider_sms.monitoring.number_lookup import parse_number
 
     destination = parse_number(args.destination, args.default_region)

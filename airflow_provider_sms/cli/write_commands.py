@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.request_queries import RequestRow
 
 MAX_LISTED = 20
 """Campaigns or reasons that one message lists: a campaign for each run makes many."""
@@ -61,7 +61,7 @@ def _usage_error(args: Namespace) -> str | None:
 def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     """Close requests by their numbers, and return them."""
     from airflow_provider_sms.ledger.decisions import require_unknown, resolve
-    from airflow_provider_sms.ledger.requests import named_requests
+    from airflow_provider_sms.ledger.request_queries import named_requests
 
     rows = named_requests(store, args.requests)
     for row in rows:
@@ -78,7 +78,7 @@ def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow
 def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     """Close the unknown requests of a campaign that the arguments select, and return the closed ones."""
     from airflow_provider_sms.ledger.decisions import resolve_all
-    from airflow_provider_sms.ledger.requests import unknown_requests
+    from airflow_provider_sms.ledger.request_queries import unknown_requests
     from airflow_provider_sms.ledger.statistics import count_under_way
 
     unknown = unknown_requests(store, args.campaign)

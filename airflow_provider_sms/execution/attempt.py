@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.client import SmsClient

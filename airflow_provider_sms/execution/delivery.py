@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.hooks.connection import ClientSettings
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
     from airflow_provider_sms.planning.changed_texts import TableKeys
     from airflow_provider_sms.sending.counts import SendCounts
@@ -114,9 +114,7 @@ class Delivery:
             self.telemetry.beat(counts)
             self.session.mark.beat()
             paused = sender.stop_conditions.paused is not None
-            if line := progress.line(counts.settled, paused=paused):
-                log.info("%s", line)
-                self.telemetry.note_sending(counts, self.total, paused=paused)
+            self.telemetry.log_sending(progress, counts, self.total, paused=paused)
 
         with self.settings.client(pool_size=self.options.concurrency) as client, span("sms.send") as figures:
             sender = Sender(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.ledger_session import LedgerSession
-    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.planning.plan import Plan
 
 log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import HighWater, adopted_at, has_trace, high_water, raised, register
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 
 if TYPE_CHECKING:

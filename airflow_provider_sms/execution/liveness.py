@@ -1,4 +1,9 @@
-"""The check that Airflow still has an attempt as running, which notices seconds before Airflow ends the process."""
+"""The check that Airflow still has an attempt as running, which notices seconds before Airflow ends the process.
+
+An attempt that Airflow has replaced stops claiming here. Until then it is a second copy beside its successor: each
+posts what it claimed (:mod:`airflow_provider_sms.ledger.claims`), and waits for the outcomes of the other one's
+claims (:mod:`airflow_provider_sms.sending.pending`).
+"""
 
 from __future__ import annotations
 

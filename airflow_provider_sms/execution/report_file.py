@@ -17,7 +17,7 @@ from airflow_provider_sms.reporting.row_report import whole_file, write_row_repo
 
 if TYPE_CHECKING:
     from airflow_provider_sms.execution.planning import ScannedSource
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.sending.counts import SeenRows
 
 log = logging.getLogger(__name__)

@@ -1,4 +1,7 @@
-"""What others see of an attempt while it runs and after: metrics, notes of its progress, and spans."""
+"""What others see of an attempt while it runs and after: lines in the log, metrics, notes of its progress, and spans.
+
+:mod:`airflow_provider_sms.sending.response_handler` warns in the log of each request that went wrong.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.reporting.summary import Progress
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.service.responses import Balance, SendResponse
 
@@ -148,6 +152,12 @@ class Telemetry:
             self._note_in_airflow("ended", {name: summary[name] for name in ("rows", *COUNTS, "requests")})
             if self._progress is not None:
                 self._progress.ended(AttemptState.FAILED if failed else AttemptState.ENDED, summary)
+
+    def log_sending(self, progress: Progress, counts: SendCounts, total: int, *, paused: bool) -> None:
+        """Log and note how far a sending is; no-op while the last line is fresh."""
+        if line := progress.line(counts.settled, paused=paused):
+            log.info("%s", line)
+            self.note_sending(counts, total, paused=paused)
 
     def note_sending(self, counts: SendCounts, total: int, *, paused: bool = False) -> None:
         """Note the progress of a sending.

@@ -12,7 +12,7 @@ from airflow.providers.common.compat.sdk import conf
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
 
 SUMMARY = "return_value"
 """What the task returns: the summary of a table's send, or the raw response of a send to groups.

@@ -14,7 +14,7 @@ from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_groups
 from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.requests import read_requests
+from airflow_provider_sms.ledger.request_queries import read_requests
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
 from airflow_provider_sms.ledger.transitions import current_state, is_ahead, lapse, release, take_back
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
-    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.request_queries import RequestRow
 
 
 RESEND = "resend"

@@ -1,7 +1,8 @@
 """Pausing a campaign: while it is paused nothing more of it is claimed, on any machine, and nothing of it is lost.
 
-A claim looks for a pause in its own transaction, under the campaign's lock, which a pause takes, too. So once a
-campaign is paused, no claim of it follows; requests that were claimed before are posted and recorded as usual.
+A claim (:meth:`~airflow_provider_sms.ledger.claims.CampaignLedger.commit`) looks for a pause in its own transaction,
+under the campaign's lock, which a pause takes, too. So once a campaign is paused, no claim of it follows; requests that
+were claimed before are posted and recorded as usual.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Forgetting campaigns in which nothing has happened for long: recipients, responses and decisions.
+"""Forgetting campaigns in which nothing has happened for long: all rows of the ledger that belong to them.
+
+Those are recipients, requests with their responses, decisions, approvals, pauses, progress and attempts.
 
 Frequency caps forget the recipients, too: a cap whose interval is longer than their age no longer protects them.
 

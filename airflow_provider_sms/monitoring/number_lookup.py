@@ -8,7 +8,7 @@ import pyarrow as pa
 from sqlalchemy import select
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.requests import RequestRow, texted
+from airflow_provider_sms.ledger.request_queries import RequestRow, texted
 from airflow_provider_sms.ledger.schema import campaign
 from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
 

@@ -28,7 +28,7 @@ from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import truncate
 from airflow_provider_sms.notifications.default_text import default_text
-from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.backoff import Backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -71,5 +71,5 @@ class GroupSmsOperator(SmsOperatorBase):
             raise InputError("message must be a text that is not empty")
         message = tidy_text(self.message)
         if message in MISSING_WORDS:
-            raise InputError(f"message is {message!r}: was there no value for it to be rendered from?")
+            raise InputError(f"message is {message!r}: was there no value to render it from?")
         return GroupOptions(message, groups, self.send_options, self.on_unknown)

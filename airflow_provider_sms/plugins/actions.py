@@ -14,7 +14,7 @@ from airflow_provider_sms.hooks.ledger import ledger_reader, open_existing_ledge
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
-from airflow_provider_sms.ledger.requests import named_requests
+from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.monitoring.models import Campaign
 from airflow_provider_sms.monitoring.number_lookup import look_up_number

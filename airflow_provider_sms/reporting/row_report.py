@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.messages.prepare import Preparation
     from airflow_provider_sms.messages.prepared import PreparedBatch
     from airflow_provider_sms.planning.suppression import SuppressedNumbers

@@ -17,7 +17,7 @@ from airflow_provider_sms.service.responses import parse_send_response
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.request_queries import RequestRow
 
 ALREADY_SENT = "already_sent"
 DUPLICATE = "duplicate"

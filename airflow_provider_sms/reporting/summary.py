@@ -14,7 +14,7 @@ from airflow_provider_sms.service.responses import parse_send_response
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.service.responses import SendResponse
 

@@ -1,4 +1,8 @@
-"""The messages that are still to be claimed: those of the source, less those that a request holds already."""
+"""The messages that are still to be claimed: those of the source, less those that a request holds already.
+
+A message that a second copy of the task has claimed is left to that copy: here it waits for the outcome, and counts as
+already sent, unknown, or free again.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from airflow_provider_sms.messages.outgoing import Block, Outgoing
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.sending.counts import SendCounts
 
 log = logging.getLogger(__name__)

@@ -24,11 +24,11 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
-from airflow_provider_sms.sending.results import ResultHandler, failed, outcome_of, refuse_contradiction
-from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.response_handler import ResponseHandler, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
@@ -38,7 +38,7 @@ from airflow_provider_sms.service.responses import SendResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from airflow_provider_sms.ledger.campaign import CampaignLedger
+    from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
     from airflow_provider_sms.stop_flag import StopFlag
@@ -103,7 +103,7 @@ class Sender:
             concurrency=options.concurrency,
             max_per_second=options.max_requests_per_second,
         )
-        self._results = ResultHandler(
+        self._results = ResponseHandler(
             self.counts,
             self.stop_conditions,
             options.backoff,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sqlalchemy.engine import URL, make_url
 
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Claimant, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite

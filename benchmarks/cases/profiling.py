@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Chunk, Claimant
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.outgoing import BlockBuilder
@@ -23,7 +23,7 @@ from airflow_provider_sms.planning.scan import BLOCK_ROWS, Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
-from airflow_provider_sms.sending.results import answered
+from airflow_provider_sms.sending.response_handler import answered
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
 from airflow_provider_sms.service.client import SmsClient

@@ -17,7 +17,7 @@ from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 
 ROOT = Path(__file__).parents[2]

@@ -9,7 +9,7 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger import decisions
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 
 OUTAGE = 677

@@ -6,7 +6,7 @@ from sqlalchemy import text
 from support.keys import message_keys
 from support.sending import claimant
 
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 

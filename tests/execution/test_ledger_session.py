@@ -16,7 +16,7 @@ from support.versions import KEEPS_TASK_STATE
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.execution.ledger_session import HighWaterMark, refuse_without_trace
 from airflow_provider_sms.ledger.attempts import HighWater, high_water, register
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
 from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
@@ -267,6 +267,7 @@ def test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent(sms_default, put_b
         )
     )
     thread.join()
+    assert ran.xcoms["sms_ledger"]["requests"] > 0
     if loses:
         assert "This is attempt 1 after a wait" in ran.log
         assert "has gone back" in ran.log

@@ -119,9 +119,12 @@ def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, peop
     seen = {}
 
     def look():
-        for key in ("return_value", "responses"):
-            seen[key] = latest(key)
-        sandbox.state.set_balance(1000)
+        try:
+            for key in ("return_value", "responses"):
+                seen[key] = latest(key)
+        finally:
+            # Else a task that pushed none of them would wait for ever.
+            sandbox.state.set_balance(1000)
 
     with later(look, lambda: looks(sandbox) > 2):
         ran = send(people(400), wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1)

@@ -11,8 +11,8 @@ from support.people import somebody_answers
 from support.versions import PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.campaign import CampaignLedger
-from airflow_provider_sms.ledger.requests import KeptResponses
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.request_queries import KeptResponses
 from airflow_provider_sms.reporting.summary import COUNTS
 
 

@@ -9,7 +9,7 @@ from support.faults.tries import attempt
 from support.faults.verdict import Figures
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claim
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import create_engine
 from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
 from support.sending import claimant, people
 
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Chunk, Outcome
 
 EXPECTED = {bytes([n]) * 16: (f"2782000000{n}", "Hi") for n in range(4)}

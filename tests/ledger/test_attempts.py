@@ -4,7 +4,7 @@ import pytest
 from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.attempts import has_trace, register
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.reporting.summary import replay
 

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import create_engine, text
 from support.sending import Clock, claimant, people
 
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres

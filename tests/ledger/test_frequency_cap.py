@@ -7,7 +7,7 @@ from sqlalchemy import text
 from support.sending import claimant, outgoing, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap, enter_group
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
@@ -421,7 +421,7 @@ def busy(postgres_url, clock):
 @pytest.mark.parametrize("what", ["claim", "record", "finish", "resolve"])
 def test_whoever_writes_of_a_group_waits_for_its_lock(busy, what, monkeypatch):
     """On a server, transactions of other campaigns may write of the same people at the same time."""
-    monkeypatch.setattr("airflow_provider_sms.ledger.campaign.FINISH_PATIENCE", 2.0)
+    monkeypatch.setattr("airflow_provider_sms.ledger.claims.FINISH_PATIENCE", 2.0)
     ledger, store = busy
     claimed = claim(ledger, people(2))
     writes = {

@@ -18,7 +18,7 @@ from airflow_provider_sms.ledger.decisions import RESEND, answer, questions, res
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause_of
-from airflow_provider_sms.ledger.requests import texted, unknown_requests
+from airflow_provider_sms.ledger.request_queries import texted, unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.messages.keys import group_key

@@ -10,7 +10,7 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.attempts import register
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres

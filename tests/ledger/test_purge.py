@@ -12,7 +12,7 @@ from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import purge
 from airflow_provider_sms.ledger.approvals import latest_approval, note_question, record_approval
 from airflow_provider_sms.ledger.attempts import register
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume

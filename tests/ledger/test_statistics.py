@@ -8,7 +8,7 @@ from support.sending import Clock, people
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.requests import unknown_requests
+from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.statistics import Counts, SendingTask, counts_of, seconds_per_request, status
 from airflow_provider_sms.ledger.transitions import LAPSED
 

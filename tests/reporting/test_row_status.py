@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from airflow_provider_sms.ledger.model import NOT_SENT
-from airflow_provider_sms.ledger.requests import RequestRow
+from airflow_provider_sms.ledger.request_queries import RequestRow
 from airflow_provider_sms.reporting.row_status import LONGEST_REASON, RequestStatuses, RowStatus, short
 
 

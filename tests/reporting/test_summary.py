@@ -9,7 +9,7 @@ from support.sending import Clock, answer, failing, people
 from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
-from airflow_provider_sms.ledger.requests import unknown_requests
+from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.reporting.summary import COUNTS, Progress, replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.service.responses import NetworkCost, parse_send_response

@@ -24,13 +24,13 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
     UnknownOutcomeError,
 )
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.schema import message, request
+from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
-from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import FLUSH_SECONDS, flush
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.stop_flag import StopFlag

@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.reader import read_postgres, read_sqlite
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.stop_flag import StopFlag
 from support.sending import Clock, Service, claimant

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from airflow_provider_sms.ledger.attempts import register
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
 from support.sending import answer, claimant

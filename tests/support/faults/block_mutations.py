@@ -30,7 +30,7 @@ BLOCK_MUTATIONS = (
     ),
     Mutation(
         "a message that comes twice in a request is posted twice",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "position in places.items() if",
         "position in ((key, position) for position, key in enumerate(chunk.keys)) if",
         (LEDGER,),

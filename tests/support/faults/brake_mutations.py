@@ -213,7 +213,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an answer does not end the caution",
-        "sending/results.py",
+        "sending/response_handler.py",
         "        self.stop_conditions.caution.answered(alone=request.alone)\n",
         "",
         (BRAKES,),
@@ -229,7 +229,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a 503 is posted again as often as a 429",
-        "sending/results.py",
+        "sending/response_handler.py",
         "            and batch.unavailable < MAX_UNAVAILABLE\n",
         "",
         (SENDER,),
@@ -237,7 +237,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "a request of which nobody was taken counts as accepted",
-        "sending/results.py",
+        "sending/response_handler.py",
         "        state=NOT_SENT if none_taken else ACCEPTED,\n",
         "        state=ACCEPTED,\n",
         (SENDER,),
@@ -245,7 +245,7 @@ BRAKE_MUTATIONS = (
     ),
     Mutation(
         "an answer that took nobody and charged is believed",
-        "sending/results.py",
+        "sending/response_handler.py",
         "    if isinstance(result, SendResponse) and not (result.messages or took_none(result)):\n",
         "    if False:\n",
         (SENDER,),

@@ -114,7 +114,7 @@ CLOCK_MUTATIONS = (
     ),
     Mutation(
         "whoever waits for a claim of a time to come does not set it right",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "        if any(holder.ahead for holder in holders.values()):\n",
         "        if False:\n",
         (CLOCKS,),

@@ -16,7 +16,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "claims and outcomes are not durable: their transaction is rolled back",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n",
         "                claims = self._claim(connection, chunks, self.clock() + claim_seconds)\n"
         "            connection.exec_driver_sql('ROLLBACK')\n",
@@ -70,7 +70,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "claims have no deadline in the future",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "chunks, self.clock() + claim_seconds)\n",
         "chunks, self.clock() - claim_seconds)\n",
         LEDGER_FIRST,
@@ -84,7 +84,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "claims never lapse",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "                current_state(state, deadline, now),\n",
         "                state,\n",
         LEDGER_FIRST,
@@ -140,14 +140,14 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "claims whose commit raised are not given back",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "[*known, *given_back]",
         "known",
         LEDGER_FIRST,
     ),
     Mutation(
         "the end gives back every claim that is open",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         " for each in self._in_doubt if states.get(each) == CLAIMED]\n",
         " for each in connection.execute(still_open).scalars()]\n",
         (SENDER, LEDGER),
@@ -164,7 +164,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "a ledger that lost what was committed is used on",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "            self._require_whole(states, outcomes)\n            twice",
         "            outcomes = [outcome for outcome in outcomes if outcome.request_id in states]\n            twice",
         (SENDER,),
@@ -172,7 +172,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "the last claim is not looked for before the next",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "        if self._last_claimed is not None:\n            wanted.add(self._last_claimed)\n",
         "",
         (SENDER,),
@@ -188,7 +188,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "an answer after a person's not sent leaves its messages free",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "        self._store.insert_messages(connection, self._campaign_id, [outcome.request_id], [chunk])\n",
         "",
         (SENDER,),
@@ -212,7 +212,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "an answer that comes late leaves its messages with an unknown request",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "                if state != ACCEPTED:\n",
         "                if False:\n",
         (SENDER,),
@@ -220,7 +220,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "people who were texted twice pass in silence",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "        yield from twice\n",
         "        yield from ()\n",
         (SENDER,),
@@ -228,7 +228,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "an event id that came before is an answer",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "            return found.first() is not None\n",
         "            return found.first() is not None and False\n",
         (SENDER,),
@@ -251,14 +251,14 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "a claim does not look whether its campaign is paused",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "            self.paused = open_pause(connection, self._campaign_id)\n",
         "",
         (PAUSES,),
     ),
     Mutation(
         "a claim looks for a pause before its transaction begins",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "        claims: list[Claim] = []\n",
         "        claims: list[Claim] = []\n"
         "        with self._store.read() as connection:\n"
@@ -275,7 +275,7 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "the cap is decided before the claim's transaction",
-        "ledger/campaign.py",
+        "ledger/claims.py",
         "        claims: list[Claim] = []\n",
         "        claims: list[Claim] = []\n"
         "        young = self.capped([number for chunk in chunks for number in chunk.destinations if number])\n"

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SENDER = "tests/sending/test_sender.py"
-LEDGER = "tests/ledger/test_campaign.py"
-RESPONSES = "tests/ledger/test_requests.py"
+LEDGER = "tests/ledger/test_claims.py"
+RESPONSES = "tests/ledger/test_request_queries.py"
 CONTACTS = "tests/ledger/test_frequency_cap.py"
 PAUSES = "tests/ledger/test_pauses.py"
 SQLITE = "tests/ledger/test_sqlite.py"

@@ -13,12 +13,12 @@ import urllib3.util.connection
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import ledger_progress
-from airflow_provider_sms.ledger import campaign as ledger_module
+from airflow_provider_sms.ledger import claims as ledger_module
 from airflow_provider_sms.ledger import progress
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import PostgresBackend
 from airflow_provider_sms.ledger.sqlite import SQLiteBackend
-from airflow_provider_sms.sending import results
+from airflow_provider_sms.sending import response_handler
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.service import tracked_connections
 from airflow_provider_sms.service.client import SmsClient
@@ -154,7 +154,7 @@ POINTS: dict[str, Install] = {
     "sent": _sending("body"),
     "answer begun": _after(tracked_connections._DeadlineResponse, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
-    "landed": _before(results, "answered"),
+    "landed": _before(response_handler, "answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
     "recorded": _recorded,
     "record committed": _after(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),

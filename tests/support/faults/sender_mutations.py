@@ -56,7 +56,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "an unknown outcome is recorded as not sent",
-        "sending/results.py",
+        "sending/response_handler.py",
         "NOT_SENT if surely_not_sent(result) else UNKNOWN, result)",
         "NOT_SENT, result)",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
@@ -143,7 +143,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "an error that nobody foresaw counts as not sent",
-        "sending/results.py",
+        "sending/response_handler.py",
         "isinstance(error, SmsError) and not error.may_have_been_sent",
         "not getattr(error, 'may_have_been_sent', False)",
         first="test_an_error_that_nobody_foresaw_is_unknown_and_ends_the_send",

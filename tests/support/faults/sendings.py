@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import make_url
 
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.reporting.summary import replay, summarise
+from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
-from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag

@@ -13,7 +13,7 @@ from unittest.mock import patch
 
 from airflow_provider_sms.planning import scan
 from airflow_provider_sms.sending import sender
-from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.backoff import Backoff
 from support.faults.arena import Arena
 from support.faults.saboteur import MANNERS
 from support.faults.steps import sweep

@@ -109,6 +109,7 @@ TRACE_MUTATIONS = (
         "                mark.leave_for_next_leg()\n",
         "                pass\n",
         (TRACE,),
+        first="test_a_leg_after_a_wait_finds_what_the_leg_before_it_sent",
     ),
     Mutation(
         "a note that a clear may discard proves something",

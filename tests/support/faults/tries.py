@@ -13,12 +13,12 @@ from sqlalchemy.engine import URL, make_url
 from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.execution.ledger_progress import LedgerProgress
 from airflow_provider_sms.ledger.attempts import register
-from airflow_provider_sms.ledger.campaign import CampaignLedger
+from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import replay, summarise
+from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
-from airflow_provider_sms.sending.retry import Backoff
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag

@@ -7,7 +7,7 @@ from support.sending import people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.requests import named_requests, texted, unknown_requests
+from airflow_provider_sms.ledger.request_queries import named_requests, texted, unknown_requests
 from airflow_provider_sms.ledger.statistics import status
 
 EVENT = 9_007_199_254_740_993

@@ -36,7 +36,7 @@ from airflow_provider_sms.ledger.model import (
     TextedTwice,
 )
 from airflow_provider_sms.ledger.pauses import open_pause
-from airflow_provider_sms.ledger.requests import KeptResponses, read_records, requests_of_legs
+from airflow_provider_sms.ledger.request_queries import KeptResponses, read_records, requests_of_legs
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
     current_state,
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Chunk
     from airflow_provider_sms.ledger.pauses import Pause
-    from airflow_provider_sms.ledger.requests import RequestRow
+    from airflow_provider_sms.ledger.request_queries import RequestRow
 
 FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; it is repeated, so that one wait is short."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.backoff import Backoff
 
 
 def test_waits_are_bounded_in_length_and_number():

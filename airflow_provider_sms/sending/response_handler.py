@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.model import Chunk, RequestState
     from airflow_provider_sms.messages.outgoing import Outgoing
+    from airflow_provider_sms.sending.backoff import Backoff
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.request_batch import InFlightRequest
-    from airflow_provider_sms.sending.retry import Backoff
     from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -77,7 +77,7 @@ class NextStep:
 
 
 @dataclass(frozen=True, slots=True)
-class ResultHandler:
+class ResponseHandler:
     """Decides what follows from the end of each POST. Not thread-safe: the sender's thread owns it.
 
     :param counts: where messages are counted.

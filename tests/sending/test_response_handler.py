@@ -5,10 +5,10 @@ from support.sending import answer, people
 
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
-from airflow_provider_sms.sending.results import ResultHandler, outcome_of, refuse_contradiction
-from airflow_provider_sms.sending.retry import Backoff
+from airflow_provider_sms.sending.response_handler import ResponseHandler, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 
 
@@ -18,7 +18,7 @@ def handle():
 
     def handle(result, *, claiming=lambda: True, attempt=1):
         conditions, clock = StopConditions(), lambda: 100.0
-        handler = ResultHandler(SendCounts(), conditions, Backoff(), claiming=claiming, monotonic=clock)
+        handler = ResponseHandler(SendCounts(), conditions, Backoff(), claiming=claiming, monotonic=clock)
         request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt), 0.0)
         result = refuse_contradiction(result)
         outcome = outcome_of(request, result)

@@ -1,4 +1,7 @@
-"""How long to wait before a request that was surely not processed is posted again."""
+"""How long to wait before a request that was surely not processed is posted again.
+
+:mod:`airflow_provider_sms.sending.response_handler` decides which requests those are.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -248,5 +249,7 @@ def _wrapper(home):
 
 
 def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """Return a port that is free, below those that the system gives to anybody who asks before Airflow listens."""
+    while True:
+        with suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(15_000, 30_000))) as listener:
+            return listener.getsockname()[1]

@@ -140,7 +140,7 @@ def test_a_paused_campaign_sends_nothing_until_it_is_resumed(stages):
     at_once, ended, (later, state) = (stage.seen[name] for name in ("at_once", "under_way_ended", "later"))
     assert (at_once <= ended <= at_once + IN_FLIGHT, later, state) == (True, ended, "running")
     assert ended < PEOPLE // 5
-    assert "is paused: from now on no task claims anything of it" in stage.seen["said"]
+    assert "is paused: from now on no task on any machine claims any of it" in stage.seen["said"]
     assert set(stage.seen["status"]["paused"]) == {"by", "since"}
     assert (stage.end["state"], everybody_once(stage), counts(stage)) == ("success", True, {"accepted": PEOPLE})
 

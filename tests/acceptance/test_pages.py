@@ -62,7 +62,9 @@ def site(tmp_path_factory, browser):
         # So that it is still being sent when the slowest machine comes to look at it.
         site.services["sms_default"].set_faults([{"kind": "delay", "seconds": 3, "persistent": True}])
         site.send("spring")
-        until(lambda: site.services["sms_default"].page(0, 0)[0] > 20, seconds=RUN_SECONDS, what="spring is sent")
+        until(
+            lambda: site.services["sms_default"].accepted_page(0, 0)[0] > 20, seconds=RUN_SECONDS, what="spring is sent"
+        )
         yield site
 
 
@@ -130,11 +132,13 @@ def test_a_running_send_is_followed_paused_and_resumed(look, browser, site):
     inside.get_by_role("button", name="Yes").click()
     browser.expect(inside.locator("header .state")).to_have_text("paused")
     browser.expect(inside.locator("#audit-log")).to_contain_text(re.compile(r"ed\s*paused"))
-    held = site.services["sms_default"].page(0, 0)[0]
+    held = site.services["sms_default"].accepted_page(0, 0)[0]
     inside.get_by_role("button", name="Resume").click()
     inside.get_by_role("button", name="Yes").click()
     browser.expect(inside.locator("header .state")).to_have_text("sending")
-    until(lambda: site.services["sms_default"].page(0, 0)[0] > held + 20, seconds=RUN_SECONDS, what="it goes on")
+    until(
+        lambda: site.services["sms_default"].accepted_page(0, 0)[0] > held + 20, seconds=RUN_SECONDS, what="it goes on"
+    )
 
 
 def test_unknown_requests_are_said_on_the_page_and_the_task_goes_on(look, browser, site):
@@ -156,7 +160,7 @@ def test_unknown_requests_are_said_on_the_page_and_the_task_goes_on(look, browse
     until(lambda: site.state("reminders") == "success", seconds=RUN_SECONDS, what="the cleared task has ended")
     browser.expect(inside.locator("h1")).to_have_text("reminders")
     # The service had taken both, whatever the person said of the second one.
-    assert site.services["sms_lossy"].page(0, 0)[0] == 250 + 50
+    assert site.services["sms_lossy"].accepted_page(0, 0)[0] == 250 + 50
 
 
 def test_a_viewer_is_offered_nothing_to_press(look, browser):

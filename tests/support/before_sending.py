@@ -128,7 +128,7 @@ class Stage:
 
     def taken(self):
         """Return the number of accepted messages."""
-        total, _ = self.service.page(0, 0)
+        total, _ = self.service.accepted_page(0, 0)
         return total
 
     def texted(self):

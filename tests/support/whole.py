@@ -165,12 +165,10 @@ def people(path, prefix, count):
 def _open_all_day(dag):
     """Remove the send window of an example, so that it sends at any hour."""
     hours, always = "send_window=SOUTH_AFRICAN_DIRECT_MARKETING", 'send_window=SendWindow("00:00", "24:00", "UTC")'
+    imported = "import SOUTH_AFRICAN_DIRECT_MARKETING, BulkSmsOperator"
     text = dag.read_text()
-    assert hours in text
-    imported = "from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING"
-    dag.write_text(
-        text.replace(hours, always).replace(imported, imported.replace("SOUTH_AFRICAN_DIRECT_MARKETING", "SendWindow"))
-    )
+    assert (hours in text, imported in text) == (True, True)
+    dag.write_text(text.replace(hours, always).replace(imported, "import BulkSmsOperator, SendWindow"))
 
 
 def _set_up(airflow, sandbox):

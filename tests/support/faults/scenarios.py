@@ -68,7 +68,7 @@ class Stage:
         self._before = self._taken()
 
     def _taken(self):
-        taken, _ = self.service.page(0, 0)
+        taken, _ = self.service.accepted_page(0, 0)
         return taken
 
     def trigger(self, run_id="first"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -53,6 +54,8 @@ class Standalone(RestApi):
             "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
             "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__PARALLELISM": "4",
+            # On a busy machine the API takes longer than the 5 seconds after which a task's process gives up.
+            "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
             # A killed scheduler is detected within seconds, so that its tasks are taken over while they run.
             "AIRFLOW__SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
             "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "3",
@@ -246,5 +249,7 @@ def _wrapper(home):
 
 
 def _free_port():
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return listener.getsockname()[1]
+    """Return a port that is free, below those that the system gives to anybody who asks before Airflow listens."""
+    while True:
+        with suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(15_000, 30_000))) as listener:
+            return listener.getsockname()[1]

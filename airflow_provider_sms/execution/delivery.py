@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class DeliveryEnd(NamedTuple):
-    """How a sending ended.
+    """How a send ended.
 
     :param error: what ended it early; None where nothing failed.
     :param interruption: an exception of Airflow's in this thread, to be raised again; None where there is none.
@@ -57,7 +57,7 @@ class DeliveryEnd(NamedTuple):
 
 @dataclass(frozen=True)
 class Delivery:
-    """A sending of one attempt.
+    """The send of one attempt.
 
     :param total: messages in all.
     :param counts: counts the messages by outcome.

@@ -112,12 +112,15 @@ def _texted_twice(campaign: str, counts: SendCounts) -> str:
 
 def _unknown(campaign: str, counts: SendCounts, *, resend_unknown: bool) -> str:
     named = some_of(counts.unknown_requests)
-    where = f" in the ledger's requests {named}" if named else " that another process has not recorded yet"
-    count = "1 message" if counts.unknown == 1 else f"{counts.unknown} messages"
+    requests = "request" if len(counts.unknown_requests) == 1 else "requests"
+    where = f" in the ledger's {requests} {named}" if named else " that another process has not recorded yet"
+    count, them, are = (
+        ("1 message", "it", "It is") if counts.unknown == 1 else (f"{counts.unknown} messages", "them", "They are")
+    )
     then = (
-        "The next attempt sends them again, at the risk of texting people twice"
+        f"The next attempt sends {them} again, at the risk of texting people twice"
         if resend_unknown
-        else "They are not sent again: see 'Unknown' in the documentation's delivery guarantees, or set "
+        else f"{are} not sent again: see 'Unknown' in the documentation's delivery guarantees, or set "
         "on_unknown='resend' at the risk of texting people twice"
     )
     return f"Campaign {campaign}: {count}{where} may have been sent: the service's response was lost. {then}"

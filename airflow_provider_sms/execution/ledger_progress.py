@@ -97,7 +97,7 @@ class LedgerProgress:
         self.note(AttemptState.CHECKING, plan=as_json, total=as_json["valid"], invalid=sum(as_json["invalid"].values()))
 
     def sending(self, counts: SendCounts, total: int, *, paused: bool) -> None:
-        """Note the progress of a sending.
+        """Note the progress of the send.
 
         :param total: messages in all.
         """

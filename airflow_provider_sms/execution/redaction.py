@@ -32,7 +32,7 @@ def require_location(asset: Asset) -> str:
     if location is None:
         name = getattr(asset, "name", asset.uri)  # before Airflow 3, assets have no names
         raise InputError(
-            f"source: asset {name!r} names no place of files: its URI is {without_secrets(asset.uri)!r}; "
+            f"source: asset {name!r} has no file location: its URI is {without_secrets(asset.uri)!r}; "
             "it should be one such as 'file:///data/people/' or 's3://bucket/people/'"
         )
     return location

@@ -154,13 +154,13 @@ class Telemetry:
                 self._progress.ended(AttemptState.FAILED if failed else AttemptState.ENDED, summary)
 
     def log_sending(self, progress: Progress, counts: SendCounts, total: int, *, paused: bool) -> None:
-        """Log and note how far a sending is; no-op while the last line is fresh."""
+        """Log and note how far the send has got; no-op while the last line is fresh."""
         if line := progress.line(counts.settled, paused=paused):
             log.info("%s", line)
             self.note_sending(counts, total, paused=paused)
 
     def note_sending(self, counts: SendCounts, total: int, *, paused: bool = False) -> None:
-        """Note the progress of a sending.
+        """Note the progress of the send.
 
         :param total: messages in all.
         :param paused: whether a person has paused the campaign.

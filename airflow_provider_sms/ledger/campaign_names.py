@@ -55,7 +55,7 @@ def read_name(given: object) -> str:
         raise InputError(f"campaign has {len(name)} characters, and may have {MAX_CHARACTERS}. {_INSTEAD}")
     for place, character in enumerate(name):
         if (kind := _REFUSED.get(unicodedata.category(character))) is not None:
-            raise InputError(f"campaign has a {kind} (U+{ord(character):04X}) at place {place + 1}. {_INSTEAD}")
+            raise InputError(f"campaign has a {kind} (U+{ord(character):04X}) at position {place + 1}. {_INSTEAD}")
     return name
 
 

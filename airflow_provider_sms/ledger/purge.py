@@ -1,4 +1,4 @@
-"""Forgetting campaigns in which nothing has happened for long: all rows of the ledger that belong to them.
+"""Forgetting campaigns in which nothing has happened for a long time: all rows of the ledger that belong to them.
 
 Those are recipients, requests with their responses, decisions, approvals, pauses, progress and attempts.
 
@@ -48,7 +48,7 @@ _OPEN = (CLAIMED, UNKNOWN)
 
 
 class OldCampaign(NamedTuple):
-    """A campaign in which nothing has happened for long.
+    """A campaign in which nothing has happened for a long time.
 
     :param last_activity: seconds since the epoch.
     :param open_requests: requests that are unknown or may be under way; a campaign that has any is kept.

@@ -155,7 +155,7 @@ class TextColumn:
         """
         kind = field_of(schema, self.columns[0], "content_column").type
         if not is_text(value_type(kind)) and not pa.types.is_null(kind):
-            raise ColumnError(f"content_column: column {self.columns[0]!r} is of type {kind}, which is no text")
+            raise ColumnError(f"content_column: column {self.columns[0]!r} is of type {kind}, which is not text")
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
         """Return the text of each row, tidied; null where there is none.
@@ -176,7 +176,7 @@ def _parse(text: str) -> list[str | _Field]:
     try:
         parsed = list(Formatter().parse(text))
     except (TypeError, ValueError) as error:
-        raise TemplateError(f"{USED_BY} is not a template: {error}; braces of the text itself are doubled") from None
+        raise TemplateError(f"{USED_BY} is not a template: {error}; double literal braces: {{ and }}") from None
     for literal, column, spec, conversion in parsed:
         if literal:
             pieces.append(literal)

@@ -1,4 +1,4 @@
-"""The estimate of a table before its first message goes out: SMS parts, cost, and characters that make them dear."""
+"""The estimate of a table before its first message goes out: SMS parts, cost, and characters that cost more."""
 
 from __future__ import annotations
 

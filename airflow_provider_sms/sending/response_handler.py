@@ -9,7 +9,7 @@
 | 429; 503 with an `errorCode` | not processed | `not_sent` | the same; the wait is `Retry-After` where it is given |
 | one of these two, too often | not processed | `not_sent` | the send ends |
 | 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; with `wait_for_credit` the task waits |
-| 401; other 3xx and 4xx, but 303, 408, 499 | refused | `not_sent` | the send ends |
+| 401; any other 3xx or 4xx except 303, 408, 499 | refused | `not_sent` | the send ends |
 | no response; a broken or repeated one | may have been sent | `unknown` | slower; resent only by a policy or a person |
 | 303, 408, 499; other 1xx, 2xx and 5xx | may have been sent | `unknown` | the same |
 | an unforeseen error | may have been sent | `unknown` | the send ends |

@@ -75,7 +75,7 @@ def test_an_asset_that_names_no_place_is_refused_by_its_name():
     """The error says which asset it is, and how a URI should look."""
     asset = Asset("people")
     assert redacted_source(asset) is asset
-    with pytest.raises(InputError, match=r"asset 'people' names no place of files: its URI is 'people'; it should be"):
+    with pytest.raises(InputError, match=r"asset 'people' has no file location: its URI is 'people'; it should be"):
         located([asset])
 
 
@@ -106,7 +106,7 @@ def test_an_asset_without_a_place_fails_the_task(send, sandbox):
     """The DAG loads, the task fails without a retry, and nothing is sent."""
     ran = send(Asset("people"), retries=1)
     assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
-    assert "asset 'people' names no place of files" in ran.log
+    assert "asset 'people' has no file location" in ran.log
 
 
 def test_airflow_knows_that_the_task_reads_the_asset(send, asset):

@@ -48,7 +48,7 @@ def test_names_that_look_the_same_are_the_same(given, name):
         ("", r"^campaign is empty"),
         (" \n\u00a0", r"^campaign is empty"),
         (5, r"^campaign must be text, and is of the type int"),
-        ("spring\tsale", r"^campaign has a control character \(U\+0009\) at place 7"),
+        ("spring\tsale", r"^campaign has a control character \(U\+0009\) at position 7"),
         ("spring\x00", r"^campaign has a control character \(U\+0000\)"),
         ("spring\u2028sale", r"^campaign has a line break \(U\+2028\)"),
         ("spring\ud800", r"^campaign has a half of a character"),

@@ -57,7 +57,7 @@ def test_a_lost_answer_fails_and_is_not_sent_again(text, sandbox):
     ran = text(campaign="spring", retries=2)
     again = text(campaign="spring")
     assert (ran.state, ran.tries, again.state, len(sends(sandbox))) == ("failed", 1, "failed", 1)
-    assert "1 message in the ledger's requests 1 may have been sent" in ran.log
+    assert "1 message in the ledger's request 1 may have been sent" in ran.log
 
 
 def test_resending_is_possible(text, sandbox):

@@ -22,7 +22,7 @@ from airflow_provider_sms.recipients.values import LOST_FROM
 NO_NUMBER = "no number"
 EXPONENT = "written with an exponent, digits were lost: store the column as text"
 SHORT_FLOAT = "stored as a float too short for it, digits were lost: store the column as text"
-DECIMALS = "has decimals, so it is no phone number"
+DECIMALS = "has decimals, so it is not a phone number"
 NEGATIVE = "a negative number is no phone number"
 CHARACTERS = "holds letters or signs that do not belong to a phone number"
 LENGTH = "not 7 to 15 digits"

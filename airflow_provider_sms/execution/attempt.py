@@ -12,7 +12,7 @@ from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
-from airflow_provider_sms.execution.planning import open_scan, plan_send, summary_of_plan
+from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
 from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source, report_path, write_report
 from airflow_provider_sms.execution.telemetry import Telemetry
@@ -185,7 +185,7 @@ class BulkAttempt:
             wait=preflight.wait,
         )
         if plan.is_settled:
-            delivery.begin()
+            delivery.begin(counts_of_plan(plan, self._counts, self._already_sent_before))
             self._record(options, ledger, every_row, None)
         else:
             self._unsent = None
@@ -316,6 +316,10 @@ class BulkAttempt:
                 self._push_summary()
             raise
 
+    @property
+    def _already_sent_before(self) -> int | None:
+        return None if self._before is None else self._before["already_sent"]
+
     def _push_summary(self) -> None:
         push(self._context, SUMMARY, self._summary())
 
@@ -327,5 +331,5 @@ class BulkAttempt:
             rows, invalid = (0, 0) if self._scanned is None else (self._scanned.scan.rows, self._scanned.scan.invalid)
             summary = summarise(self._campaign, rows, invalid, self._counts)
         else:
-            summary = summary_of_plan(self._unsent, self._counts, None if before is None else before["already_sent"])
+            summary = summary_of_plan(self._unsent, self._counts, self._already_sent_before)
         return {**summary, "report": self._report.written or (before or summary)["report"]}

@@ -76,11 +76,14 @@ class Delivery:
     asks: bool
     wait: Callable[[StopReason], NoReturn] | None = None
 
-    def begin(self) -> None:
-        """Record lapsed claims of the campaign as unknown, and note that sending begins."""
+    def begin(self, counts: SendCounts | None = None) -> None:
+        """Record lapsed claims of the campaign as unknown, and note that sending begins.
+
+        :param counts: where they are known already, as of a plan that leaves nothing to send. None: those so far.
+        """
         self.ledger.lapse()
         log.info("Campaign %s, remembered in %s", self.ledger.campaign_name, self.session.store.description)
-        self.telemetry.note_sending(self.counts, self.total)
+        self.telemetry.note_sending(self.counts if counts is None else counts, self.total)
         if link := sandbox_url(self.settings.base_url):
             push(self.task.context, SANDBOX_LINK, link)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
@@ -138,17 +138,33 @@ def summary_of_plan(plan: Plan, counts: SendCounts, already_sent: int | None) ->
     :param already_sent: as the leg before a deferral counted them; None where there was none, or it pushed no summary.
     """
     summary = summarise(plan.campaign, plan.rows, sum(plan.invalid.values()), counts)
+    found = _found(plan, counts, already_sent)
+    unclaimed = plan.rows - summary["invalid"] - counts.accepted - counts.not_sent - sum(found.values())
+    # Where it is below zero, the source has lost rows whose messages an earlier leg sent.
+    sent = {"accepted": counts.accepted + min(0, unclaimed), "not_sent": counts.not_sent + max(0, unclaimed)}
+    return {**summary, **sent, **found}
+
+
+def counts_of_plan(plan: Plan, counts: SendCounts, already_sent: int | None) -> SendCounts:
+    """Return the counts that :func:`summary_of_plan` has, for the progress of a plan that leaves nothing to send."""
+    found = _found(plan, counts, already_sent)
+    return replace(
+        counts,
+        unknown=found["unknown"],
+        duplicate=found["duplicate"],
+        suppressed=found["suppressed"],
+        already_sent=found["already_sent"],
+    )
+
+
+def _found(plan: Plan, counts: SendCounts, already_sent: int | None) -> dict[str, int]:
     others = max(0, plan.already_sent - counts.replayed) if already_sent is None else already_sent
-    found = {
+    return {
         "unknown": plan.unknown,
         "duplicate": plan.duplicate + max(0, plan.already_sent - others - counts.replayed),
         "suppressed": plan.suppressed + plan.capped,
         "already_sent": others,
     }
-    unclaimed = plan.rows - summary["invalid"] - counts.accepted - counts.not_sent - sum(found.values())
-    # Where it is below zero, the source has lost rows whose messages an earlier leg sent.
-    sent = {"accepted": counts.accepted + min(0, unclaimed), "not_sent": counts.not_sent + max(0, unclaimed)}
-    return {**summary, **sent, **found}
 
 
 def _preview(

@@ -185,6 +185,23 @@ def test_progress_stands_in_airflows_task_state_store(sms_default, ledger_path, 
     }
 
 
+def test_progress_of_a_table_that_was_sent_is_whole_at_once(sms_default, ledger_path, people, monkeypatch):
+    """While nothing is left to send, others see every message as done from the start."""
+    done = []
+    noted = Telemetry.note_sending
+
+    def note_sending(self, counts, total, **how):
+        done.append((counts.settled, counts.already_sent, total))
+        noted(self, counts, total, **how)
+
+    source = people(30)
+    for _ in range(2):
+        ran = run_task(lambda: BulkSmsOperator(task_id="send", source=source, message="Hi", campaign="spring"))
+        assert ran.state == "success"
+        monkeypatch.setattr(Telemetry, "note_sending", note_sending)
+    assert done == [(30, 30, 30)]
+
+
 def test_a_note_says_how_far_sending_is():
     """How many messages there are, how many are done, and what became of them."""
     state, tally = State(), SendCounts()

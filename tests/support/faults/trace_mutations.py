@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.faults.mutation import Mutation
 
 CHANGED = "tests/execution/test_changed_texts.py"
-EARLIER = "tests/ledger/test_attempts.py"
+EARLIER = "tests/planning/test_changed_texts.py"
 NAMES = "tests/ledger/test_campaign_names.py"
 NAMES_IN_AIRFLOW = "tests/operators/test_campaign_names.py"
 PURGE = "tests/ledger/test_purge.py"

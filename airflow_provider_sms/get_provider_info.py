@@ -10,7 +10,7 @@ _NAME = "SMS"
 
 
 def get_provider_info() -> dict[str, Any]:
-    """Give the provider's metadata in Airflow's schema."""
+    """Return the provider's metadata in Airflow's schema."""
     return {
         "package-name": "airflow-provider-sms",
         "name": _NAME,

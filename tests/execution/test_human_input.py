@@ -93,7 +93,7 @@ def test_what_is_lost_again_is_left_to_the_command_line(send, people, sandbox, l
     with somebody_answers("Resend", "Resend", name="bob") as questions:
         ran = send(people(100), on_unknown="ask", concurrency=1, retries=1)
     assert (ran.state, ran.tries, counts(ran), len(questions)) == ("failed", 1, {"unknown": 100}, 1)
-    assert ("airflow-sms ledger resolve" in ran.log, "requests 2 may have been sent" in ran.log) == (True, True)
+    assert ("airflow-sms ledger resolve" in ran.log, "request 2 may have been sent" in ran.log) == (True, True)
     assert decisions(ledger_path) == [("unknown", "resend", "bob")]
     assert set(witnessed().values()) == {1}
 

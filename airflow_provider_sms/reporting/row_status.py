@@ -87,7 +87,7 @@ def _status(record: RequestRow) -> RowStatus:
 
 
 def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:
-    """Tell messages that the service took from those that it left out, as far as its faults name the latter.
+    """Separate the messages that the service took from those that it left out, as far as its faults name the latter.
 
     :param whole: the status of a message that was taken.
     :returns: the status of most messages, and that of the others by destination.

@@ -178,7 +178,7 @@ class ResponseHandler:
         )
 
     def _slow_down(self, request: InFlightRequest) -> SmsError | None:
-        """Have the next requests wait and go one at a time; return the error once those lose their responses, too."""
+        """Make the next requests wait and go one at a time; return the error once they lose their responses, too."""
         caution = self.stop_conditions.caution
         outage = caution.lost(alone=request.alone)
         caution.until = self.monotonic() + (self.backoff.wait(caution.lost_alone + 1) or 0.0)

@@ -41,13 +41,13 @@ class RequestScheduler:
         return tuple(self._waiting)
 
     def retry(self, batch: RequestBatch, at: float) -> None:
-        """Have a request go once more, and no other one before it: the service asked for it, or cannot be reached."""
+        """Schedule a request again, before any other one: the service asked for it, or cannot be reached."""
         batch.due = at
         self._limiter.hold(at)
         self._waiting.append(batch)
 
     def defer(self, batch: RequestBatch, at: float) -> None:
-        """Have a request go later, because something keeps it back that may change at any time."""
+        """Schedule a request for later, because a condition that may change at any time keeps it back."""
         batch.due = at
         self._waiting.append(batch)
 

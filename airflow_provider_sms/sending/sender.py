@@ -186,7 +186,7 @@ class Sender:
         return min(POLL_SECONDS, wakeup)
 
     def _handle(self, request: InFlightRequest, result: SendResponse | BaseException, pending: PendingMessages) -> None:
-        """Have the outcome of a POST recorded with the next commit, and do what follows from it."""
+        """Queue the outcome of a POST for the next commit, and apply the next step."""
         self._in_flight -= 1
         result = self._refuse_known_event(result)
         outcome = outcome_of(request, result)

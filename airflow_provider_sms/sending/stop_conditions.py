@@ -164,7 +164,7 @@ class Credit:
         return True
 
     def release(self, batch: RequestBatch) -> None:
-        """Give back the credit of a request that did not go out."""
+        """Release the credit of a request that did not go out."""
         self._in_flight.pop(id(batch), None)
 
     def ended(self, batch: RequestBatch, response: SendResponse | None) -> None:
@@ -252,7 +252,7 @@ class StopConditions:
         return False
 
     def release(self, batch: RequestBatch) -> None:
-        """Give back the credit of a request that did not go out after all."""
+        """Release the credit of a request that did not go out after all."""
         if self._credit is not None:
             self._credit.release(batch)
 
@@ -278,7 +278,7 @@ class StopConditions:
         return False
 
     def all_read(self) -> None:
-        """Have the send wait for the hours of messages that were too late, once all others have gone out."""
+        """Make the send wait for the hours of messages that were too late, once all others have gone out."""
         if self.stop_reason is None and self._next_opening is not None:
             self.stop_reason = StopReason(until=self._next_opening)
 

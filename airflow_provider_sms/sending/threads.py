@@ -45,7 +45,7 @@ class WorkerPool(Generic[T]):
         self._end()
 
     def submit(self, item: T) -> None:
-        """Have a thread work on an item."""
+        """Submit an item to a thread."""
         self._given.put((item,))
 
     def _end(self) -> None:

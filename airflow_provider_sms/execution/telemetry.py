@@ -1,6 +1,7 @@
 """What others see of an attempt while it runs and after: lines in the log, metrics, notes of its progress, and spans.
 
-:mod:`airflow_provider_sms.sending.response_handler` warns in the log of each request that went wrong.
+:mod:`airflow_provider_sms.sending.response_handler` warns in the log of each request that went wrong, and
+:mod:`airflow_provider_sms.sending.stop_conditions` of pauses.
 """
 
 from __future__ import annotations

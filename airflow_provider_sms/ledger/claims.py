@@ -9,7 +9,8 @@ insert is durable. A claim is a row whose key is unique within its campaign, so 
     unknown ──► accepted | not_sent            by a late response, or by a person's decision
 
 ``not_sent`` releases its messages: their rows are deleted, so that they can be claimed again, or go back to the unknown
-request that they were taken from. A claim has a deadline; past it the claim has lapsed, and the request is unknown.
+request that they were taken from. A claim has a deadline; past it the claim has lapsed, and the request is unknown:
+:mod:`airflow_provider_sms.ledger.transitions` decides that.
 """
 
 from __future__ import annotations

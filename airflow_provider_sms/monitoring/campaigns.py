@@ -1,4 +1,7 @@
-"""The list of campaigns, newest first, and single campaigns with their state and counts."""
+"""The list of campaigns, newest first, and single campaigns with their state and counts.
+
+:mod:`airflow_provider_sms.ledger.statistics` counts.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Transport: one request, one response; never retried, never redirected, always bounded in time and size."""
+"""Transport: one request, one response; never retried, never redirected, always bounded in time and size.
+
+:mod:`airflow_provider_sms.service.tracked_connections` decides when a connection is used again.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The conditions that hold before a plan is sent: a person's approval, the hours, the credit; and the wait for each.
 
-:mod:`airflow_provider_sms.sending.stop_conditions` decides whether credit suffices and the hours allow it, here and before
-each claim.
+:mod:`airflow_provider_sms.sending.stop_conditions` decides whether the hours and the credit allow a send, here and
+before each claim.
 """
 
 from __future__ import annotations

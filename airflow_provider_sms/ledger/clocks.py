@@ -1,8 +1,9 @@
 """What time it is for a ledger: the same for all processes that share it, even if a machine's clock is set.
 
-A claim lapses at its deadline (:mod:`airflow_provider_sms.ledger.transitions`), and its messages may then be resent by a
-policy or a person. A clock that was set in between would end claims of processes that live. So no deadline is compared with a clock that can be set on the sender's
-machine: a ledger on a server goes by the server's clock, one in a file by the time since the machine's start.
+A claim lapses at its deadline (:mod:`airflow_provider_sms.ledger.transitions`), and a policy or a person may then have
+its messages sent again. A clock that was set in between would end claims of processes that live. So no deadline is
+compared with a clock that can be set on the sender's machine: a ledger on a server goes by the server's clock, one in a
+file by the time since the machine's start.
 """
 
 from __future__ import annotations

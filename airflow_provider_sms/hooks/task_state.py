@@ -1,4 +1,7 @@
-"""The state of a task instance in the database of Airflow 2. From Airflow 3 on a task asks an API in its place."""
+"""The state of a task instance in the database of Airflow 2. From Airflow 3 on a task asks an API in its place.
+
+A module of its own, because the query needs SQL, which the layer that asks may not import.
+"""
 
 from __future__ import annotations
 

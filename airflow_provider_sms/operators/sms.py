@@ -1,4 +1,7 @@
-"""Operators that send: a table of recipients, or a text to groups; and the hours in which they may."""
+"""Operators that send: a table of recipients, or a text to groups; and the hours in which they may.
+
+This is the documented import path; the operators themselves are in modules of their own.
+"""
 
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.operators.group import GroupSmsOperator

@@ -97,7 +97,8 @@ def defer(sensors):
 
     def stored():
         with create_session() as session:
-            rows = session.scalars(select(Trigger)).all()
+            ours = select(TaskInstance.trigger_id).where(TaskInstance.dag_id == dag.dag_id)
+            rows = session.scalars(select(Trigger).where(Trigger.id.in_(ours))).all()
             return [f"{row.classpath}{row.kwargs}{row.encrypted_kwargs}" for row in rows]
 
     return outcomes, stored

@@ -43,6 +43,8 @@ def url(postgres_url, way, driver):
 
 @pytest.fixture
 def store(url):
+    # Its tables are made first: on a busy machine that takes longer than these ledgers wait.
+    open_postgres(url).close()
     with closing(open_postgres(url, wait_seconds=WAIT, busy_seconds=WAIT)) as store:
         yield store
 

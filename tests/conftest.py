@@ -106,6 +106,27 @@ def audit_rows(airflow_home):
     return rows
 
 
+@pytest.fixture
+def audit_log_fails(airflow_home):
+    """Make Airflow's database refuse the rows of an event."""
+    from airflow.models.log import Log
+    from sqlalchemy import event
+    from sqlalchemy.exc import OperationalError
+
+    refused = []
+
+    def refuse(mapper, connection, row):
+        if row.event in refused:
+            raise OperationalError("INSERT", {}, Exception("no route to airflow.db.internal"))
+
+    def fail(name):
+        refused[:] = [name]
+
+    event.listen(Log, "before_insert", refuse)
+    yield fail
+    event.remove(Log, "before_insert", refuse)
+
+
 @pytest.fixture(scope="session")
 def postgres_server():
     """A PostgreSQL server of this test session's own, on a socket in its own folder."""

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+MAX_IDS = 1000
+"""Ids that a row lists: MySQL's column holds 64 KB."""
 _DIGEST_BYTES = 16
 """128 bits: no two numbers of a service share a digest."""
 _KEY_BYTES = 64

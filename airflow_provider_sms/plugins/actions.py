@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted
-from airflow_provider_sms.hooks.audit_log import AuditedAct, audited, number_details
+from airflow_provider_sms.hooks.audit_log import MAX_IDS, AuditedAct, audited, number_details
 from airflow_provider_sms.hooks.ledger import ledger_reader, open_existing_ledger
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 router = APIRouter()
 
 MAX_REQUESTS = 1000
-"""Requests that one click can resolve: their ids are in the page, in the body of its request and in the audit log."""
+"""Requests that one click can resolve: their ids are in the page and in the body of its request."""
 
 
 class Resolution(BaseModel):
@@ -139,7 +139,7 @@ def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -
         act.begin()
         require_few_look_ups(access)
         matches = look_up_number(ledger, query.number, region, hidden=hidden_from_look_up(access, dags))
-        act.note_shown(requests=[each.request.request_id for each in matches[:MAX_REQUESTS]])
+        act.note_shown(requests=[each.request.request_id for each in matches[:MAX_IDS]])
     return render_page(request, "number_matches.html", token=None, number=query.number, matches=matches)
 
 

@@ -36,27 +36,6 @@ def site(airflow_home, ledger_path, monkeypatch):
 
 
 @pytest.fixture
-def audit_log_fails():
-    """Make Airflow's database refuse the rows of an event."""
-    from airflow.models.log import Log
-    from sqlalchemy import event
-    from sqlalchemy.exc import OperationalError
-
-    refused = []
-
-    def refuse(mapper, connection, row):
-        if row.event in refused:
-            raise OperationalError("INSERT", {}, Exception("no route to airflow.db.internal"))
-
-    def fail(name):
-        refused[:] = [name]
-
-    event.listen(Log, "before_insert", refuse)
-    yield fail
-    event.remove(Log, "before_insert", refuse)
-
-
-@pytest.fixture
 def vic(site):
     """A viewer."""
     from support.plugins import Person

@@ -15,12 +15,12 @@ from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.request_queries import named_requests
-from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.monitoring.models import Campaign
-from airflow_provider_sms.monitoring.number_lookup import look_up_number
+from airflow_provider_sms.monitoring.number_lookup import LookUp, Position, look_up_number
 from airflow_provider_sms.plugins.csrf import VerifiedViewer
-from airflow_provider_sms.plugins.pages import visible_campaign
+from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger
 from airflow_provider_sms.plugins.templating import render_page
+from airflow_provider_sms.plugins.turns import in_turn
 
 router = APIRouter()
 
@@ -40,10 +40,16 @@ class Resolution(BaseModel):
 
 
 class NumberQuery(BaseModel):
-    """A number to look up, as a person writes it."""
+    """A number to look up, as a person writes it.
+
+    :param start: the campaign with which the look-up begins; None means the newest.
+    :param first_byte: the first byte of the keys with which it begins in this campaign.
+    """
 
     number: str = Field(min_length=1, max_length=100)
     region: str = Field(default="", max_length=2)
+    start: Annotated[int, Field(gt=0, lt=2**63)] | None = None
+    first_byte: int = Field(default=0, ge=0, le=255)
 
 
 @router.post("/campaigns/{campaign_id}/resolve")
@@ -110,15 +116,18 @@ def resume_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
 
 
 @router.post("/look-up")
+@in_turn
 def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -> Response:
-    """Show when a number was texted, and by which requests, without those of DAGs that the user may not see."""
-    ledger = ledger_reader()
-    hidden = access.hidden(campaigns.dag_ids(ledger))
-    matches = look_up_number(ledger, query.number, query.region.strip().upper() or None, hidden=hidden)
-    return render_page(request, "number_matches.html", token=None, number=query.number, matches=matches)
+    """Show when a number was texted, and by which requests, in campaigns that the list shows to the user."""
+    found = LookUp([], None, None)
+    if access.sees_anything:
+        start = None if query.start is None else Position(query.start, query.first_byte)
+        region = query.region.strip().upper() or None
+        found = look_up_number(ledger_reader(), query.number, region, may_see=access.may_see, start=start)
+    return render_page(request, "number_matches.html", token=None, number=query.number, found=found)
 
 
 def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> Campaign:
-    campaign, dags = visible_campaign(ledger_reader(), campaign_id, access)
+    campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
     access.require_edit(dags)
     return campaign

@@ -58,7 +58,9 @@ def create_app() -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        return templating.render_error(request, str(error.detail), error.status_code)
+        response = templating.render_error(request, str(error.detail), error.status_code)
+        response.headers.update(error.headers or {})
+        return response
 
     return app
 

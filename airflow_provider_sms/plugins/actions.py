@@ -19,18 +19,13 @@ from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.request_queries import named_requests
-from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.monitoring.models import Campaign
-from airflow_provider_sms.monitoring.number_lookup import look_up_number, parse_number
+from airflow_provider_sms.monitoring.number_lookup import Position, look_up_number, parse_number
 from airflow_provider_sms.plugins.csrf import VerifiedViewer
-from airflow_provider_sms.plugins.lookup_rights import (
-    LOOK_UP,
-    hidden_from_look_up,
-    require_few_look_ups,
-    require_look_up,
-)
-from airflow_provider_sms.plugins.pages import visible_campaign
+from airflow_provider_sms.plugins.lookup_rights import LOOK_UP, LookUpRights, require_few_look_ups
+from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger
 from airflow_provider_sms.plugins.templating import render_page
+from airflow_provider_sms.plugins.turns import in_turn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,10 +48,16 @@ class Resolution(BaseModel):
 
 
 class NumberQuery(BaseModel):
-    """A number to look up, as a person writes it."""
+    """A number to look up, as a person writes it.
+
+    :param start: the campaign with which the look-up begins; None means the newest.
+    :param first_byte: the first byte of the keys with which it begins in this campaign.
+    """
 
     number: str = Field(min_length=1, max_length=100)
     region: str = Field(default="", max_length=2)
+    start: Annotated[int, Field(gt=0, lt=2**63)] | None = None
+    first_byte: int = Field(default=0, ge=0, le=255)
 
 
 @router.post("/campaigns/{campaign_id}/resolve")
@@ -127,20 +128,21 @@ def resume_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
 
 
 @router.post("/look-up")
+@in_turn
 def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -> Response:
     """Show when a number was texted, and by which requests, in the campaigns in which the user may look."""
     region = query.region.strip().upper() or None
+    start = None if query.start is None else Position(query.start, query.first_byte)
     with _act(LOOK_UP, access, **number_details(query.number)) as act:
         with _conflicts():
             act.details.update(number_details(parse_number(query.number, region)))
-        ledger = ledger_reader()
-        dags = campaigns.dag_ids(ledger)
-        require_look_up(access, dags)
+        rights = LookUpRights(access)
+        rights.require()
         act.begin()
         require_few_look_ups(access)
-        matches = look_up_number(ledger, query.number, region, hidden=hidden_from_look_up(access, dags))
-        act.note_shown(requests=[each.request.request_id for each in matches[:MAX_IDS]])
-    return render_page(request, "number_matches.html", token=None, number=query.number, matches=matches)
+        found = look_up_number(ledger_reader(), query.number, region, may_see=rights.may_look_into, start=start)
+        act.note_shown(requests=[each.request.request_id for each in found.matches[:MAX_IDS]])
+    return render_page(request, "number_matches.html", token=None, number=query.number, found=found)
 
 
 def _act(event: str, access: VerifiedViewer, **details: Any) -> AbstractContextManager[AuditedAct]:
@@ -157,6 +159,6 @@ def _conflicts() -> Iterator[None]:
 
 
 def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> Campaign:
-    campaign, dags = visible_campaign(ledger_reader(), campaign_id, access)
+    campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
     access.require_edit(dags)
     return campaign

@@ -16,50 +16,48 @@ from fastapi import HTTPException, status
 from airflow_provider_sms.hooks.audit_log import seconds_until_allowed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
     from airflow_provider_sms.plugins.authorization import Access
 
 log = logging.getLogger(__name__)
 
 LOOK_UP = "sms.look_up"
 """The event of the audit log."""
-LOOK_UPS_A_MINUTE = 10
-"""Look-ups of one user in any minute: enough for a person, too few to try out a list of numbers."""
+LOOK_UPS_A_MINUTE = 20
+"""Look-ups of one user in any minute, each step back through a large ledger included.
+
+As many as a person makes, and too few to try out a list of numbers.
+"""
 
 _EDITORS, _VIEWERS, _OFF = "editors", "viewers", "off"
 
 
-def may_look_up(access: Access, dag_ids: Sequence[str]) -> bool:
-    """Return whether the user may look up numbers in any campaign.
+class LookUpRights:
+    """Whether and where a user may look up numbers, by the option as it is now."""
 
-    :param dag_ids: the DAGs that sent anything.
-    """
-    allowed = _configured()
-    if allowed == _EDITORS:
-        return any(access.may_see(dag_id) and access.may_edit([dag_id]) for dag_id in dag_ids)
-    return allowed == _VIEWERS
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._allowed = _configured()
 
+    @property
+    def any(self) -> bool:
+        """Whether the user may look up numbers in any campaign; the ledger is not read for it."""
+        edits = self._allowed == _EDITORS and self._access.edits_anything
+        return (edits or self._allowed == _VIEWERS) and self._access.sees_anything
 
-def require_look_up(access: Access, dag_ids: Sequence[str]) -> None:
-    """Raise if the user may look up no number.
+    def require(self) -> None:
+        """Raise if the user may look up no number.
 
-    :raises HTTPException: 404 if nobody may, else 403.
-    """
-    if _configured() == _OFF:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "Looking up numbers is turned off in this Airflow")
-    if not may_look_up(access, dag_ids):
-        raise HTTPException(
-            status.HTTP_403_FORBIDDEN, "Only people who may edit a DAG that sends text messages may look up a number"
-        )
+        :raises HTTPException: 404 if nobody may, else 403.
+        """
+        if self._allowed == _OFF:
+            raise HTTPException(status.HTTP_404_NOT_FOUND, "Looking up numbers is turned off in this Airflow")
+        if not self.any:
+            raise HTTPException(status.HTTP_403_FORBIDDEN, "You may look up no number: you may not edit any DAG")
 
-
-def hidden_from_look_up(access: Access, dag_ids: Sequence[str]) -> Collection[str]:
-    """Return the DAGs whose messages a look-up by the user does not find."""
-    hidden = access.hidden(dag_ids)
-    if _configured() == _VIEWERS:
-        return hidden
-    return frozenset(dag_id for dag_id in dag_ids if dag_id in hidden or not access.may_edit([dag_id]))
+    def may_look_into(self, dag_id: str) -> bool:
+        """Return whether a look-up finds messages of this DAG."""
+        editable = self._allowed == _VIEWERS or self._access.may_edit([dag_id])
+        return editable and self._access.may_see(dag_id)
 
 
 def require_few_look_ups(access: Access) -> None:

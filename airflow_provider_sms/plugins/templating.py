@@ -30,7 +30,7 @@ def render_page(request: Request, template: str, status_code: int = 200, **value
         .render(
             root=root,
             airflow=root.removesuffix(PREFIX),
-            may_look_up=getattr(request.state, "may_look_up", False),  # not known on the page of an error
+            look_up_rights=getattr(request.state, "look_up_rights", None),  # not known on the page of an error
             **values,
         )
     )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from typing import Annotated
+from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, status
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
@@ -38,6 +39,8 @@ REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent")
 
 # PostgreSQL cannot hold a text with a null character.
 Text = Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, Header(max_length=9000)]
+"""A part of a campaign's name, percent-encoded: a header holds ASCII alone."""
 
 
 def visible_ledger(access: Viewer) -> LedgerReader:
@@ -65,14 +68,18 @@ def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> 
 
 @router.get("/")
 @in_turn
-def list_page(request: Request, access: Viewer, name: Text = "", state: Text = "", before: Text = "") -> Response:
-    """Show the campaigns, newest first."""
+def list_page(request: Request, access: Viewer, state: Text = "", before: Text = "", x_sms_name: Name = "") -> Response:
+    """Show the campaigns, newest first.
+
+    A name may be a person's, so it is in a header and not in the address, which web servers and proxies log.
+    """
+    name = unquote(x_sms_name).replace("\x00", "").strip()
     shown = CampaignPage([], None, None)
     if access.sees_anything:
         shown = campaigns.list_campaigns(
             ledger_reader(),
             may_see=access.may_see,
-            name=name.strip(),
+            name=name,
             state=state if state in states.STATES else None,
             limit=CAMPAIGNS_PER_PAGE,
             before=_id(before),

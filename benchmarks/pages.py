@@ -55,15 +55,17 @@ class Pages:
         self._port = port
         self._headers = {"Cookie": cookie, "Accept": "text/html"}
 
-    def look(self, path: str) -> Look:
+    def look(self, path: str, name: str = "") -> Look:
         """Request a page.
 
         :param path: path below the plugin's URL.
+        :param name: the name by which the list is searched; empty means any.
         """
         began = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LOOK_SECONDS)
         try:
-            connection.request("GET", f"/sms{path}", headers=self._headers)
+            named = {"X-SMS-Name": quote(name)} if name else {}
+            connection.request("GET", f"/sms{path}", headers={**self._headers, **named})
             response = connection.getresponse()
             html = response.read().decode()
         finally:
@@ -145,7 +147,7 @@ class Watcher:
                 return
 
     def _address(self, name: str) -> str:
-        found = re.search(r"/sms(/campaigns/\d+)", self._pages.look(f"/?name={quote(name)}").html)
+        found = re.search(r"/sms(/campaigns/\d+)", self._pages.look("/", name).html)
         return found[1] if found else ""
 
 
@@ -160,7 +162,7 @@ def running_pages(airflows: Airflows, ledger: Mapping[str, str]) -> Iterator[Pag
         wait_for(served.exists, process, log, seconds=START_SECONDS)
         pages = Pages(**json.loads(served.read_bytes()))
         # The first request pays for what a process of Airflow does only once.
-        pages.shown("/look-up")
+        pages.shown("/balance")
         yield pages
 
 

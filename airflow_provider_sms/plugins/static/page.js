@@ -21,10 +21,19 @@
     outside.remove();
   });
 
+  // The name that the list is searched for is behind the #, which no browser sends, and goes to Airflow in a header:
+  // addresses are in the logs of web servers and proxies.
+  const filter = document.getElementById("filter");
+  const nameWanted = () => (filter && new URLSearchParams(location.hash.slice(1)).get("name")) ?? "";
+
   // The page is fetched again, and only the sections that have changed are replaced.
   const refresh = async () => {
-    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const [asked, name] = [location.href, nameWanted()];
+    const headers = { Accept: "text/html", ...(name && { "X-SMS-Name": encodeURIComponent(name) }) };
+    const response = await fetch(asked, { headers });
+    if (response.status === 429) return; // other pages come first: the next refresh tries again
     if (!response.ok) throw new Error(`Airflow responded with status ${response.status}`);
+    if (location.href !== asked) return; // the list is searched for something else by now
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of fresh.querySelectorAll("[data-swap]")) {
       const old = document.getElementById(part.id);
@@ -47,19 +56,43 @@
     document.body.dataset.live = fresh.body.dataset.live ?? "";
   };
 
+  // A page that takes long asks less often: refreshes take a twentieth of the time at most.
+  const SHARE = 20;
+  let took = 0;
+  const search = () => {
+    document.getElementById("name").value = nameWanted();
+    filter.elements.state.value = new URLSearchParams(location.search).get("state") ?? "";
+    refresh().catch((error) => say(`${STALE}: ${error.message}`, true));
+  };
+  if (filter) {
+    filter.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const [state, name] = [filter.elements.state.value, document.getElementById("name").value.trim()];
+      const address = new URL(filter.action);
+      if (state) address.searchParams.set("state", state);
+      if (name) address.hash = `name=${encodeURIComponent(name)}`;
+      history.pushState(null, "", address);
+      search();
+    });
+    addEventListener("popstate", search);
+    if (nameWanted()) search();
+  }
+
   let waited = 0;
   setInterval(async () => {
-    const seconds = Number(document.body.dataset.live);
+    const seconds = Number(document.body.dataset.live) && Math.max(Number(document.body.dataset.live), SHARE * took);
     if (!seconds || document.hidden || document.querySelector("dialog[open]")) return;
     waited += 1;
     if (waited < seconds) return;
     waited = -Infinity; // until this refresh has ended
+    const began = performance.now();
     try {
       await refresh();
       if (message.textContent.startsWith(STALE)) say("");
     } catch (error) {
       say(`${STALE}: ${error.message}`, true);
     }
+    took = (performance.now() - began) / 1000;
     waited = 0;
   }, 1000);
 
@@ -106,18 +139,31 @@
   });
 
   const form = document.getElementById("look-up");
-  form?.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const matches = document.getElementById("matches");
-    const [number, region] = [form.elements.number.value, form.elements.region.value];
-    matches.textContent = "Looking up …";
+  const matches = document.getElementById("matches");
+  const lookUp = async (query, place) => {
+    const before = [...place.childNodes];
+    place.textContent = "Looking up …";
     try {
-      const part = new DOMParser().parseFromString(await send(form.dataset.to, { number, region }), "text/html");
-      matches.replaceChildren(...document.adoptNode(part.body).childNodes);
+      const part = new DOMParser().parseFromString(await send(form.dataset.to, query), "text/html");
+      // The place may be one line of an earlier response, which older matches then follow.
+      const found = [...document.adoptNode(part.body).childNodes];
+      for (const button of found.flatMap((each) => [...(each.querySelectorAll?.("button[data-start]") ?? [])])) {
+        button.addEventListener("click", () => lookUp(
+          { ...query, start: Number(button.dataset.start), first_byte: Number(button.dataset.firstByte) },
+          button.parentElement,
+        ));
+      }
+      if (place === matches) place.replaceChildren(...found);
+      else place.replaceWith(...found);
       say("");
     } catch (error) {
-      matches.textContent = "";
+      place.replaceChildren(...(place === matches ? [] : before));
       say(error.message, true);
     }
+  };
+
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    lookUp({ number: form.elements.number.value, region: form.elements.region.value }, matches);
   });
 })();

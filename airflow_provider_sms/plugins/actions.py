@@ -15,7 +15,7 @@ from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.request_queries import named_requests
-from airflow_provider_sms.monitoring.models import Campaign
+from airflow_provider_sms.monitoring.campaigns import NamedCampaign
 from airflow_provider_sms.monitoring.number_lookup import LookUp, Position, look_up_number
 from airflow_provider_sms.plugins.csrf import VerifiedViewer
 from airflow_provider_sms.plugins.pages import visible_campaign, visible_ledger
@@ -127,7 +127,7 @@ def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -
     return render_page(request, "number_matches.html", token=None, number=query.number, found=found)
 
 
-def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> Campaign:
+def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> NamedCampaign:
     campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
     access.require_edit(dags)
     return campaign

@@ -7,9 +7,12 @@ responses.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.masking import STARS, mask_numbers_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 FAULT_KEYS = "sms_ledger_fault_keys"
 """A field that only the ledger's copy of a redacted response has: for each fault, the key of its message in hex; None
@@ -19,7 +22,7 @@ _DEEPEST = 20
 """Levels of a fault that are read: a deeper value becomes stars, since recursion must not cost the record of a send."""
 
 
-def redacted_response(response: dict[str, Any]) -> dict[str, Any]:
+def redacted_response(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return a response without its ``Sample``, and with the numbers in its ``Faults`` masked.
 
     All other fields are the same values in the same order. Keys match in any case, also within ``sendResponse``. A
@@ -27,24 +30,25 @@ def redacted_response(response: dict[str, Any]) -> dict[str, Any]:
 
     :param response: the JSON as received, or as the ledger keeps it.
     """
-    shown: dict[str, Any] = _without_people(response)
-    return {key: _without_people(value) if key.lower() == "sendresponse" else value for key, value in shown.items()}
+    return _with_field("sendresponse", _without_people, _without_people(response))
 
 
-def _without_people(fields: Any) -> Any:
-    if not isinstance(fields, dict):
-        return fields
-    return {
-        key: _redacted_report(value) if key.lower() == "errorreport" else value
-        for key, value in fields.items()
-        if key.lower() != "sample" and key != FAULT_KEYS
-    }
+def _without_people(fields: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in fields.items() if key.lower() != "sample" and key != FAULT_KEYS}
+    return _with_field("errorreport", lambda report: _with_field("faults", _masked, report), kept)
 
 
-def _redacted_report(report: Any) -> Any:
-    if not isinstance(report, dict):
-        return _masked(report)
-    return {key: _masked(value) if key.lower() == "faults" else value for key, value in report.items()}
+def _with_field(name: str, change: Callable[[Any], Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with one field changed, where the field has its type: a list of faults, otherwise an object.
+
+    :param name: of the field, in lower case.
+    """
+    kind = list if name == "faults" else dict
+
+    def is_it(key: str, value: Any) -> bool:
+        return key.lower() == name and isinstance(value, kind)
+
+    return {key: change(value) if is_it(key, value) else value for key, value in fields.items()}
 
 
 def _masked(value: Any, depth: int = 0) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import select
 
+from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.schema import claimant, message, request
@@ -111,25 +112,17 @@ def _moments(seconds: tuple[float | None, ...]) -> list[datetime | None]:
 
 @contextmanager
 def _appearing(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside the target, and rename it once it is complete."""
+    """Open the file, which appears once it is complete; its errors are those of the command."""
     try:
         _refuse_existing(path, overwrite=overwrite)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            _refuse_existing(path, overwrite=overwrite)
-            beside.replace(path)
-        finally:
-            with suppress(FileNotFoundError):
-                beside.unlink()
+        with whole_file(path, overwrite=overwrite) as file:
+            yield file
+    except FileExistsError:
+        raise InputError(f"{path} is there already") from None
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or type(error).__name__}") from None
 
 
 def _refuse_existing(path: Path, *, overwrite: bool) -> None:
-    if path.is_dir() or (path.exists() and not overwrite):
-        raise InputError(f"{path} is there already")
+    if path.is_dir() or (os.path.lexists(path) and not overwrite):
+        raise FileExistsError

@@ -198,7 +198,9 @@ TABLES = {
     "sms_boot_clock": "boot_id ahead",
 }
 INDEXES = {
+    "sms_claimant_run": "dag_id run_id",
     "sms_request_campaign_state": "campaign_id state",
+    "sms_request_campaign_claimant": "campaign_id claimant_id",
     "sms_request_campaign_event": "campaign_id event_id",
     "sms_message_request": "request_id",
     "sms_former_holder_request": "request_id",
@@ -465,6 +467,7 @@ ERRORS = [
     "LedgerError",
     "LedgerVersionError",
     "LedgerLostError",
+    "AuditLogError",
     "CreditError",
     "TooManyErrorsError",
     "OutageError",

@@ -12,7 +12,7 @@ from airflow_provider_sms.exceptions import InputError, LedgerVersionError
 from airflow_provider_sms.ledger.backend import ledger_errors
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.postgres_engine import postgres_engine
-from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, ledger_version, metadata
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, claimant, ledger_version, metadata, request
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +21,18 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {}
+
+def _index_claimants(connection: Connection) -> None:
+    """Create the indexes by which the pages find who sent a campaign, and what a run sent."""
+    new = {"sms_claimant_run", "sms_request_campaign_claimant"}
+    for index in (each for table in (claimant, request) for each in table.indexes if each.name in new):
+        index.create(connection, checkfirst=True)
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {5: _index_claimants}
 """By version, what brings a ledger of it to the next one; new tables are there already, new indexes are not.
 
-Empty, since version 5 is the first that any release had.
+Version 5 is the first that any release had.
 """
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import create_engine, event, inspect, select
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.backend import ledger_errors
 from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
@@ -21,8 +23,12 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import URL, Connection, Engine
 
-STATEMENT_SECONDS = 20
-"""Seconds that a statement may take on a server; the slowest one looks for a number among all messages."""
+STATEMENT_SECONDS = 10
+"""Seconds that a statement may take on a server, and all statements of one read in a file: people wait for pages."""
+_STEPS = 100_000
+"""Steps of SQLite's machine between two looks at the time: a few milliseconds."""
+_SQLITE_INTERRUPTED = "interrupted"
+_QUERY_CANCELED = "57014"
 
 
 class LedgerReader:
@@ -47,9 +53,9 @@ class LedgerReader:
 
         :raises InputError: there is no ledger, or a task has to upgrade it first.
         :raises LedgerVersionError: this package cannot use the version of the ledger.
-        :raises LedgerError: it cannot be read.
+        :raises LedgerError: it cannot be read, or not in :data:`STATEMENT_SECONDS`.
         """
-        with ledger_errors("read"), self._engine.connect() as connection:
+        with ledger_errors("read"), _time_limit(), self._engine.connect() as connection:
             if not self._checked:
                 self._check(connection)
             self._clock.read(connection)
@@ -71,6 +77,23 @@ class LedgerReader:
                 "that sends, or airflow-sms ledger status, upgrades it"
             )
         self._checked = True
+
+
+@contextmanager
+def _time_limit() -> Iterator[None]:
+    """Raise a statement that took too long as an error in words."""
+    try:
+        yield
+    except DBAPIError as error:
+        cause: Any = error.orig
+        # psycopg2 has another name for the SQLSTATE.
+        state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
+        if state != _QUERY_CANCELED and str(cause) != _SQLITE_INTERRUPTED:
+            raise
+        raise LedgerError(
+            f"The ledger was not read within {STATEMENT_SECONDS} seconds, so the page gave up. Nothing was changed. "
+            "Try again later, or use the command airflow-sms ledger, which has no such limit"
+        ) from None
 
 
 def read_sqlite(path: Path) -> LedgerReader:
@@ -107,6 +130,9 @@ def _connect(path: Path) -> Any:
         check_same_thread=False,
     )
     connection.execute("PRAGMA query_only=ON")
+    # Opened anew for each read, so the limit is that of one read.
+    give_up = time.monotonic() + STATEMENT_SECONDS
+    connection.set_progress_handler(lambda: time.monotonic() > give_up, _STEPS)
     return connection
 
 

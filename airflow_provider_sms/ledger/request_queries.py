@@ -111,7 +111,11 @@ def read_requests(connection: Connection, which: ColumnElement[bool], now: float
     return [RequestRow(*row) for row in connection.execute(_select(which, now))]
 
 
-def _requests_among(connection: Connection, ids: Collection[int], now: float) -> list[RequestRow]:
+def requests_among(connection: Connection, ids: Collection[int], now: float) -> list[RequestRow]:
+    """Return requests by their ids, in order, without those that the ledger does not have.
+
+    :param now: seconds since the epoch.
+    """
     pieces = in_pieces(sorted(ids))
     return [row for piece in pieces for row in read_requests(connection, request.c.id.in_(piece), now)]
 
@@ -136,7 +140,7 @@ def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        found = _requests_among(connection, set(ids), store.clock())
+        found = requests_among(connection, set(ids), store.clock())
     missing = sorted(set(ids) - {row.request_id for row in found})
     if missing:
         raise InputError(f"The ledger has no request {missing[0]}")
@@ -151,18 +155,33 @@ def texted(store: Readable, destination: str) -> list[RequestRow]:
     :param destination: digits with country code.
     :raises LedgerError: when the ledger cannot be read.
     """
-    to_number = message.c.destination == int(destination)
-    same = and_(
-        former_holder.c.campaign_id == message.c.campaign_id, former_holder.c.message_key == message.c.message_key
-    )
-    counts: Counter[int] = Counter()
     with store.read() as connection:
-        counts.update(connection.execute(select(message.c.request_id).where(to_number)).scalars())
-        # A message that was sent again may have been sent by the requests that it was taken from, too.
-        taken = select(former_holder.c.request_id).select_from(message.join(former_holder, same))
-        counts.update(connection.execute(taken.where(to_number, message.c.taken_from.is_not(None))).scalars())
-        rows = _requests_among(connection, counts, store.clock())
-    return [row._replace(messages=counts[row.request_id]) for row in rows]
+        return requests_to(connection, count_messages_to(connection, destination, true()), store.clock())
+
+
+def count_messages_to(connection: Connection, destination: str, which: ColumnElement[bool]) -> Counter[int]:
+    """Count the messages to a number by the requests that sent them or may have.
+
+    :param destination: digits with country code.
+    :param which: the messages that are read.
+    """
+    columns = (message.c.campaign_id, message.c.message_key, message.c.request_id, message.c.taken_from)
+    held = connection.execute(select(*columns).where(which, message.c.destination == int(destination))).all()
+    counts = Counter(row.request_id for row in held)
+    # A message that was sent again may have been sent by the requests that it was taken from, too.
+    for row in (each for each in held if each.taken_from is not None):
+        same = and_(former_holder.c.campaign_id == row.campaign_id, former_holder.c.message_key == row.message_key)
+        counts.update(connection.execute(select(former_holder.c.request_id).where(same)).scalars())
+    return counts
+
+
+def requests_to(connection: Connection, counts: Mapping[int, int], now: float) -> list[RequestRow]:
+    """Return requests in order, whose ``messages`` are those to one number.
+
+    :param counts: these messages, by request.
+    :param now: seconds since the epoch.
+    """
+    return [row._replace(messages=counts[row.request_id]) for row in requests_among(connection, counts, now)]
 
 
 def read_records(

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 
 # SQLite numbers rows only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -54,6 +54,8 @@ claimant = Table(
     Column("host", String(255), nullable=False),
     Column("pid", Integer, nullable=False),
     Column("started_at", Float(53), nullable=False),
+    # The page of a task finds the attempts of its run.
+    Index("sms_claimant_run", "dag_id", "run_id"),
 )
 
 request = Table(
@@ -78,6 +80,8 @@ request = Table(
     Index("sms_request_campaign_state", "campaign_id", "state"),
     # Each response's event id is looked up: one that the campaign has already is no proof of a new request.
     Index("sms_request_campaign_event", "campaign_id", "event_id"),
+    # Who may see a campaign depends on all DAGs that sent it: their claimants are found without reading every request.
+    Index("sms_request_campaign_claimant", "campaign_id", "claimant_id"),
 )
 
 message = Table(

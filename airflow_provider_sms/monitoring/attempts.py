@@ -7,8 +7,9 @@ from collections import defaultdict
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import exists, func, or_, select, true
+from sqlalchemy import exists, func, or_, select
 
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, message, pauses, progress, request
 from airflow_provider_sms.ledger.transitions import state_at
@@ -16,7 +17,7 @@ from airflow_provider_sms.monitoring.models import Attempt
 from airflow_provider_sms.monitoring.status import NO_PROGRESS, AttemptProgress, is_silent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
@@ -52,20 +53,26 @@ class NetworkBreakdown(NamedTuple):
     messages: int
 
 
-def progress_by_campaign(connection: Connection, campaign_id: int | None = None) -> dict[int, list[AttemptProgress]]:
+def progress_by_campaign(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
     """Return the progress of attempts by campaign: for each mapped copy of a task in a run, only its last attempt.
 
-    :param campaign_id: the campaign; None means all.
+    :param ids: the campaigns.
     """
-    return {**_inferred(connection, campaign_id), **_recorded(connection, campaign_id)}
+    found: dict[int, list[AttemptProgress]] = {}
+    for piece in in_pieces(ids):
+        recorded = _recorded(connection, piece)
+        found.update(recorded)
+        if without := [each for each in piece if each not in recorded]:
+            found.update(_inferred(connection, without))
+    return found
 
 
-def _recorded(connection: Connection, campaign_id: int | None) -> dict[int, list[AttemptProgress]]:
+def _recorded(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
     # Earlier attempts of a mapped copy count for nothing, and often outnumber the last ones.
     last = (
         select(func.max(progress.c.claimant_id))
         .select_from(progress.join(claimant))
-        .where(true() if campaign_id is None else progress.c.campaign_id == campaign_id)
+        .where(progress.c.campaign_id.in_(ids))
         .group_by(progress.c.campaign_id, *_TASK_INSTANCE)
     )
     query = (
@@ -86,39 +93,25 @@ def _recorded(connection: Connection, campaign_id: int | None) -> dict[int, list
     return found
 
 
-def _inferred(connection: Connection, campaign_id: int | None) -> dict[int, list[AttemptProgress]]:
+def _inferred(connection: Connection, ids: Sequence[int]) -> dict[int, list[AttemptProgress]]:
     """Return what requests show of the attempts of campaigns for which no progress was recorded."""
-    recorded = exists().where(progress.c.campaign_id == campaign.c.id)
-    chosen = true() if campaign_id is None else campaign.c.id == campaign_id
-    without = list(connection.execute(select(campaign.c.id).where(chosen, ~recorded)).scalars())
     attempt = (request.c.campaign_id, claimant.c.id, *_TASK_INSTANCE)
     query = (
         select(*attempt, func.max(func.coalesce(request.c.finished_at, request.c.claimed_at)))
         .select_from(request.join(claimant))
-        .where(request.c.campaign_id.in_(without))
+        .where(request.c.campaign_id.in_(ids))
         .group_by(*attempt)
     )
     found: dict[int, list[AttemptProgress]] = defaultdict(list)
-    for row in connection.execute(query) if without else ():
+    for row in connection.execute(query):
         found[row[0]].append(AttemptProgress(*row[1:6], state=NO_PROGRESS, updated_at=row[6]))
     return found
 
 
-def campaigns_of_dags(connection: Connection, dags: Collection[str]) -> set[int]:
-    """Return the campaigns of which one of these DAGs ever claimed a request, with recorded progress or without."""
-    if not dags:
-        return set()
-    claimants = select(claimant.c.id).where(claimant.c.dag_id.in_(dags))
-    query = select(request.c.campaign_id).where(request.c.claimant_id.in_(claimants)).distinct()
-    return set(connection.execute(query).scalars())
-
-
-def campaign_flags(
-    connection: Connection, now: float, campaign_id: int | None = None
-) -> Callable[[int], dict[str, bool]]:
+def campaign_flags(connection: Connection, now: float, ids: Sequence[int]) -> Callable[[int], dict[str, bool]]:
     """Return a function that says whether a campaign has unknown requests, has requests under way, or is paused.
 
-    :param campaign_id: the campaign that will be asked for; None means any.
+    :param ids: the campaigns that will be asked for.
     """
     state = state_at(now)
     # The written states come first, since they are indexed.
@@ -128,8 +121,8 @@ def campaign_flags(
 
     def having(*conditions: ColumnElement[bool]) -> set[int]:
         matching = exists().where(request.c.campaign_id == campaign.c.id, *conditions)
-        query = select(campaign.c.id).where(matching, true() if campaign_id is None else campaign.c.id == campaign_id)
-        return set(connection.execute(query).scalars())
+        queries = (select(campaign.c.id).where(matching, campaign.c.id.in_(piece)) for piece in in_pieces(ids))
+        return {each for query in queries for each in connection.execute(query).scalars()}
 
     found = {
         "unknown": having(unfinished, state == UNKNOWN, holds_messages),

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from airflow_provider_sms.ledger.schema import balance, claimant, progress
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from airflow_provider_sms.ledger.reader import LedgerReader
 
@@ -20,6 +20,8 @@ DAY = 86_400.0
 SETTLING_SECONDS = 120.0
 """Within so many seconds only the lowest balance counts: tasks that send together may record theirs in another order
 than the service stated them."""
+RECENT_ATTEMPTS = 10_000
+"""Attempts whose connections are looked at: more would make each refresh of the page as slow as the ledger is large."""
 RATE_DAYS = 7
 """Days over which spending is averaged: a whole week, since days of a week differ."""
 
@@ -50,23 +52,32 @@ class AccountBalance(NamedTuple):
 
 
 def account_balances(
-    ledger: LedgerReader, *, hidden: Collection[str], days: float = 30, points: int = 300
+    ledger: LedgerReader,
+    *,
+    may_see: Callable[[str], bool],
+    sees_everything: bool,
+    days: float = 30,
+    points: int = 300,
 ) -> list[AccountBalance]:
     """Return the balances of connections, by their names.
 
-    :param hidden: DAGs that the reader may not see: a connection by which no other DAG texts is left out.
+    :param may_see: returns whether the reader may see a DAG.
+    :param sees_everything: whether the reader may see every DAG: everybody else sees the connections by which a visible
+        DAG texts, as the last :data:`RECENT_ATTEMPTS` reported it.
     :param days: how far back.
     :param points: readings of each connection at most; see :func:`downsample`.
     :raises SmsError: the ledger cannot be read.
     """
-    users = select(progress.c.conn_id, claimant.c.dag_id).select_from(progress.join(claimant)).distinct()
+    recent = select(progress.c.conn_id, claimant.c.dag_id).select_from(progress.join(claimant))
+    recent = recent.order_by(progress.c.claimant_id.desc()).limit(RECENT_ATTEMPTS)
     with ledger.read() as connection:
         now = ledger.clock()
         since = now - days * DAY
-        dags: dict[str, set[str]] = {}
-        for conn_id, dag_id in connection.execute(users):
-            dags.setdefault(conn_id, set()).add(dag_id)
         query = select(balance.c.conn_id, balance.c.observed_at, balance.c.amount).where(balance.c.observed_at >= since)
+        if not sees_everything:
+            # Nobody knows the DAGs of a connection by which no task has reported to text.
+            used = {tuple(row) for row in connection.execute(recent) if row.conn_id is not None}
+            query = query.where(balance.c.conn_id.in_({conn_id for conn_id, dag_id in sorted(used) if may_see(dag_id)}))
         readings: dict[str, list[BalanceReading]] = {}
         for conn_id, at, amount in connection.execute(query.order_by(balance.c.observed_at, balance.c.id)):
             reading = BalanceReading(at, None if amount is None else Decimal(amount))
@@ -74,8 +85,6 @@ def account_balances(
     return [
         _account(conn_id, of_connection, now, since=since, points=points)
         for conn_id, of_connection in sorted(readings.items())
-        # Nobody knows the DAGs of a connection by which no task has reported to text.
-        if not hidden or dags.get(conn_id, set()) - set(hidden)
     ]
 
 

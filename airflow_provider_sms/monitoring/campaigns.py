@@ -1,126 +1,196 @@
 """The list of campaigns, newest first, and single campaigns with their state and counts.
 
-:mod:`airflow_provider_sms.ledger.statistics` counts.
+:mod:`airflow_provider_sms.ledger.statistics` counts. A page of the list reads the campaigns that it shows and a bounded
+number of others, however many the ledger has: people leave the list open, and it is read again every few seconds.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sqlalchemy import and_, select
+from sqlalchemy import and_, func, select, union
 
+from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
 from airflow_provider_sms.ledger.statistics import counts_of
-from airflow_provider_sms.monitoring.attempts import (
-    campaign_flags,
-    campaigns_of_dags,
-    load_attempts,
-    progress_by_campaign,
-)
+from airflow_provider_sms.monitoring.attempts import campaign_flags, load_attempts, progress_by_campaign
 from airflow_provider_sms.monitoring.models import Campaign
 from airflow_provider_sms.monitoring.status import campaign_state, current_attempts
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.ledger.reader import LedgerReader
+
+EXAMINED = 5_000
+"""Campaigns that one page of the list looks at: a tenth of a second in a file, whatever is searched for."""
+_FIRST_WINDOW, _LARGEST_WINDOW = 50, 1_000
+"""Campaigns that are read at a time: few at first, which is enough for a page if nothing is searched for."""
 
 
 class CampaignPage(NamedTuple):
     """A page of the list.
 
-    :param found: campaigns on all pages.
-    :param by_state: campaigns that match the name, by state, whichever state was asked for.
+    :param older: the campaign before which the next page begins; None means that there are no older ones.
+    :param examined_since: when the oldest campaign that was looked at was created, seconds since the epoch, if the page
+        may lack older ones because it looked at as many as it may; None if it does not.
     """
 
     campaigns: Sequence[Campaign]
-    found: int
-    by_state: Mapping[str, int]
-
-
-def dag_ids(ledger: LedgerReader) -> list[str]:
-    """Return the DAGs that sent anything, by name.
-
-    :raises SmsError: the ledger cannot be read.
-    """
-    with ledger.read() as connection:
-        return list(connection.execute(select(claimant.c.dag_id).distinct().order_by(claimant.c.dag_id)).scalars())
+    older: int | None
+    examined_since: float | None
 
 
 def list_campaigns(
-    ledger: LedgerReader, *, hidden: Collection[str], name: str = "", state: str | None = None, limit: int, offset: int
+    ledger: LedgerReader,
+    *,
+    may_see: Callable[[str], bool],
+    name: str = "",
+    state: str | None = None,
+    limit: int,
+    before: int | None = None,
 ) -> CampaignPage:
-    """Return campaigns, newest first.
+    """Return campaigns, newest first, of those that the reader may see.
 
-    :param hidden: DAGs whose campaigns are left out.
+    :param may_see: returns whether the reader may see a DAG.
     :param name: a part of the name, in any case; empty means any name.
     :param state: one of :data:`~airflow_provider_sms.monitoring.status.STATES`; None means any state.
+    :param before: return only campaigns older than this one; None means from the newest on.
+    :raises SmsError: the ledger cannot be read.
+    """
+    part = name.casefold()
+    matching: list[tuple[Any, str, Any]] = []
+    examined, older, since = 0, None, None
+    with ledger.read() as connection:
+        now = ledger.clock()
+        for rows in newest_first(connection, before):
+            named = [row for row in rows if part in row.name.casefold()]
+            visible = visible_ids(connection, [row.id for row in named], may_see)
+            reported = progress_by_campaign(connection, sorted(visible))
+            current = {each: current_attempts(attempts, now) for each, attempts in reported.items()}
+            flags = campaign_flags(connection, now, sorted(current))
+            for row in (each for each in named if each.id in current):
+                found = campaign_state(current[row.id], now=now, **flags(row.id))
+                if state in (None, found):
+                    matching.append((row, found, current[row.id]))
+            examined += len(rows)
+            if len(matching) > limit:
+                older = matching[limit - 1][0].id
+                break
+            if examined >= EXAMINED:
+                older, since = rows[-1].id, rows[-1].created_at
+                break
+        shown = matching[:limit]
+        counts = counts_of(connection, [row.id for row, *_ in shown], now)
+        attempts = load_attempts(connection, {row.id: each for row, _, each in shown}, now)
+        campaigns = [
+            Campaign(row.id, row.name, row.created_at, found, counts[row.id], attempts[row.id])
+            for row, found, _ in shown
+        ]
+    return CampaignPage(campaigns, older, since)
+
+
+def newest_first(connection: Connection, before: int | None = None) -> Iterator[Sequence[Any]]:
+    """Yield the rows of campaigns, newest first, in windows that grow.
+
+    :param before: yield only campaigns older than this one; None means from the newest on.
+    """
+    size = _FIRST_WINDOW
+    while True:
+        query = select(campaign).order_by(campaign.c.id.desc()).limit(size)
+        rows = connection.execute(query if before is None else query.where(campaign.c.id < before)).all()
+        if rows:
+            yield rows
+        if len(rows) < size:
+            return
+        before = rows[-1].id
+        size = min(2 * size, _LARGEST_WINDOW)
+
+
+def visible_ids(connection: Connection, ids: Sequence[int], may_see: Callable[[str], bool]) -> set[int]:
+    """Return which campaigns were sent by DAGs of which the reader may see every one.
+
+    :param may_see: returns whether the reader may see a DAG.
+    """
+    return {each for each, dags in _dags(connection, ids).items() if all(map(may_see, sorted(dags)))}
+
+
+def _dags(connection: Connection, ids: Sequence[int]) -> dict[int, set[str]]:
+    """Return every DAG that ever sent a campaign, with recorded progress or without, by campaign."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for piece in in_pieces(ids):
+        reported = select(progress.c.campaign_id, progress.c.claimant_id).where(progress.c.campaign_id.in_(piece))
+        senders = union(reported, _claimants_of_requests(piece)).subquery()
+        query = select(senders.c.campaign_id, claimant.c.dag_id).distinct()
+        query = query.select_from(senders.join(claimant, claimant.c.id == senders.c.claimant_id))
+        for campaign_id, dag_id in connection.execute(query):
+            found[campaign_id].add(dag_id)
+    return found
+
+
+def _claimants_of_requests(ids: Sequence[int]) -> Any:
+    """Return the query for the claimants that made requests of campaigns.
+
+    It steps from one claimant to the next in the index: a campaign has few of them and perhaps 100,000 requests.
+    """
+    first = select(func.min(request.c.claimant_id)).where(request.c.campaign_id == campaign.c.id)
+    made = (
+        select(campaign.c.id.label("campaign_id"), first.correlate(campaign).scalar_subquery().label("claimant_id"))
+        .where(campaign.c.id.in_(ids))
+        .cte("made", recursive=True)
+    )
+    following = select(func.min(request.c.claimant_id)).where(
+        request.c.campaign_id == made.c.campaign_id, request.c.claimant_id > made.c.claimant_id
+    )
+    made = made.union_all(
+        select(made.c.campaign_id, following.correlate(made).scalar_subquery()).where(made.c.claimant_id.is_not(None))
+    )
+    return select(made.c.campaign_id, made.c.claimant_id).where(made.c.claimant_id.is_not(None))
+
+
+def dags_of_campaign(ledger: LedgerReader, campaign_id: int) -> frozenset[str]:
+    """Return every DAG that ever sent any of a campaign; empty means that there is no such campaign.
+
     :raises SmsError: the ledger cannot be read.
     """
     with ledger.read() as connection:
-        now = ledger.clock()
-        query = select(campaign.c.id, campaign.c.name, campaign.c.created_at).order_by(campaign.c.id.desc())
-        if name:
-            part = name.replace("/", "//").replace("%", "/%").replace("_", "/_")
-            query = query.where(campaign.c.name.ilike(f"%{part}%", escape="/"))
-        named = connection.execute(query).all()
-        reported = progress_by_campaign(connection)
-        hidden_ids = campaigns_of_dags(connection, hidden)
-        visible = [
-            row
-            for row in named
-            if row.id in reported
-            and row.id not in hidden_ids
-            and not any(each.dag_id in hidden for each in reported[row.id])
-        ]
-        current = {row.id: current_attempts(reported[row.id], now) for row in visible}
-        flags = campaign_flags(connection, now)
-        states = {each: campaign_state(attempts, now=now, **flags(each)) for each, attempts in current.items()}
-        by_state: dict[str, int] = defaultdict(int)
-        for found in states.values():
-            by_state[found] += 1
-        matching = [row for row in visible if state is None or states[row.id] == state]
-        # An offset beyond the last page shows the last page: campaigns may have been purged in between.
-        start = min(offset, max(len(matching) - 1, 0) // limit * limit)
-        shown = matching[start : start + limit]
-        ids = [row.id for row in shown]
-        counts = counts_of(connection, ids, now)
-        attempts = load_attempts(connection, {each: current[each] for each in ids}, now)
-        campaigns = [
-            Campaign(row.id, row.name, row.created_at, states[row.id], counts[row.id], attempts[row.id])
-            for row in shown
-        ]
-    return CampaignPage(campaigns, len(matching), by_state)
+        return frozenset(_dags(connection, [campaign_id])[campaign_id])
 
 
-def find_campaign(ledger: LedgerReader, campaign_id: int) -> tuple[Campaign, frozenset[str]] | None:
-    """Return a campaign and every DAG that ever sent any of it; None means that there is no such campaign.
+def find_campaign(ledger: LedgerReader, campaign_id: int) -> Campaign | None:
+    """Return a campaign; None means that there is no such campaign.
 
     :raises SmsError: the ledger cannot be read.
     """
     with ledger.read() as connection:
         now = ledger.clock()
         row = connection.execute(select(campaign).where(campaign.c.id == campaign_id)).first()
-        reported = progress_by_campaign(connection, campaign_id).get(campaign_id)
+        reported = progress_by_campaign(connection, [campaign_id]).get(campaign_id)
         if row is None or reported is None:
             return None
         current = current_attempts(reported, now)
-        state = campaign_state(current, now=now, **campaign_flags(connection, now, campaign_id)(campaign_id))
-        claimed = select(request.c.claimant_id).where(request.c.campaign_id == campaign_id)
-        dags = set(connection.execute(select(claimant.c.dag_id).where(claimant.c.id.in_(claimed)).distinct()).scalars())
+        state = campaign_state(current, now=now, **campaign_flags(connection, now, [campaign_id])(campaign_id))
         counts = counts_of(connection, [campaign_id], now)[campaign_id]
         attempts = load_attempts(connection, {campaign_id: current}, now)[campaign_id]
-    found = Campaign(row.id, row.name, row.created_at, state, counts, attempts)
-    return found, frozenset({*dags, *(each.dag_id for each in reported)})
+    return Campaign(row.id, row.name, row.created_at, state, counts, attempts)
 
 
 def campaigns_of_task(
-    ledger: LedgerReader, dag_id: str, run_id: str, task_id: str, map_index: int | None
+    ledger: LedgerReader,
+    dag_id: str,
+    run_id: str,
+    task_id: str,
+    map_index: int | None,
+    *,
+    may_see: Callable[[str], bool],
 ) -> list[tuple[int, str]]:
-    """Return ids and names of the campaigns that a task instance sent, newest first.
+    """Return ids and names of the campaigns that a task instance sent, newest first, without those the list hides.
 
     :param map_index: of a mapped copy; None means all copies.
+    :param may_see: returns whether the reader may see a DAG.
     :raises SmsError: the ledger cannot be read.
     """
     same_task = and_(claimant.c.dag_id == dag_id, claimant.c.run_id == run_id, claimant.c.task_id == task_id)
@@ -132,4 +202,6 @@ def campaigns_of_task(
         .order_by(campaign.c.id.desc())
     )
     with ledger.read() as connection:
-        return [(row.id, row.name) for row in connection.execute(query)]
+        found = [(row.id, row.name) for row in connection.execute(query)]
+        visible = visible_ids(connection, [each for each, _ in found], may_see)
+    return [each for each in found if each[0] in visible]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.ledger.model import AttemptState
+from airflow_provider_sms.ledger.statistics import total
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -39,6 +41,7 @@ class Campaign:
     """A campaign, its state and its counts.
 
     :param created_at: seconds since the epoch, as all times.
+    :param counts_by_claimant: counts of the requests of each attempt, or of each leg of one.
     :param attempts: the current ones, newest first.
     """
 
@@ -46,8 +49,13 @@ class Campaign:
     name: str
     created_at: float
     state: str
-    counts: Counts
+    counts_by_claimant: Mapping[int, Counts] = field(repr=False)
     attempts: Sequence[Attempt] = field(repr=False)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The counts of all its requests."""
+        return total(self.counts_by_claimant.values())
 
     @property
     def latest(self) -> AttemptProgress:

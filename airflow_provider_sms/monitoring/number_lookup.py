@@ -1,21 +1,39 @@
-"""Looking up when one number was texted, and by which requests."""
+"""Looking up when one number was texted, and by which requests.
+
+There is no index of numbers, which would make every claim slower. So a look-up reads messages, the newest campaigns
+first, for a bounded time, and says how far back it looked; the next one can go on from there.
+"""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
-from sqlalchemy import select
+from sqlalchemy import and_, func, select
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.request_queries import RequestRow, texted
-from airflow_provider_sms.ledger.schema import campaign
+from airflow_provider_sms.ledger.backend import IDS_AT_ONCE, in_pieces
+from airflow_provider_sms.ledger.request_queries import RequestRow, count_messages_to, requests_to
+from airflow_provider_sms.ledger.schema import campaign, message, request
+from airflow_provider_sms.monitoring.campaigns import newest_first, visible_ids
 from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections import Counter
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
+
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.reader import LedgerReader
+
+SECONDS = 2.0
+"""Seconds after which a look-up begins to read no further piece."""
+PIECE_REQUESTS = 1_000
+"""Requests whose messages are read at a time, up to 100,000 messages: some tenths of a second."""
+_FIRST_BYTES = 256
 
 
 class NumberMatch(NamedTuple):
@@ -26,6 +44,43 @@ class NumberMatch(NamedTuple):
 
     campaign_id: int
     request: RequestRow
+
+
+class Position(NamedTuple):
+    """A place from which a look-up goes on, to older campaigns.
+
+    :param campaign_id: the campaign with which it begins.
+    :param first_byte: the first byte of the keys with which it begins in this campaign.
+    """
+
+    campaign_id: int
+    first_byte: int = 0
+
+
+class LookUp(NamedTuple):
+    """What a look-up found.
+
+    :param matches: the last request first.
+    :param looked_back_to: when the oldest campaign that was read was created, seconds since the epoch; None if there
+        was none.
+    :param rest: where the messages begin that were not read; None means that all were read.
+    """
+
+    matches: Sequence[NumberMatch]
+    looked_back_to: float | None
+    rest: Position | None
+
+
+class _Piece(NamedTuple):
+    """Messages that are read at a time.
+
+    :param created_at: of its oldest campaign.
+    :param which: the condition for them; None means that there are none.
+    """
+
+    position: Position
+    created_at: float
+    which: ColumnElement[bool] | None
 
 
 def parse_number(written: str, default_region: str | None) -> str:
@@ -42,20 +97,86 @@ def parse_number(written: str, default_region: str | None) -> str:
 
 
 def look_up_number(
-    ledger: LedgerReader, written: str, default_region: str | None, *, hidden: Collection[str]
-) -> list[NumberMatch]:
-    """Return the requests that texted a number or may have, the last first.
-
-    Reads every message of the ledger: there is no index of numbers.
+    ledger: LedgerReader,
+    written: str,
+    default_region: str | None,
+    *,
+    may_see: Callable[[str], bool],
+    start: Position | None = None,
+    seconds: float = SECONDS,
+) -> LookUp:
+    """Return the requests that texted a number or may have, of campaigns that the reader may see.
 
     :param written: the number as a person writes it.
     :param default_region: as for :func:`parse_number`.
-    :param hidden: DAGs whose requests are left out.
+    :param may_see: returns whether the reader may see a DAG.
+    :param start: where an earlier look-up ended; None means with the newest campaign.
+    :param seconds: how long it reads; one piece is read however long that takes.
     :raises InputError: it is no number.
     :raises SmsError: the ledger cannot be read.
     """
-    rows = [row for row in texted(ledger, parse_number(written, default_region)) if row.dag_id not in hidden]
+    digits = parse_number(written, default_region)
+    give_up = time.monotonic() + seconds
+    looked_back_to, rest = None, None
+    counts: Counter[int] | None = None
     with ledger.read() as connection:
+        for piece in _pieces(connection, may_see, start):
+            if looked_back_to is not None and time.monotonic() > give_up:
+                rest = piece.position
+                break
+            if piece.which is not None:
+                found = count_messages_to(connection, digits, piece.which)
+                counts = found if counts is None else counts + found
+            looked_back_to = piece.created_at
+        rows = requests_to(connection, counts or {}, ledger.clock())
         named = select(campaign.c.name, campaign.c.id).where(campaign.c.name.in_({row.campaign for row in rows}))
         ids = {name: number for name, number in connection.execute(named)}  # noqa: C416  # rows are no pairs to dict()
-    return [NumberMatch(ids[row.campaign], row) for row in reversed(rows) if row.campaign in ids]
+    return LookUp([NumberMatch(ids[row.campaign], row) for row in reversed(rows)], looked_back_to, rest)
+
+
+def _pieces(connection: Connection, may_see: Callable[[str], bool], start: Position | None) -> Iterator[_Piece]:
+    for rows in newest_first(connection, start.campaign_id + 1 if start else None):
+        visible = visible_ids(connection, [row.id for row in rows], may_see)
+        sizes = _requests(connection, sorted(visible))
+        together: list[Any] = []
+        total = 0
+        for row in (each for each in rows if each.id in visible):
+            size = sizes.get(row.id, 0)
+            total += size
+            if together and (total > PIECE_REQUESTS or len(together) >= IDS_AT_ONCE):
+                yield _whole(together)
+                together, total = [], size
+            if size > PIECE_REQUESTS:
+                yield from _split(row, size, start.first_byte if start and row.id == start.campaign_id else 0)
+                total = 0
+            else:
+                together.append(row)
+        if together:
+            yield _whole(together)
+        if not visible:
+            # To find that out takes time as well, and may be where a look-up stops.
+            yield _Piece(Position(rows[0].id), rows[-1].created_at, None)
+
+
+def _whole(rows: Sequence[Any]) -> _Piece:
+    which = message.c.campaign_id.in_([row.id for row in rows])
+    return _Piece(Position(rows[0].id), rows[-1].created_at, which)
+
+
+def _split(row: Any, size: int, first_byte: int) -> Iterator[_Piece]:
+    """Yield the pieces of a large campaign: the first bytes of its keys, which are hashes, are spread evenly."""
+    step = max(1, _FIRST_BYTES * PIECE_REQUESTS // size)
+    for low in range(first_byte, _FIRST_BYTES, step):
+        which = and_(message.c.campaign_id == row.id, message.c.message_key >= bytes([low]))
+        if low + step < _FIRST_BYTES:
+            which = and_(which, message.c.message_key < bytes([low + step]))
+        yield _Piece(Position(row.id, low), row.created_at, which)
+
+
+def _requests(connection: Connection, ids: Sequence[int]) -> dict[int, int]:
+    """Return the number of requests of each campaign."""
+    found: dict[int, int] = {}
+    for piece in in_pieces(ids):
+        query = select(request.c.campaign_id, func.count()).where(request.c.campaign_id.in_(piece))
+        found.update(map(tuple, connection.execute(query.group_by(request.c.campaign_id))))
+    return found

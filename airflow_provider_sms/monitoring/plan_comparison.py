@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import select
 
 from airflow_provider_sms.ledger.schema import claimant, progress
-from airflow_provider_sms.ledger.statistics import counts_of
+from airflow_provider_sms.ledger.statistics import Counts, total
 from airflow_provider_sms.monitoring.attempts import json_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from airflow_provider_sms.ledger.reader import LedgerReader
-    from airflow_provider_sms.ledger.statistics import Counts
     from airflow_provider_sms.monitoring.models import Campaign
 
 
@@ -54,6 +53,5 @@ def compare_with_plan(ledger: LedgerReader, campaign: Campaign) -> PlanCompariso
             plan = json_object(row.plan)
             if plan.get("to_send"):
                 plans.setdefault((row.dag_id, row.task_id, row.run_id, row.map_index), plan)
-        ids = [row.id for row in rows]
-        counts = counts_of(connection, [campaign.id], ledger.clock(), made_by=ids)[campaign.id]
-    return PlanComparison(list(plans.values()), counts)
+    of_runs = (campaign.counts_by_claimant.get(row.id, Counts()) for row in rows)
+    return PlanComparison(list(plans.values()), total(of_runs))

@@ -75,21 +75,23 @@ def timeline(ledger: LedgerReader, campaign_id: int, *, max_buckets: int = 60) -
     """
     accepted = (request.c.campaign_id == campaign_id, request.c.state == ACCEPTED, request.c.finished_at.is_not(None))
     with ledger.read() as connection:
-        ends = select(func.min(request.c.finished_at), func.max(request.c.finished_at)).where(*accepted)
-        first, last = connection.execute(ends).one()
-        if first is None:
-            return BUCKET_SECONDS[0], []
-        width = next((each for each in BUCKET_SECONDS if (last - first) / each < max_buckets - 1), BUCKET_SECONDS[-1])
-        begin = first // width * width
-        offset = (request.c.finished_at - begin) / width
         # A cast truncates in SQLite and rounds in PostgreSQL.
-        bucket = cast(offset if connection.dialect.name == "sqlite" else func.floor(offset), Integer)
-        query = select(bucket, func.sum(TAKEN), func.sum(cast(request.c.cost, Real))).where(*accepted).group_by(bucket)
-        found = {number: (int(messages or 0), float(cost or 0)) for number, messages, cost in connection.execute(query)}
-    return width, [
-        TimelineBucket(begin + number * width, *found.get(number, (0, 0.0)))
-        for number in range(max(found, default=-1) + 1)
-    ]
+        ended = request.c.finished_at if connection.dialect.name == "sqlite" else func.floor(request.c.finished_at)
+        # By seconds, although the buckets may be wider: how wide they are shows only once all requests were read.
+        second = cast(ended, Integer)
+        query = select(second, func.sum(TAKEN), func.sum(cast(request.c.cost, Real))).where(*accepted).group_by(second)
+        seconds = [(each, int(messages or 0), float(cost or 0)) for each, messages, cost in connection.execute(query)]
+    if not seconds:
+        return BUCKET_SECONDS[0], []
+    first, last = min(seconds)[0], max(seconds)[0]
+    width = next((each for each in BUCKET_SECONDS if (last - first) / each < max_buckets - 1), BUCKET_SECONDS[-1])
+    begins = range(first // width * width, last + 1, width)
+    buckets = {begin: TimelineBucket(float(begin), 0, 0.0) for begin in begins}
+    for each, messages, cost in seconds:
+        begin = each // width * width
+        before = buckets[begin]
+        buckets[begin] = TimelineBucket(before.begin, before.messages + messages, before.cost + cost)
+    return width, list(buckets.values())
 
 
 def requests(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response, status
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
@@ -13,15 +13,24 @@ from airflow_provider_sms.ledger.reader import LedgerReader
 from airflow_provider_sms.monitoring import attempts, campaigns, timeline
 from airflow_provider_sms.monitoring import status as states
 from airflow_provider_sms.monitoring.audit_log import audit_log
-from airflow_provider_sms.monitoring.balances import account_balances
+from airflow_provider_sms.monitoring.balances import AccountBalance, account_balances
+from airflow_provider_sms.monitoring.campaigns import CampaignPage
 from airflow_provider_sms.monitoring.models import Campaign
 from airflow_provider_sms.monitoring.plan_comparison import compare_with_plan
 from airflow_provider_sms.plugins import presenter
-from airflow_provider_sms.plugins.authorization import Viewer
+from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Viewer
 from airflow_provider_sms.plugins.csrf import make_token
+from airflow_provider_sms.plugins.lookup_rights import LookUpRights
 from airflow_provider_sms.plugins.templating import render_page, root_path
+from airflow_provider_sms.plugins.turns import in_turn
 
-router = APIRouter()
+
+def _offer_look_up(request: Request, access: Viewer) -> None:
+    """Let the page's navigation ask whether the user may look up a number."""
+    request.state.look_up_rights = LookUpRights(access)
+
+
+router = APIRouter(dependencies=[Depends(_offer_look_up)])
 
 CAMPAIGNS_PER_PAGE = 25
 REQUESTS_PER_PAGE = 50
@@ -31,37 +40,43 @@ REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent")
 Text = Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")]
 
 
+def visible_ledger(access: Viewer) -> LedgerReader:
+    """Return the ledger, for a page of one campaign.
+
+    :raises HTTPException: 404: there is nothing in it that the user may see; it is not read to find that out.
+    """
+    if not access.sees_anything:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, NOT_VISIBLE)
+    return ledger_reader()
+
+
 def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[Campaign, frozenset[str]]:
     """Return a campaign that the user may see, and every DAG that ever sent any of it.
 
-    :raises HTTPException: 404: there is no such campaign; 403: the user may not see it.
+    :raises HTTPException: 404: there is no such campaign, or the user may not see it.
     """
-    found = campaigns.find_campaign(ledger, campaign_id) if 0 < campaign_id < 2**63 else None
-    if found is None:
-        raise HTTPException(status.HTTP_404_NOT_FOUND, "The ledger has no such campaign. It may have been purged")
-    access.require_view(found[1])
-    return found
+    dags = campaigns.dags_of_campaign(ledger, campaign_id) if 0 < campaign_id < 2**63 else frozenset[str]()
+    access.require_view(dags)
+    found = campaigns.find_campaign(ledger, campaign_id)
+    if found is None:  # purged a moment ago
+        raise HTTPException(status.HTTP_404_NOT_FOUND, NOT_VISIBLE)
+    return found, dags
 
 
 @router.get("/")
-def list_page(
-    request: Request,
-    access: Viewer,
-    name: Text = "",
-    state: Text = "",
-    page: Annotated[int, Query(ge=1, le=100_000)] = 1,
-) -> Response:
+@in_turn
+def list_page(request: Request, access: Viewer, name: Text = "", state: Text = "", before: Text = "") -> Response:
     """Show the campaigns, newest first."""
-    ledger = ledger_reader()
-    shown = campaigns.list_campaigns(
-        ledger,
-        hidden=access.hidden(campaigns.dag_ids(ledger)),
-        name=name.strip(),
-        state=state if state in states.STATES else None,
-        limit=CAMPAIGNS_PER_PAGE,
-        offset=(page - 1) * CAMPAIGNS_PER_PAGE,
-    )
-    pages = max(1, -(-shown.found // CAMPAIGNS_PER_PAGE))
+    shown = CampaignPage([], None, None)
+    if access.sees_anything:
+        shown = campaigns.list_campaigns(
+            ledger_reader(),
+            may_see=access.may_see,
+            name=name.strip(),
+            state=state if state in states.STATES else None,
+            limit=CAMPAIGNS_PER_PAGE,
+            before=_id(before),
+        )
     return render_page(
         request,
         "campaigns.html",
@@ -70,16 +85,15 @@ def list_page(
         name=name,
         state=state,
         states=states.STATES,
-        number=min(page, pages),
-        pages=pages,
-        ledger=ledger.description,
+        before=_id(before),
     )
 
 
 @router.get("/campaigns/{campaign_id}")
+@in_turn
 def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Response:
     """Show one campaign."""
-    ledger = ledger_reader()
+    ledger = visible_ledger(access)
     campaign, dags = visible_campaign(ledger, campaign_id, access)
     width, buckets = timeline.timeline(ledger, campaign_id)
     comparison = compare_with_plan(ledger, campaign)
@@ -108,12 +122,13 @@ def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Respons
 
 
 @router.get("/campaigns/{campaign_id}/requests")
+@in_turn
 def requests_page(request: Request, access: Viewer, campaign_id: int, state: str = "", before: str = "") -> Response:
     """Show a campaign's requests, newest first."""
-    ledger = ledger_reader()
+    ledger = visible_ledger(access)
     campaign, _ = visible_campaign(ledger, campaign_id, access)
     state = state if state in REQUEST_STATES else ""
-    newest = int(before) if re.fullmatch(r"[0-9]{1,18}", before) else None
+    newest = _id(before)
     lines = timeline.requests(ledger, campaign_id, before=newest, state=state or None, limit=REQUESTS_PER_PAGE + 1)
     return render_page(
         request,
@@ -129,35 +144,43 @@ def requests_page(request: Request, access: Viewer, campaign_id: int, state: str
 
 
 @router.get("/task")
+@in_turn
 def task_page(
     request: Request, access: Viewer, dag_id: Text, run_id: Text, task_id: Text, map_index: str = ""
 ) -> Response:
     """Show the campaign that a task instance sent; if it sent several, their names."""
-    if not access.may_see(dag_id):
-        raise HTTPException(status.HTTP_403_FORBIDDEN, "You may not see this DAG")
+    access.require_view([dag_id])
     ledger = ledger_reader()
     # Airflow fills it in if the task is known, with -1 for a task that is not mapped.
     index = int(map_index) if re.fullmatch(r"-?[0-9]{1,9}", map_index) else None
     # Airflow before 3.3 does not percent-encode a plus sign, which then reads as a space.
     for run in dict.fromkeys((run_id, run_id.replace(" ", "+"))):
-        found = campaigns.campaigns_of_task(ledger, dag_id, run, task_id, index)
+        found = campaigns.campaigns_of_task(ledger, dag_id, run, task_id, index, may_see=access.may_see)
         if found:
             break
     if len(found) == 1:
         # Without a host: behind a proxy this server may not know the right one.
         return RedirectResponse(f"{root_path(request)}/campaigns/{found[0][0]}")
-    return render_page(request, "task.html", token=None, found=found, task_id=task_id, ledger=ledger.description)
+    return render_page(request, "task.html", token=None, found=found, task_id=task_id)
 
 
 @router.get("/balance")
+@in_turn
 def balance_page(request: Request, access: Viewer) -> Response:
     """Show the balance of each connection over time."""
-    ledger = ledger_reader()
-    accounts = account_balances(ledger, hidden=access.hidden(campaigns.dag_ids(ledger)))
+    accounts: list[AccountBalance] = []
+    if access.sees_anything:
+        accounts = account_balances(ledger_reader(), may_see=access.may_see, sees_everything=access.sees_everything)
     return render_page(request, "balance.html", token=None, accounts=accounts)
 
 
 @router.get("/look-up")
 def look_up_page(request: Request, access: Viewer) -> Response:
     """Show the form for looking up a number."""
+    LookUpRights(access).require()
     return render_page(request, "look_up.html", token=make_token(access.user_id))
+
+
+def _id(written: str) -> int | None:
+    """Return the id in a link to older lines; None if it is none."""
+    return int(written) if re.fullmatch(r"[0-9]{1,18}", written) else None

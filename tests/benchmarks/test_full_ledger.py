@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from sqlalchemy import URL
 from support.told import tell
@@ -26,13 +28,14 @@ def test_a_full_ledger_is_one_that_the_package_made(kind, request, tmp_path):
     store.close()
     reader = read_sqlite(file) if sqlite else read_postgres(url)
     number = large_campaign(CAMPAIGNS)
-    page = campaigns.list_campaigns(reader, hidden=(), limit=CAMPAIGNS + 1, offset=0)
+    page = campaigns.list_campaigns(reader, may_see=lambda _: True, limit=CAMPAIGNS + 1)
     small, large = page.campaigns[1], next(each for each in page.campaigns if each.id == number)
     lines = timeline.requests(reader, number, limit=MESSAGES)
     reader.close()
 
     # Two campaigns have failed, two have an unknown request, and the large one has several.
-    assert page.by_state == {"complete": CAMPAIGNS + 1 - 5, "needs attention": 5}
+    by_state = Counter(each.state for each in page.campaigns)
+    assert by_state == {"complete": CAMPAIGNS + 1 - 5, "needs attention": 5}
     assert (page.campaigns[0].name, page.campaigns[0].counts.accepted) == ("one more", 3)
     assert (small.counts.accepted, small.counts.unknown) == ((REQUESTS - 1) * CHUNK, CHUNK)
     assert (large.counts.accepted + large.counts.unknown, large.counts.unknown) == (MESSAGES, UNKNOWN_AT_ONCE * CHUNK)

@@ -10,9 +10,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger import reader
 from airflow_provider_sms.ledger.open import MIGRATIONS
 from airflow_provider_sms.ledger.reader import read_sqlite
-from airflow_provider_sms.monitoring.campaigns import dag_ids
+from airflow_provider_sms.monitoring.campaigns import dags_of_campaign
 from airflow_provider_sms.monitoring.timeline import requests, unknown_requests
 
 
@@ -35,7 +36,7 @@ def test_a_reader_cannot_write(store, ledger, change):
     tell(store)
     with pytest.raises((LedgerError, SQLAlchemyError)), ledger.read() as connection:
         connection.execute(text(change).execution_options(autocommit=True))
-    assert dag_ids(ledger) == ["d"]
+    assert dags_of_campaign(ledger, 1) == {"d"}
 
 
 def test_a_reader_waits_for_no_writer_and_keeps_none_waiting(store, ledger):
@@ -70,7 +71,7 @@ def test_a_ledger_of_another_version_is_refused_in_words(store, open_reader, ver
     with store.write(1) as connection:
         connection.execute(text(f"UPDATE sms_ledger_version SET version = {version}"))
     with pytest.raises(LedgerVersionError, match=f"The ledger has version {version}"):
-        dag_ids(open_reader())
+        dags_of_campaign(open_reader(), 1)
 
 
 def test_a_ledger_that_a_task_can_upgrade_is_left_to_the_task(store, open_reader, monkeypatch):
@@ -79,7 +80,7 @@ def test_a_ledger_that_a_task_can_upgrade_is_left_to_the_task(store, open_reader
     with store.write(1) as connection:
         connection.execute(text("UPDATE sms_ledger_version SET version = 4"))
     with pytest.raises(InputError, match=r"The ledger has version 4.*airflow-sms ledger status, upgrades it"):
-        dag_ids(open_reader())
+        dags_of_campaign(open_reader(), 1)
 
 
 def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
@@ -88,7 +89,7 @@ def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
     with closing(sqlite3.connect(path)) as other:
         other.execute("CREATE TABLE t (x)")
     with pytest.raises(InputError, match="holds no ledger"):
-        dag_ids(read_sqlite(path))
+        dags_of_campaign(read_sqlite(path), 1)
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("t",)]
 
@@ -96,5 +97,19 @@ def test_a_database_without_a_ledger_is_refused_in_words(tmp_path):
 def test_no_file_is_made_by_looking(tmp_path):
     """A file that is not there stays so."""
     with pytest.raises(LedgerError):
-        dag_ids(read_sqlite(tmp_path / "none.db"))
+        dags_of_campaign(read_sqlite(tmp_path / "none.db"), 1)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_statement_that_takes_too_long_is_ended_in_words(store, open_reader, monkeypatch):
+    """On a server and in a file: a page must not read for as long as the ledger is large."""
+    tell(store)
+    monkeypatch.setattr(reader, "STATEMENT_SECONDS", 0.05)
+    monkeypatch.setattr(reader, "_STEPS", 100)
+    endless = (
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000000) SELECT count(*) FROM n"
+    )
+    began = time.monotonic()
+    with pytest.raises(LedgerError, match="was not read within"), open_reader().read() as connection:
+        connection.execute(text(endless))
+    assert time.monotonic() - began < 10

@@ -9,7 +9,7 @@ from support.sending import Clock, people
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import unknown_requests
-from airflow_provider_sms.ledger.statistics import Counts, SendingTask, counts_of, seconds_per_request, status
+from airflow_provider_sms.ledger.statistics import Counts, SendingTask, counts_of, seconds_per_request, status, total
 from airflow_provider_sms.ledger.transitions import LAPSED
 
 EVENT = 9_007_199_254_740_993
@@ -108,7 +108,8 @@ def test_counts_of_several_campaigns_are_kept_apart(store, enter):
     close(other, claim(other, people(5)), messages=4, parts=4, cost="4.40")
     claim(other, people(2, 10))
     with store.read() as connection:
-        counts = counts_of(connection, [1, 2, 3], store.clock())
+        found = counts_of(connection, [1, 2, 3], store.clock())
+    counts = {each: total(by_claimant.values()) for each, by_claimant in found.items()}
     assert counts[1] == Counts(accepted=3, parts=3, cost=Decimal("1.10"))
     assert counts[2] == Counts(accepted=4, under_way=2, parts=4, cost=Decimal("4.40"), left_out=1)
     assert counts[3] == Counts()

@@ -43,7 +43,7 @@ def test_a_balance_is_shown_with_the_days_that_it_lasts(store, ledger):
     """The last balance at the present rate; a post-paid account has neither."""
     saw(store, "b", (2, "1000.5"), (1, "900.5"), (0.001, "800.5"))
     saw(store, "a", (1, None))
-    postpaid, prepaid = account_balances(ledger, hidden=())
+    postpaid, prepaid = account_balances(ledger, may_see=lambda _: True, sees_everything=True)
     assert (postpaid.conn_id, postpaid.days_left, postpaid.spent_per_day) == ("a", None, None)
     assert prepaid.readings[-1].amount == Decimal("800.5")
     assert float(prepaid.spent_per_day) == pytest.approx(100, rel=1e-3)
@@ -57,8 +57,15 @@ def test_a_connection_that_only_hidden_dags_use_is_left_out(store, ledger):
     tell(store, "x", dag_id="hidden", note={"conn_id": "theirs"})
     tell(store, "y", dag_id="hidden", note={"conn_id": "shared"})
     tell(store, "z", dag_id="seen", note={"conn_id": "shared"})
-    assert [each.conn_id for each in account_balances(ledger, hidden={"hidden"})] == ["shared"]
-    assert [each.conn_id for each in account_balances(ledger, hidden=())] == ["shared", "theirs", "watched"]
+
+    def shown(*seen, everything=False):
+        found = account_balances(ledger, may_see=lambda dag_id: dag_id in seen, sees_everything=everything)
+        return [each.conn_id for each in found]
+
+    assert shown("seen") == ["shared"]
+    assert shown("seen", "hidden") == ["shared", "theirs"]
+    assert shown() == [], "no DAG is not every DAG"
+    assert shown(everything=True) == ["shared", "theirs", "watched"]
 
 
 def test_many_balances_are_downsampled_to_the_last_of_each_interval():

@@ -3,22 +3,28 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import insert, literal, select, update
+from sqlalchemy import delete, insert, literal, select, update
 from support.told import tell
 
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.pauses import pause
-from airflow_provider_sms.ledger.schema import message, request
-from airflow_provider_sms.monitoring.campaigns import campaigns_of_task, dag_ids, find_campaign, list_campaigns
+from airflow_provider_sms.ledger.schema import campaign, claimant, message, progress, request
+from airflow_provider_sms.monitoring.campaigns import (
+    EXAMINED,
+    campaigns_of_task,
+    dags_of_campaign,
+    find_campaign,
+    list_campaigns,
+)
 from airflow_provider_sms.monitoring.timeline import unknown_requests
 
 
-def listed(ledger, *, hidden=(), limit=10, offset=0, **which):
-    return list_campaigns(ledger, hidden=hidden, limit=limit, offset=offset, **which)
+def listed(ledger, *, hidden=(), limit=10, **which):
+    return list_campaigns(ledger, may_see=lambda dag_id: dag_id not in hidden, limit=limit, **which)
 
 
 def names(page):
-    return [campaign.name for campaign in page.campaigns]
+    return [each.name for each in page.campaigns]
 
 
 def test_the_counts_are_those_of_the_ledger(store, ledger):
@@ -26,10 +32,10 @@ def test_the_counts_are_those_of_the_ledger(store, ledger):
     said = {"total": 70, "done": 60, "invalid": 3, "not_sent": 10, "rate": 12.5, "figures": {"rows": 73}}
     claims = [(20, "accepted"), (30, "accepted"), (7, "unknown"), (2, "claimed"), (9, "not_sent")]
     tell(store, state="sending", claims=claims, note=said)
-    (campaign,) = listed(ledger).campaigns
-    assert campaign.counts == (50, 7, 2, 50, Decimal("75.0"), 0)
-    assert (campaign.total, campaign.done, campaign.invalid, campaign.not_sent, campaign.rate) == (70, 60, 3, 10, 12.5)
-    assert (campaign.state, campaign.latest.dag_id, campaign.latest.run_id) == ("sending", "d", "r")
+    (one,) = listed(ledger).campaigns
+    assert one.counts == (50, 7, 2, 50, Decimal("75.0"), 0)
+    assert (one.total, one.done, one.invalid, one.not_sent, one.rate) == (70, 60, 3, 10, 12.5)
+    assert (one.state, one.latest.dag_id, one.latest.run_id) == ("sending", "d", "r")
 
 
 def test_what_the_service_left_out_of_a_request_is_counted(store, ledger):
@@ -37,15 +43,15 @@ def test_what_the_service_left_out_of_a_request_is_counted(store, ledger):
     (_, partial) = tell(store, claims=[(20, "accepted"), (5, "accepted")])
     with store.write(1) as connection:
         connection.execute(update(request).where(request.c.id == partial).values(messages=3))
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.counts.accepted, campaign.counts.left_out) == (23, 2)
+    (one,) = listed(ledger).campaigns
+    assert (one.counts.accepted, one.counts.left_out) == (23, 2)
 
 
 def test_a_claim_past_its_deadline_is_unknown(store, ledger):
     """Nothing has to record that a process has died."""
     tell(store, claims=[(5, "claimed")], clock=lambda: 1_000.0)
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.counts.unknown, campaign.counts.under_way, campaign.state) == (5, 0, "needs attention")
+    (one,) = listed(ledger).campaigns
+    assert (one.counts.unknown, one.counts.under_way, one.state) == (5, 0, "needs attention")
 
 
 def test_messages_that_were_sent_again_are_not_unknown(store, ledger):
@@ -53,17 +59,37 @@ def test_messages_that_were_sent_again_are_not_unknown(store, ledger):
     (request,) = tell(store, claims=[(5, "unknown")])
     resolve(store, request, "not_sent", "ann")
     tell(store, try_number=2, claims=[(5, "accepted")])
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.counts.accepted, campaign.counts.unknown, campaign.state) == (5, 0, "complete")
+    (one,) = listed(ledger).campaigns
+    assert (one.counts.accepted, one.counts.unknown, one.state) == (5, 0, "complete")
 
 
 def test_campaigns_are_listed_newest_first_in_pages(store, ledger):
     """Every campaign is on one page, and on one only."""
     for number in range(7):
         tell(store, f"c{number}")
-    pages = [listed(ledger, limit=3, offset=offset) for offset in (0, 3, 6)]
-    assert [name for page in pages for name in names(page)] == [f"c{number}" for number in range(6, -1, -1)]
-    assert {page.found for page in pages} == {7}
+    pages = [listed(ledger, limit=3)]
+    while pages[-1].older:
+        pages.append(listed(ledger, limit=3, before=pages[-1].older))
+    assert [names(page) for page in pages] == [["c6", "c5", "c4"], ["c3", "c2", "c1"], ["c0"]]
+    assert {page.examined_since for page in pages} == {None}
+
+
+def test_a_page_looks_at_a_bounded_number_of_campaigns(store, ledger):
+    """However many there are: the page says how far back it looked, and the next one goes on from there."""
+    tell(store, "rare", state="failed")
+    with store.write(1) as connection:
+        many = [{"id": 2 + n, "name": f"c{n}", "created_at": 1000.0 + n} for n in range(2 * EXAMINED)]
+        connection.execute(insert(campaign), many)
+        dated = [{"campaign_id": each["id"], "claimant_id": each["id"]} for each in many]
+        who = select(*(each for each in claimant.c if each.name != "id")).where(claimant.c.id == 1).subquery()
+        copies = select(campaign.c.id, *who.c).select_from(campaign.join(who, campaign.c.id > 1))
+        connection.execute(insert(claimant).from_select(["id", *who.c.keys()], copies))
+        connection.execute(insert(progress), [{**each, "state": "ended", "updated_at": 1.0} for each in dated])
+    page, pages = listed(ledger, name="rare"), 1
+    while page.older:
+        assert (page.campaigns, page.examined_since) == ([], 1000.0 + page.older - 2)
+        page, pages = listed(ledger, name="rare", before=page.older), pages + 1
+    assert (names(page), pages) == (["rare"], 2)
 
 
 @pytest.mark.parametrize(
@@ -84,27 +110,37 @@ def test_a_name_is_found_by_a_part_of_it(store, ledger, part, found):
     assert names(listed(ledger, name=part)) == found
 
 
-def test_campaigns_are_found_by_state_and_counted_by_it(store, ledger):
-    """The states of all campaigns that match the name are counted, whichever state is asked for."""
+def test_campaigns_are_found_by_state(store, ledger):
+    """A page shows the campaigns of one state, or of all."""
     tell(store, "a", state="failed")
     tell(store, "b", state="ended")
     tell(store, "c", state="waiting for credit")
     tell(store, "d", state="sending")
     pause(store, "d", "ann")
-    page = listed(ledger, state="needs attention")
-    assert (names(page), page.found) == (["a"], 1)
-    assert page.by_state == {"needs attention": 1, "complete": 1, "waiting for credit": 1, "paused": 1}
+    assert names(listed(ledger, state="needs attention")) == ["a"]
+    assert [each.state for each in listed(ledger).campaigns] == [
+        "paused",
+        "waiting for credit",
+        "complete",
+        "needs attention",
+    ]
     assert names(listed(ledger, state="paused")) == ["d"]
 
 
 def test_a_campaign_of_a_hidden_dag_is_left_out(store, ledger):
-    """A reader who may not see one of its DAGs sees nothing of a campaign, and it is not counted."""
+    """A reader who may not see one of its DAGs sees nothing of a campaign, also where no progress was recorded."""
     tell(store, "mine", dag_id="mine")
     tell(store, "both", dag_id="mine")
     tell(store, "both", dag_id="theirs")
-    page = listed(ledger, hidden={"theirs"})
-    assert (names(page), page.found, dict(page.by_state)) == (["mine"], 1, {"complete": 1})
-    assert dag_ids(ledger) == ["mine", "theirs"]
+    for number in range(5):
+        tell(store, "quiet", dag_id="mine", try_number=number, claims=[(1, "accepted")] * 2, first=10 * number)
+    tell(store, "quiet", dag_id="theirs", claims=[(1, "accepted")] * 2, first=90)
+    tell(store, "quiet", dag_id="mine", try_number=7, claims=[(1, "accepted")], first=100)
+    with store.write(1) as connection:
+        connection.execute(delete(progress).where(progress.c.campaign_id == 3))
+    assert names(listed(ledger)) == ["quiet", "both", "mine"]
+    assert names(listed(ledger, hidden={"theirs"})) == ["mine"]
+    assert names(listed(ledger, hidden={"mine", "theirs"})) == []
 
 
 def test_one_campaign_is_found_with_every_dag_that_ever_sent_it(store, ledger):
@@ -113,29 +149,36 @@ def test_one_campaign_is_found_with_every_dag_that_ever_sent_it(store, ledger):
     tell(store, dag_id="first", run_id="a")
     tell(store, dag_id="second", state="failed", claims=[(3, "accepted")])
     number = listed(ledger).campaigns[0].id
-    campaign, dags = find_campaign(ledger, number)
-    assert (campaign.name, campaign.state, campaign.counts.accepted) == ("spring", "needs attention", 3)
-    assert dags == {"first", "second"}
-    assert find_campaign(ledger, 999) is None
+    found = find_campaign(ledger, number)
+    assert (found.name, found.state, found.counts.accepted) == ("spring", "needs attention", 3)
+    assert dags_of_campaign(ledger, number) == {"first", "second"}
+    assert (find_campaign(ledger, 999), dags_of_campaign(ledger, 999)) == (None, frozenset())
 
 
 def test_messages_that_a_person_says_were_sent_count_without_a_cost(store, ledger):
     """Their cost is not known, and the cost of the others is shown."""
     *_, request = tell(store, claims=[(4, "accepted"), (3, "unknown")])
     resolve(store, request, "accepted", "ann")
-    (campaign,) = listed(ledger).campaigns
-    assert campaign.counts == (7, 0, 0, 4, Decimal("6.0"), 0)
+    (one,) = listed(ledger).campaigns
+    assert one.counts == (7, 0, 0, 4, Decimal("6.0"), 0)
 
 
 def test_a_task_instance_finds_its_own_campaigns(store, ledger):
-    """By DAG, run, task and the index of a mapped copy."""
+    """By DAG, run, task and the index of a mapped copy, without campaigns that another, hidden DAG sent as well."""
+
+    def found(*task, hidden=()):
+        sent = campaigns_of_task(ledger, *task, may_see=lambda dag_id: dag_id not in hidden)
+        return [name for _, name in sent]
+
     tell(store, "a", run_id="r1", map_index=0)
     tell(store, "b", run_id="r1", map_index=1)
     tell(store, "c", run_id="r2")
-    assert [name for _, name in campaigns_of_task(ledger, "d", "r1", "t", None)] == ["b", "a"]
-    assert [name for _, name in campaigns_of_task(ledger, "d", "r1", "t", 0)] == ["a"]
-    assert [name for _, name in campaigns_of_task(ledger, "d", "r2", "t", -1)] == ["c"]
-    assert campaigns_of_task(ledger, "d", "r1", "other", None) == []
+    tell(store, "b", dag_id="theirs")
+    assert found("d", "r1", "t", None) == ["b", "a"]
+    assert found("d", "r1", "t", 0) == ["a"]
+    assert found("d", "r2", "t", -1) == ["c"]
+    assert found("d", "r1", "other", None) == []
+    assert found("d", "r1", "t", None, hidden={"theirs"}) == ["a"]
 
 
 def test_a_request_that_a_person_accepted_counts_the_messages_it_holds(store, ledger):
@@ -149,13 +192,13 @@ def test_a_request_that_a_person_accepted_counts_the_messages_it_holds(store, le
                 select(*(_taken_over(each, lost) for each in request.c)).where(request.c.id == lost),
             )
         )
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.counts.accepted, campaign.counts.unknown, campaign.state) == (5, 0, "complete")
-    assert unknown_requests(ledger, campaign.id) == []
+    (one,) = listed(ledger).campaigns
+    assert (one.counts.accepted, one.counts.unknown, one.state) == (5, 0, "complete")
+    assert unknown_requests(ledger, one.id) == []
     with store.write(1) as connection:
         connection.execute(update(request).where(request.c.id == lost).values(state="accepted"))
-    (campaign,) = listed(ledger).campaigns
-    assert campaign.counts.accepted == 5
+    (one,) = listed(ledger).campaigns
+    assert one.counts.accepted == 5
 
 
 def _taken_over(column, lost):
@@ -167,5 +210,5 @@ def test_two_runs_at_once_are_both_seen(store, ledger):
     """The one that ended first does not hide the one that still sends."""
     tell(store, run_id="r1", state="sending", claims=[(6, "claimed")])
     tell(store, run_id="r2", claims=[(3, "accepted")], first=10)
-    (campaign,) = listed(ledger).campaigns
-    assert (campaign.state, len(campaign.attempts)) == ("sending", 2)
+    (one,) = listed(ledger).campaigns
+    assert (one.state, len(one.attempts)) == ("sending", 2)

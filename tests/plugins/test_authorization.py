@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pytest
-from support.plugins import Person
+from airflow.api_fastapi.app import get_auth_manager
+from airflow.api_fastapi.auth.managers.simple.simple_auth_manager import SimpleAuthManager
+from support.plugins import HAS_TEAMS, Person
 from support.told import tell
 
-from airflow_provider_sms.plugins.authorization import Access
+from airflow_provider_sms.ledger.balances import record_balance
+from airflow_provider_sms.ledger.reader import LedgerReader
+from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins.sms import SmsPlugin
 
 LOOKS = ("/", "/campaigns/1", "/campaigns/1/requests", "/task?dag_id=d&run_id=r&task_id=t", "/balance", "/look-up")
@@ -32,7 +38,7 @@ def test_without_a_login_nothing_is_shown(site, unknown, path):
     """Each route asks Airflow for the user, because nothing else does so for a plugin's application."""
     anonymous = Person(site, None).get(path)
     assert (anonymous.status_code, "spring" in anonymous.text) == (401, False)
-    known = Person(site, "vic").get(path)
+    known = Person(site, "ed").get(path)
     assert known.status_code in (200, 307), known.text
 
 
@@ -53,45 +59,137 @@ def test_a_viewer_sees_and_does_nothing(site, unknown, path):
     assert editor.post(path, unknown).status_code == 200
 
 
-def test_a_viewer_may_look_a_number_up(site, store):
-    """It changes nothing."""
-    tell(store, claims=[(1, "accepted")])
-    assert "spring" in Person(site, "vic").post("/look-up", {"number": "+27820000000"}).text
+class DagsOfTheirOwn(SimpleAuthManager):
+    """Airflow's own auth manager, in which some users have only some DAGs: ``theirs`` is ann's and nobody else's."""
+
+    def is_authorized_dag(self, *, method, user, access_entity=None, details=None):
+        """Return whether a user may see or edit a DAG; the admin and the user *nemo* are exceptions."""
+        dag_ids = {"nemo": [], "ann": None}.get(user.get_name(), ["mine"] if method == "PUT" else ["mine", "read"])
+        if dag_ids is not None and (details is None or details.id not in dag_ids):
+            return False
+        return super().is_authorized_dag(method=method, user=user, access_entity=access_entity, details=details)
 
 
 @pytest.fixture
-def theirs_is_hidden(monkeypatch):
-    """Nobody may see the DAG *theirs*, and nobody may edit the DAG *seen*."""
-    see, edit = Access.may_see, Access.may_edit
-    monkeypatch.setattr(Access, "may_see", lambda self, dag_id: dag_id != "theirs" and see(self, dag_id))
-    monkeypatch.setattr(Access, "may_edit", lambda self, dag_ids: "seen" not in dag_ids and edit(self, dag_ids))
+def some_dags(site, dag_rows, monkeypatch):
+    """An Airflow with three DAGs, of which users see only some; a fourth one was deleted."""
+    dag_rows({"mine": None, "read": None, "theirs": None})
+    monkeypatch.setattr(get_auth_manager(), "__class__", DagsOfTheirOwn)
+    return site
 
 
-@pytest.mark.usefixtures("theirs_is_hidden")
-def test_nothing_of_a_hidden_dag_is_shown(site, store):
-    """Neither in the list, nor by its address, nor by its task, nor by a number, nor what it spends."""
-    (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")], note={"conn_id": "their_account"})
-    ann = Person(site, "ann")
+def everything_of(person, request, number="+27820000000", task="theirs"):
+    """Return the response of every page and act about campaign 1, which has one unknown request."""
     resolved = {"requests": [request], "outcome": "accepted", "people": 1}
-    answers = [
-        ann.get("/"),
-        ann.get("/campaigns/1"),
-        ann.get("/campaigns/1/requests"),
-        ann.get("/task?dag_id=theirs&run_id=r&task_id=t"),
-        ann.get("/balance"),
-        ann.post("/look-up", {"number": "+27820000000"}),
-        *(ann.post(path, resolved) for path in ACTS),
+    return [
+        person.get("/"),
+        person.get("/campaigns/1"),
+        person.get("/campaigns/1/requests"),
+        person.get(f"/task?dag_id={task}&run_id=r&task_id=t"),
+        person.get("/balance"),
+        person.post("/look-up", {"number": number}),
+        *(person.post(path, resolved) for path in ACTS),
     ]
-    assert [answer.status_code for answer in answers] == [200, 403, 403, 403, 200, 200, 403, 403, 403]
-    assert not any("secret" in answer.text or "their_account" in answer.text for answer in answers)
 
 
-@pytest.mark.usefixtures("theirs_is_hidden")
-def test_a_campaign_of_several_dags_needs_permission_to_edit_all(site, store):
+@pytest.mark.parametrize("name", ["vic", "ed", "nemo"])
+@pytest.mark.parametrize("dag_id", ["theirs", "deleted"])
+def test_nothing_of_a_hidden_dag_is_shown(some_dags, store, dag_id, name):
+    """Neither in the list, nor by its address, nor by its task, nor by a number, nor what it spends."""
+    note = {"conn_id": "their_account"}
+    (request,) = tell(store, "secret", dag_id=dag_id, claims=[(1, "unknown")], note=note)
+    tell(store, "both", dag_id=dag_id, run_id="r2", claims=[(1, "accepted")])
+    tell(store, "both", dag_id="mine", run_id="r3", claims=[(1, "accepted")], first=5)
+    record_balance(store, "their_account", Decimal(77))
+    person = Person(some_dags, name)
+    answers = everything_of(person, request, task=dag_id)
+    looked_up = 200 if name == "ed" else 403
+    assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 200, looked_up, 404, 404, 404]
+    answers.append(person.get("/task?dag_id=mine&run_id=r3&task_id=t"))
+    hidden = ("secret", "both", "their_account")
+    assert not [word for answer in answers for word in hidden if word in answer.text]
+    assert status(store, "secret").messages == {"unknown": 1}
+    shown = everything_of(Person(some_dags, "ann"), request, task=dag_id)
+    assert [answer.status_code for answer in shown] == [200, 200, 200, 307, 200, 200, 200, 200, 200]
+
+
+def test_a_campaign_that_is_hidden_looks_like_one_that_does_not_exist(some_dags, store):
+    """The same status and the same words, of a campaign and of a task: nobody learns which ids exist."""
+    (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")])
+    ed = Person(some_dags, "ed")
+    paths = ("/campaigns/{}", "/campaigns/{}/requests", "/campaigns/{}/pause", "/campaigns/{}/resolve")
+    body = {"requests": [request], "outcome": "accepted", "people": 1}
+    for path in paths:
+        ask = ed.get if path in paths[:2] else lambda at: ed.post(at, body)
+        hidden, absent = ask(path.format(1)), ask(path.format(99))
+        assert (hidden.status_code, hidden.text) == (404, absent.text)
+        assert absent.status_code == 404
+    tasks = [ed.get(f"/task?dag_id={each}&run_id=r&task_id=t") for each in ("theirs", "never_was")]
+    assert [(each.status_code, each.text) for each in tasks] == [(404, tasks[0].text)] * 2
+
+
+def test_a_user_without_rights_makes_the_server_read_nothing(some_dags, store, monkeypatch):
+    """Rights come first: not one statement is sent to the ledger, and a missing ledger is not mentioned."""
+    (request,) = tell(store, "secret", dag_id="theirs", claims=[(1, "unknown")])
+    monkeypatch.setattr(LedgerReader, "read", lambda self: pytest.fail("the ledger was read"))
+    answers = everything_of(Person(some_dags, "nemo"), request)
+    assert [answer.status_code for answer in answers] == [200, 404, 404, 404, 200, 403, 404, 404, 404]
+    assert "Nothing has been sent yet by a DAG that you may see" in answers[0].text
+
+
+def test_no_dag_is_not_every_dag(some_dags, store):
+    """Balances in a ledger in which no task has sent are for those who may see everything."""
+    record_balance(store, "their_account", Decimal(77))
+    shown = {name: "their_account" in Person(some_dags, name).get("/balance").text for name in ("vic", "nemo", "ann")}
+    assert shown == {"vic": False, "nemo": False, "ann": True}
+
+
+def test_a_campaign_of_several_dags_needs_permission_to_edit_all(some_dags, store):
     """One DAG's editor does not decide about another's campaign."""
-    tell(store, dag_id="d", claims=[(1, "unknown")])
-    ann = Person(site, "ann")
-    assert ann.post("/campaigns/1/pause").status_code == 200
-    tell(store, dag_id="seen", try_number=2)
-    assert ann.get("/campaigns/1").status_code == 200
-    assert ann.post("/campaigns/1/resume").status_code == 403
+    tell(store, dag_id="mine", claims=[(1, "unknown")])
+    ed = Person(some_dags, "ed")
+    assert ed.post("/campaigns/1/pause").status_code == 200
+    tell(store, dag_id="read", try_number=2)
+    assert ed.get("/campaigns/1").status_code == 200
+    assert ed.post("/campaigns/1/resume").status_code == 403
+
+
+@pytest.mark.skipif(not HAS_TEAMS, reason="this Airflow has no teams")
+@pytest.mark.usefixtures("two_teams")
+class TestTeams:
+    """A multi-team deployment: the teams *a* and *b*, a DAG of each, a DAG of no team, and a DAG that was deleted."""
+
+    @pytest.mark.parametrize(
+        ("dag_id", "seen_by"),
+        [
+            ("of_a", {"ann", "al", "abe"}),
+            ("of_b", {"ann", "bo", "abe"}),
+            ("of_nobody", {"ann", "al", "bo", "abe"}),
+            ("deleted", {"ann", "abe"}),
+        ],
+    )
+    def test_a_team_sees_its_own_dags(self, site, store, dag_id, seen_by):
+        """And those of no team; a DAG that Airflow no longer has is for those who may see the DAGs of every team."""
+        (request,) = tell(store, "of them", dag_id=dag_id, claims=[(1, "unknown")], note={"conn_id": "their_account"})
+        record_balance(store, "their_account", Decimal(77))
+        for name in ("ann", "al", "bo", "abe"):
+            person = Person(site, name)
+            sees = name in seen_by
+            codes = [answer.status_code for answer in everything_of(person, request, task=dag_id)[:6]]
+            assert codes == ([200, 200, 200, 307, 200, 200] if sees else [200, 404, 404, 404, 200, 200]), name
+            texts = [person.get("/").text, person.post("/look-up", {"number": "+27820000000"}).text]
+            assert ["of them" in text for text in texts] == [sees, sees], name
+            assert ("their_account" in person.get("/balance").text) == sees, name
+
+    def test_a_team_decides_about_its_own_campaigns_alone(self, site, store):
+        """Nobody of one team calls another team's requests, or those of a deleted DAG, sent or not sent."""
+        for number, dag_id in enumerate(("of_a", "of_b", "deleted"), 1):
+            (request,) = tell(store, dag_id, dag_id=dag_id, claims=[(1, "unknown")], first=number)
+            body = {"requests": [request], "outcome": "not_sent", "people": 1}
+            codes = [
+                Person(site, name).post(f"/campaigns/{number}/resolve", body).status_code
+                for name in ("bo", "al", "ann")
+            ]
+            # Whoever comes second finds that it was decided.
+            expected = {"of_a": [404, 200, 409], "of_b": [200, 404, 409], "deleted": [404, 404, 200]}
+            assert codes == expected[dag_id]

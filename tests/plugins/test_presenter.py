@@ -16,7 +16,7 @@ def campaign(
 ):
     progress = AttemptProgress(1, "d", "t", "r", 2, reports, NOW - ago, not_sent)
     attempt = Attempt(progress, silent, 1, total, done, 0, None, figures)
-    return Campaign(1, "spring", NOW, state, Counts(*counts), [attempt])
+    return Campaign(1, "spring", NOW, state, {1: Counts(*counts)}, [attempt])
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import inspect
 
 from airflow.api_fastapi.app import get_auth_manager, init_auth_manager, purge_cached_app
 from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
@@ -11,10 +11,15 @@ from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from airflow_provider_sms.plugins import PREFIX
+from airflow_provider_sms.plugins.csrf import make_token
 from airflow_provider_sms.plugins.sms import SmsPlugin
 
-ROLES = {"vic": "viewer", "ed": "user", "ann": "admin"}
-"""A viewer, a user who may edit DAGs, and an admin."""
+ROLES = {"vic": "viewer", "ed": "user", "ann": "admin", "nemo": "user", "al": "user", "bo": "user", "abe": "user"}
+"""A viewer, users who may edit DAGs, and an admin."""
+TEAMS = {"al": ["a"], "bo": ["b"], "abe": ["a", "b"]}
+"""The teams of users, in a multi-team deployment."""
+HAS_TEAMS = "teams" in inspect.signature(SimpleAuthManagerUser.__init__).parameters
+"""Whether this Airflow has multi-team deployments."""
 
 
 class Site:
@@ -38,7 +43,8 @@ class Site:
         """Return the client of a user; without a name, the client is not signed in."""
         client = TestClient(self._root, base_url="http://airflow.test", headers=headers, follow_redirects=False)
         if name is not None:
-            user = SimpleAuthManagerUser(username=name, role=ROLES[name])
+            teams = {"teams": TEAMS.get(name)} if HAS_TEAMS else {}
+            user = SimpleAuthManagerUser(username=name, role=ROLES[name], **teams)
             client.cookies.set(COOKIE_NAME_JWT_TOKEN, get_auth_manager().generate_jwt(user))
         self._clients.append(client)
         return client
@@ -52,15 +58,15 @@ class Person:
 
     def __init__(self, site, name):
         self._client = site.client(name)
+        self._name = name
 
     def get(self, path, **headers):
         """Request a page."""
         return self._client.get(PREFIX + path, headers={"accept": "text/html", **headers})
 
-    def token(self, path="/look-up"):
-        """Return the CSRF token on the user's page; empty when the user may not have one."""
-        found = re.search(r'name="sms-token" content="([^"]+)"', self.get(path).text)
-        return found[1] if found else ""
+    def token(self):
+        """Return a CSRF token of the user's, also for a user who sees no page that has one; empty without a login."""
+        return make_token(self._name) if self._name else ""
 
     def post(self, path, body=None, *, token=None, **headers):
         """Submit an action like the page.

@@ -24,6 +24,7 @@
   // The page is fetched again, and only the sections that have changed are replaced.
   const refresh = async () => {
     const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (response.status === 429) return; // other pages come first: the next refresh tries again
     if (!response.ok) throw new Error(`Airflow responded with status ${response.status}`);
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of fresh.querySelectorAll("[data-swap]")) {
@@ -47,19 +48,24 @@
     document.body.dataset.live = fresh.body.dataset.live ?? "";
   };
 
+  // A page that takes long asks less often: refreshes take a twentieth of the time at most.
+  const SHARE = 20;
+  let took = 0;
   let waited = 0;
   setInterval(async () => {
-    const seconds = Number(document.body.dataset.live);
+    const seconds = Number(document.body.dataset.live) && Math.max(Number(document.body.dataset.live), SHARE * took);
     if (!seconds || document.hidden || document.querySelector("dialog[open]")) return;
     waited += 1;
     if (waited < seconds) return;
     waited = -Infinity; // until this refresh has ended
+    const began = performance.now();
     try {
       await refresh();
       if (message.textContent.startsWith(STALE)) say("");
     } catch (error) {
       say(`${STALE}: ${error.message}`, true);
     }
+    took = (performance.now() - began) / 1000;
     waited = 0;
   }, 1000);
 
@@ -106,18 +112,31 @@
   });
 
   const form = document.getElementById("look-up");
-  form?.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const matches = document.getElementById("matches");
-    const [number, region] = [form.elements.number.value, form.elements.region.value];
-    matches.textContent = "Looking up …";
+  const matches = document.getElementById("matches");
+  const lookUp = async (query, place) => {
+    const before = [...place.childNodes];
+    place.textContent = "Looking up …";
     try {
-      const part = new DOMParser().parseFromString(await send(form.dataset.to, { number, region }), "text/html");
-      matches.replaceChildren(...document.adoptNode(part.body).childNodes);
+      const part = new DOMParser().parseFromString(await send(form.dataset.to, query), "text/html");
+      // The place may be one line of an earlier response, which older matches then follow.
+      const found = [...document.adoptNode(part.body).childNodes];
+      for (const button of found.flatMap((each) => [...(each.querySelectorAll?.("button[data-start]") ?? [])])) {
+        button.addEventListener("click", () => lookUp(
+          { ...query, start: Number(button.dataset.start), first_byte: Number(button.dataset.firstByte) },
+          button.parentElement,
+        ));
+      }
+      if (place === matches) place.replaceChildren(...found);
+      else place.replaceWith(...found);
       say("");
     } catch (error) {
-      matches.textContent = "";
+      place.replaceChildren(...(place === matches ? [] : before));
       say(error.message, true);
     }
+  };
+
+  form?.addEventListener("submit", (event) => {
+    event.preventDefault();
+    lookUp({ number: form.elements.number.value, region: form.elements.region.value }, matches);
   });
 })();

@@ -1,0 +1,106 @@
+"""Turns: few responses that read the ledger are made at a time, and one for each user.
+
+The pages are made in Airflow's own web server, by the same threads and under the same lock of Python as Airflow's API.
+A user who opens a page forty times must not keep all other users of Airflow waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections import Counter
+from contextlib import asynccontextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+from fastapi import HTTPException, status
+from starlette.concurrency import run_in_threadpool
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+AT_ONCE = 2
+"""Responses that a process makes at a time, of all users: Airflow's own requests find threads and processors free."""
+WAITING = 3
+"""Requests of a user that may wait for a turn: as many pages as people have open and come due at the same time."""
+PATIENCE_SECONDS = 5.0
+"""Seconds that a request waits for its turn."""
+RETRY_SECONDS = 5
+"""Seconds after which a refused request may be tried again."""
+_LOOK_SECONDS = 0.02
+"""Seconds between two looks whether it is a request's turn."""
+
+
+class Turns:
+    """The turns of a process, of any number of event loops."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._busy: set[str] = set()
+        self._present: Counter[str] = Counter()
+
+    @asynccontextmanager
+    async def turn(self, user_id: str) -> AsyncIterator[None]:
+        """Wait for a user's turn; it lasts as long as the block.
+
+        Waits without a thread: Airflow's web server has a limited number of them.
+
+        :raises HTTPException: 429: too many requests of this user wait already, or it waited too long.
+        """
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        with self._lock:
+            if self._present[user_id] > WAITING:
+                raise _too_many()
+            self._present[user_id] += 1
+        try:
+            while not self._begin(user_id):
+                if time.monotonic() > give_up:
+                    raise _too_many()
+                await asyncio.sleep(_LOOK_SECONDS)
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self._busy.discard(user_id)
+        finally:
+            with self._lock:
+                self._present[user_id] -= 1
+                self._present += Counter()  # drops the users who have none
+
+    def _begin(self, user_id: str) -> bool:
+        with self._lock:
+            if user_id in self._busy or len(self._busy) >= AT_ONCE:
+                return False
+            self._busy.add(user_id)
+            return True
+
+
+TURNS = Turns()
+"""The turns of this process."""
+
+
+def in_turn(route: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorate a route that reads the ledger: it is run in a thread when it is its user's turn.
+
+    :param route: a function with an argument ``access``, the user.
+    """
+
+    @wraps(route)
+    async def waiting(**arguments: Any) -> Any:
+        async with TURNS.turn(arguments["access"].user_id):
+            return await run_in_threadpool(route, **arguments)
+
+    # FastAPI evaluates annotations in the module of the decorated function.
+    waiting.__signature__ = inspect.signature(route, eval_str=True)  # type: ignore[attr-defined]
+    return waiting
+
+
+def _too_many() -> HTTPException:
+    return HTTPException(
+        status.HTTP_429_TOO_MANY_REQUESTS,
+        "Too many pages are being made at the moment, for you or for others. Nothing was done. Try again in "
+        f"{RETRY_SECONDS} seconds",
+        headers={"Retry-After": str(RETRY_SECONDS)},
+    )

@@ -109,8 +109,8 @@ def _lock(descriptor: int) -> None:
 
 def _remove_partial_files(path: Path) -> None:
     """Remove the hidden files that dead processes have left of a file; what cannot be removed harms no other file."""
-    with suppress(OSError):
-        for entry in os.scandir(path.parent):
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
             if entry.name.startswith(f".{path.name}.") and entry.name.endswith(_PARTIAL):
                 with suppress(OSError):
                     _remove_unless_locked(entry.path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
 from urllib.parse import unquote
 
 from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response, status
@@ -15,8 +15,7 @@ from airflow_provider_sms.monitoring import attempts, campaigns, timeline
 from airflow_provider_sms.monitoring import status as states
 from airflow_provider_sms.monitoring.audit_log import audit_log
 from airflow_provider_sms.monitoring.balances import AccountBalance, account_balances
-from airflow_provider_sms.monitoring.campaigns import CampaignPage
-from airflow_provider_sms.monitoring.models import Campaign
+from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
 from airflow_provider_sms.monitoring.plan_comparison import compare_with_plan
 from airflow_provider_sms.plugins import presenter
 from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Viewer
@@ -32,6 +31,8 @@ def _offer_look_up(request: Request, access: Viewer) -> None:
 
 
 router = APIRouter(dependencies=[Depends(_offer_look_up)])
+
+T = TypeVar("T")
 
 CAMPAIGNS_PER_PAGE = 25
 REQUESTS_PER_PAGE = 50
@@ -53,17 +54,14 @@ def visible_ledger(access: Viewer) -> LedgerReader:
     return ledger_reader()
 
 
-def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[Campaign, frozenset[str]]:
+def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[NamedCampaign, frozenset[str]]:
     """Return a campaign that the user may see, and every DAG that ever sent any of it.
 
     :raises HTTPException: 404: there is no such campaign, or the user may not see it.
     """
     dags = campaigns.dags_of_campaign(ledger, campaign_id) if 0 < campaign_id < 2**63 else frozenset[str]()
     access.require_view(dags)
-    found = campaigns.find_campaign(ledger, campaign_id)
-    if found is None:  # purged a moment ago
-        raise HTTPException(status.HTTP_404_NOT_FOUND, NOT_VISIBLE)
-    return found, dags
+    return _found(campaigns.name_campaign(ledger, campaign_id)), dags
 
 
 @router.get("/")
@@ -101,7 +99,8 @@ def list_page(request: Request, access: Viewer, state: Text = "", before: Text =
 def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Response:
     """Show one campaign."""
     ledger = visible_ledger(access)
-    campaign, dags = visible_campaign(ledger, campaign_id, access)
+    _, dags = visible_campaign(ledger, campaign_id, access)
+    campaign = _found(campaigns.find_campaign(ledger, campaign_id))
     width, buckets = timeline.timeline(ledger, campaign_id)
     comparison = compare_with_plan(ledger, campaign)
     return render_page(
@@ -186,6 +185,16 @@ def look_up_page(request: Request, access: Viewer) -> Response:
     """Show the form for looking up a number."""
     LookUpRights(access).require()
     return render_page(request, "look_up.html", token=make_token(access.user_id))
+
+
+def _found(read: T | None) -> T:
+    """Return what was read of a campaign that was there a moment ago.
+
+    :raises HTTPException: 404: it was purged meanwhile.
+    """
+    if read is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, NOT_VISIBLE)
+    return read
 
 
 def _id(written: str) -> int | None:

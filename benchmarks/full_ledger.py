@@ -35,18 +35,23 @@ UNKNOWN_EVERY = 500
 AGE_SECONDS = 20 * 86_400.0
 ROWS_AT_ONCE = 5_000
 
+# The first bytes of keys are spread evenly, like those of hashes, and ascend, so that rows are written in their order.
 _MESSAGES = {
     "sqlite": (
         "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
         "WITH RECURSIVE each_one(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM each_one WHERE i < :messages - 1) "
-        "SELECT :campaign, CAST(printf('%016d', i) AS BLOB), :number + i, :request + i / :chunk FROM each_one"
+        "SELECT :campaign, CAST(substr(:bytes, 1 + i * 256 / :messages, 1) || printf('%015d', i) AS BLOB), "
+        ":number + i, :request + i / :chunk FROM each_one"
     ),
     "postgresql": (
         "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
-        "SELECT :campaign, decode(lpad(to_hex(i), 32, '0'), 'hex'), :number + i, :request + i / :chunk "
+        "SELECT :campaign, substring(CAST(:bytes AS bytea), CAST(1 + i * 256 / :messages AS int), 1) "
+        "|| decode(lpad(to_hex(i), 30, '0'), 'hex'), "
+        ":number + i, :request + i / :chunk "
         "FROM generate_series(0, CAST(:messages AS bigint) - 1) AS i"
     ),
 }
+_BYTES = bytes(range(256))
 _SEQUENCE = "SELECT setval(pg_get_serial_sequence('{0}', 'id'), (SELECT max(id) FROM {0}))"
 
 
@@ -56,6 +61,11 @@ def large_campaign(campaigns: int) -> int:
     :param campaigns: number of campaigns in the ledger.
     """
     return campaigns - 5
+
+
+def dag_ids() -> list[str]:
+    """Return the DAGs of the campaigns."""
+    return [f"dag_{number}" for number in range(DAGS)]
 
 
 def fill(url: URL, campaigns: int, messages: int) -> None:
@@ -95,7 +105,7 @@ def _write(connection: Connection, campaigns: int, messages: int) -> None:
     for number, count in requests.items():
         held = count if number == large else _unknown(number, large)
         if held:
-            values = {"campaign": number, "number": FIRST_NUMBER, "request": first, "chunk": CHUNK}
+            values = {"campaign": number, "number": FIRST_NUMBER, "request": first, "chunk": CHUNK, "bytes": _BYTES}
             connection.execute(series, {**values, "messages": held * CHUNK})
         first += count
     if connection.dialect.name == "postgresql":

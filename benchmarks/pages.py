@@ -1,4 +1,4 @@
-"""The pages as Airflow serves them in a separate process, and their viewers: ``python -m benchmarks.pages HOME``."""
+"""Airflow's web server with the pages in a separate process, and its users: ``python -m benchmarks.pages HOME``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from benchmarks.full_ledger import dag_ids
 from benchmarks.processes import WrongError, put, wait_for
 
 if TYPE_CHECKING:
@@ -23,12 +24,19 @@ if TYPE_CHECKING:
 
     from benchmarks.airflow import Airflows
 
-USER, ROLE = "vic", "viewer"
+USERS = 41
+"""The viewer whose pages are measured, and 40 others."""
+ROLE = "viewer"
 SETTINGS = {
-    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:{ROLE}",
+    "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"viewer{number}:{ROLE}" for number in range(USERS)),
+    "AIRFLOW__SMS__NUMBER_LOOKUP": "viewers",
+    # Forty requests of Airflow's own at once need as many connections.
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_SIZE": "50",
     "AIRFLOW__API_AUTH__JWT_SECRET": "a-secret-that-signs-what-tells-who-somebody-is, of this benchmark alone",
 }
-START_SECONDS = 60.0
+START_SECONDS = 120.0
+AIRFLOWS_OWN = "/api/v2/dags"
+"""A request of Airflow's own, to compare with: the list of DAGs."""
 LOOK_SECONDS = 60.0
 
 
@@ -48,22 +56,35 @@ class Pages:
     """Running pages.
 
     :param port: port on this machine.
-    :param cookie: the viewer's session in Airflow.
+    :param cookies: the session of each user in Airflow.
     """
 
-    def __init__(self, port: int, cookie: str) -> None:
+    def __init__(self, port: int, cookies: Sequence[str]) -> None:
         self._port = port
-        self._headers = {"Cookie": cookie, "Accept": "text/html"}
+        self._cookies = cookies
 
     def look(self, path: str) -> Look:
-        """Request a page.
+        """Request a page as the first user, as the page's script does.
 
-        :param path: path below the plugin's URL.
+        :param path: path below the plugin's URL; the name that a list is searched for is behind ``#name=``.
+        """
+        sent, _, name = path.partition("#name=")
+        headers = {"X-SMS-Name": name} if name else {}
+        return self.request(f"/sms{sent}", 0, None, **headers)
+
+    def request(self, path: str, user: int = 0, body: Any = None, **headers: str) -> Look:
+        """Request a path of the web server.
+
+        :param user: the number of the user.
+        :param body: what to post as JSON; None means to get.
         """
         began = time.perf_counter()
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LOOK_SECONDS)
+        headers = {"Cookie": self._cookies[user], "Accept": "text/html", "Content-Type": "application/json", **headers}
         try:
-            connection.request("GET", f"/sms{path}", headers=self._headers)
+            connection.request(
+                "GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers
+            )
             response = connection.getresponse()
             html = response.read().decode()
         finally:
@@ -75,10 +96,25 @@ class Pages:
 
         :raises WrongError: when the response is not a 200.
         """
-        look = self.look(path)
-        if look.status != HTTPStatus.OK:
-            raise WrongError(f"{path}: {look.status} {look.html[-500:]}")
-        return look.seconds
+        return _ok(path, self.look(path)).seconds
+
+    def airflows_own(self) -> float:
+        """Request a page of Airflow's own API, and return the seconds until its last byte.
+
+        :raises WrongError: when the response is not a 200.
+        """
+        return _ok(AIRFLOWS_OWN, self.request(AIRFLOWS_OWN)).seconds
+
+    def token(self, user: int) -> str:
+        """Return the token of a user's form for a look-up."""
+        found = re.search(r'name="sms-token" content="([^"]+)"', self.request("/sms/look-up", user).html)
+        return found[1] if found else ""
+
+
+def _ok(path: str, look: Look) -> Look:
+    if look.status != HTTPStatus.OK:
+        raise WrongError(f"{path}: {look.status} {look.html[-500:]}")
+    return look
 
 
 @dataclass(frozen=True)
@@ -145,13 +181,13 @@ class Watcher:
                 return
 
     def _address(self, name: str) -> str:
-        found = re.search(r"/sms(/campaigns/\d+)", self._pages.look(f"/?name={quote(name)}").html)
+        found = re.search(r"/sms(/campaigns/\d+)", self._pages.look(f"/#name={quote(name)}").html)
         return found[1] if found else ""
 
 
 @contextmanager
 def running_pages(airflows: Airflows, ledger: Mapping[str, str]) -> Iterator[Pages]:
-    """Serve the pages of a ledger.
+    """Serve Airflow's API and the pages of a ledger.
 
     :param ledger: Airflow's settings for the ledger.
     """
@@ -160,32 +196,40 @@ def running_pages(airflows: Airflows, ledger: Mapping[str, str]) -> Iterator[Pag
         wait_for(served.exists, process, log, seconds=START_SECONDS)
         pages = Pages(**json.loads(served.read_bytes()))
         # The first request pays for what a process of Airflow does only once.
-        pages.shown("/look-up")
+        pages.shown("/balance")
         yield pages
 
 
 def main() -> None:
-    """Serve until the process is killed, after writing port and cookie into a file of the home."""
+    """Serve until the process is killed, after writing port and cookies into a file of the home."""
     import uvicorn
-    from airflow.api_fastapi.app import get_auth_manager, init_auth_manager
+    from airflow.api_fastapi.app import create_app, get_auth_manager
     from airflow.api_fastapi.auth.managers.base_auth_manager import COOKIE_NAME_JWT_TOKEN
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
-    from fastapi import FastAPI
-    from sqlalchemy.orm import configure_mappers
 
-    from airflow_provider_sms.plugins.sms import SmsPlugin
-
-    # As Airflow's own pages have done before.
-    configure_mappers()
-    root = FastAPI()
-    (mounted,) = SmsPlugin().fastapi_apps
-    root.mount(mounted["url_prefix"], mounted["app"])
-    init_auth_manager(root)
-    token = get_auth_manager().generate_jwt(SimpleAuthManagerUser(username=USER, role=ROLE))
-    listening = socket.create_server(("127.0.0.1", 0))
-    address = {"port": listening.getsockname()[1], "cookie": f"{COOKIE_NAME_JWT_TOKEN}={token}"}
-    put(Path(sys.argv[1]) / "served.json", address)
+    add_dags()
+    root = create_app()
+    users = (SimpleAuthManagerUser(username=f"viewer{number}", role=ROLE) for number in range(USERS))
+    cookies = [f"{COOKIE_NAME_JWT_TOKEN}={get_auth_manager().generate_jwt(user)}" for user in users]
+    listening = socket.create_server(("127.0.0.1", 0), backlog=128)
+    put(Path(sys.argv[1]) / "served.json", {"port": listening.getsockname()[1], "cookies": cookies})
     uvicorn.Server(uvicorn.Config(root, log_level="warning")).run(sockets=[listening])
+
+
+def add_dags() -> None:
+    """Put the DAGs of the full ledger into Airflow's database, as if it had parsed them."""
+    from airflow.models.dag import DagModel
+    from airflow.models.dagbundle import DagBundleModel
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        session.merge(DagBundleModel(name="dags"))
+        session.flush()
+        for dag_id in dag_ids():
+            dag = DagModel(dag_id=dag_id, bundle_name="dags", is_stale=False, is_paused=True)  # type: ignore[no-untyped-call]
+            dag.fileloc, dag.relative_fileloc, dag.owners = f"/dags/{dag_id}.py", f"{dag_id}.py", "airflow"
+            dag.max_active_tasks, dag.max_consecutive_failed_dag_runs = 16, 0
+            session.merge(dag)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ class Sizes:
     peers: int = 5_000
     throttled: int = 1_000_000
     throttle: int = 100
-    campaigns: int = 10_000
+    campaigns: int = 50_000
     polled: int = 300_000
     runs: int = 3
     imports: int = 9

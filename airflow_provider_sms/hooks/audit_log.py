@@ -177,5 +177,6 @@ def _session() -> Iterator[Session]:
         # Without SQLAlchemy's words, which hold the row, and the driver's, which name the database's host.
         raise AuditLogError(
             f"Airflow's audit log could not be written ({type(error).__name__}), and nothing is done without it. "
-            "Nothing was changed or shown. Try again once Airflow's database can be reached"
+            "Nothing was changed or shown. Try again once Airflow's database can be reached; a command needs the "
+            "configuration of the Airflow whose tasks send"
         ) from error

@@ -8,7 +8,7 @@ from decimal import Decimal
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, case, func, or_, select
+from sqlalchemy import and_, case, func, or_, select, true
 
 from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
@@ -80,12 +80,16 @@ class Counts(NamedTuple):
 
 
 class _Sums(NamedTuple):
-    """What the responses to requests add up to."""
+    """What the responses to requests add up to.
+
+    :param others: requests that are not in the sums.
+    """
 
     taken: int = 0
     parts: int = 0
     left_out: int = 0
     cost: Decimal = Decimal(0)
+    others: int = 0
 
 
 def status(store: LedgerBackend, name: str) -> CampaignStatus:
@@ -100,7 +104,7 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         of_campaign = request.c.campaign_id == campaign_id
         state = state_at(now)
         made = select(state, func.count()).where(of_campaign).group_by(state)
-        sums = list(_sums(connection, of_campaign).values())
+        sums = list(_sums(connection, of_campaign, true()).values())
         messages: Counter[str] = Counter()
         for (*_, each), count in _held(connection, of_campaign, now).items():
             messages[each] += count
@@ -152,15 +156,14 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     """
     which = request.c.campaign_id.in_(ids)
     counts: dict[int, dict[int, Counts]] = {each: {} for each in ids}
-    sums = _sums(connection, and_(which, request.c.state == ACCEPTED))
+    sums = _sums(connection, and_(which, request.c.state == ACCEPTED), request.c.messages.is_not(None))
     open_or_unknown = request.c.state.in_((CLAIMED, UNKNOWN))
     # A request that a person called accepted counts with what it holds: some may have been sent again since.
     by_decision = and_(request.c.state == ACCEPTED, request.c.messages.is_(None))
-    any_decided = any(not responded for *_, responded in sums)
+    any_decided = any(each.others for each in sums.values())
     held = _held(connection, and_(which, or_(open_or_unknown, by_decision) if any_decided else open_or_unknown), now)
-    for (campaign_id, claimant_id, responded), each in sums.items():
-        if responded:
-            counts[campaign_id][claimant_id] = Counts(each.taken, 0, 0, each.parts, each.cost, each.left_out)
+    for (campaign_id, claimant_id), each in sums.items():
+        counts[campaign_id][claimant_id] = Counts(each.taken, 0, 0, each.parts, each.cost, each.left_out)
     names: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way"}
     for (campaign_id, claimant_id, state), messages in held.items():
         before = counts[campaign_id].get(claimant_id, Counts())
@@ -175,30 +178,37 @@ def total(counts: Iterable[Counts]) -> Counts:
     return Counts(sum(accepted), sum(unknown), sum(under_way), sum(parts), sum(cost, Decimal(0)), sum(left_out))
 
 
-def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int, int, bool], _Sums]:
-    """Return what responses add up to, by campaign, claimant, and whether the service stated the messages."""
-    # Money is not rounded: equal costs are counted, and added up as decimals.
-    key = (request.c.campaign_id, request.c.claimant_id, request.c.messages.is_not(None), request.c.cost)
+def _sums(
+    connection: Connection, which: ColumnElement[bool], added: ColumnElement[bool]
+) -> dict[tuple[int, int], _Sums]:
+    """Return what responses add up to, by campaign and claimant.
+
+    :param added: of the requests, those that are added up; the others are counted.
+    """
+    # Money is not rounded: equal costs are counted, and added up as decimals. The cost comes first in the key, since
+    # SQLite sorts 100,000 requests by it, and the others are often the same.
+    key = (request.c.cost, request.c.claimant_id, request.c.campaign_id)
     query = (
         select(
             *key,
             func.count(),
-            func.sum(TAKEN),
-            func.sum(request.c.parts),
-            func.sum(request.c.submitted - TAKEN),
+            func.count(case((added, 1))),
+            func.sum(case((added, TAKEN))),
+            func.sum(case((added, request.c.parts))),
+            func.sum(case((added, request.c.submitted - TAKEN))),
         )
         .where(which)
         .group_by(*key)
     )
-    sums: dict[tuple[int, int, bool], _Sums] = defaultdict(_Sums)
-    for campaign_id, claimant_id, responded, cost, times, taken, parts, left_out in connection.execute(query):
-        of = campaign_id, claimant_id, bool(responded)
-        before = sums[of]
-        sums[of] = _Sums(
+    sums: dict[tuple[int, int], _Sums] = defaultdict(_Sums)
+    for cost, claimant_id, campaign_id, times, times_added, taken, parts, left_out in connection.execute(query):
+        before = sums[campaign_id, claimant_id]
+        sums[campaign_id, claimant_id] = _Sums(
             before.taken + int(taken or 0),
             before.parts + int(parts or 0),
             before.left_out + int(left_out or 0),
-            before.cost + Decimal(cost or 0) * times,
+            before.cost + Decimal(cost or 0) * times_added,
+            before.others + times - times_added,
         )
     return sums
 

@@ -19,7 +19,7 @@ from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.request_queries import named_requests
-from airflow_provider_sms.monitoring.models import Campaign
+from airflow_provider_sms.monitoring.campaigns import NamedCampaign
 from airflow_provider_sms.monitoring.number_lookup import Position, look_up_number, parse_number
 from airflow_provider_sms.plugins.csrf import VerifiedViewer
 from airflow_provider_sms.plugins.lookup_rights import LOOK_UP, LookUpRights, require_few_look_ups
@@ -64,7 +64,7 @@ class NumberQuery(BaseModel):
 def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resolution) -> dict[str, Any]:
     """Close unknown requests as sent or not sent."""
     with _act("sms.resolve", access, campaign_id=campaign_id, **resolution.model_dump()) as act:
-        campaign = _editable_campaign(campaign_id, access)
+        campaign, dag_id = _editable_campaign(campaign_id, access)
         with closing(open_existing_ledger(None)) as store:
             with _conflicts():
                 rows = named_requests(store, resolution.requests)
@@ -78,7 +78,7 @@ def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resol
                         f"This now concerns {counted(people, 'person', 'people')}. Nothing was changed. Read the page "
                         "again, then decide"
                     )
-            act.begin(campaign.latest.dag_id)
+            act.begin(dag_id)
             state = ACCEPTED if resolution.outcome == "accepted" else NOT_SENT
             closed: list[int] = []
             errors: list[str] = []
@@ -100,9 +100,9 @@ def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resol
 def pause_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
     """Pause a campaign: nothing more of it is claimed."""
     with _act("sms.pause", access, campaign_id=campaign_id) as act:
-        campaign = _editable_campaign(campaign_id, access)
+        campaign, dag_id = _editable_campaign(campaign_id, access)
         with closing(open_existing_ledger(None)) as store:
-            act.begin(campaign.latest.dag_id)
+            act.begin(dag_id)
             done = pause(store, campaign.name, access.user_name)
     if done.was_paused:
         return {"message": f"The campaign is paused already, by {done.pause.paused_by}."}
@@ -118,9 +118,9 @@ def pause_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
 def resume_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
     """Resume a paused campaign."""
     with _act("sms.resume", access, campaign_id=campaign_id) as act:
-        campaign = _editable_campaign(campaign_id, access)
+        campaign, dag_id = _editable_campaign(campaign_id, access)
         with closing(open_existing_ledger(None)) as store:
-            act.begin(campaign.latest.dag_id)
+            act.begin(dag_id)
             ended = resume(store, campaign.name, access.user_name)
     if ended is None:
         return {"message": "The campaign was not paused."}
@@ -158,7 +158,8 @@ def _conflicts() -> Iterator[None]:
         raise HTTPException(status.HTTP_409_CONFLICT, str(error)) from None
 
 
-def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> Campaign:
+def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> tuple[NamedCampaign, str]:
+    """Return a campaign, and one of the DAGs that sent it, whose audit log has the act."""
     campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
     access.require_edit(dags)
-    return campaign
+    return campaign, min(dags)

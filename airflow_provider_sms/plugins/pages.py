@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, TypeVar
+from urllib.parse import unquote
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, status
+from fastapi import APIRouter, Depends, Header, HTTPException, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
@@ -14,8 +15,7 @@ from airflow_provider_sms.monitoring import attempts, campaigns, timeline
 from airflow_provider_sms.monitoring import status as states
 from airflow_provider_sms.monitoring.audit_log import audit_log
 from airflow_provider_sms.monitoring.balances import AccountBalance, account_balances
-from airflow_provider_sms.monitoring.campaigns import CampaignPage
-from airflow_provider_sms.monitoring.models import Campaign
+from airflow_provider_sms.monitoring.campaigns import CampaignPage, NamedCampaign
 from airflow_provider_sms.monitoring.plan_comparison import compare_with_plan
 from airflow_provider_sms.plugins import presenter
 from airflow_provider_sms.plugins.authorization import NOT_VISIBLE, Viewer
@@ -32,12 +32,16 @@ def _offer_look_up(request: Request, access: Viewer) -> None:
 
 router = APIRouter(dependencies=[Depends(_offer_look_up)])
 
+T = TypeVar("T")
+
 CAMPAIGNS_PER_PAGE = 25
 REQUESTS_PER_PAGE = 50
 REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent")
 
 # PostgreSQL cannot hold a text with a null character.
 Text = Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")]
+Name = Annotated[str, Header(max_length=9000)]
+"""A part of a campaign's name, percent-encoded: a header holds ASCII alone."""
 
 
 def visible_ledger(access: Viewer) -> LedgerReader:
@@ -50,29 +54,30 @@ def visible_ledger(access: Viewer) -> LedgerReader:
     return ledger_reader()
 
 
-def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[Campaign, frozenset[str]]:
+def visible_campaign(ledger: LedgerReader, campaign_id: int, access: Viewer) -> tuple[NamedCampaign, frozenset[str]]:
     """Return a campaign that the user may see, and every DAG that ever sent any of it.
 
     :raises HTTPException: 404: there is no such campaign, or the user may not see it.
     """
     dags = campaigns.dags_of_campaign(ledger, campaign_id) if 0 < campaign_id < 2**63 else frozenset[str]()
     access.require_view(dags)
-    found = campaigns.find_campaign(ledger, campaign_id)
-    if found is None:  # purged a moment ago
-        raise HTTPException(status.HTTP_404_NOT_FOUND, NOT_VISIBLE)
-    return found, dags
+    return _found(campaigns.name_campaign(ledger, campaign_id)), dags
 
 
 @router.get("/")
 @in_turn
-def list_page(request: Request, access: Viewer, name: Text = "", state: Text = "", before: Text = "") -> Response:
-    """Show the campaigns, newest first."""
+def list_page(request: Request, access: Viewer, state: Text = "", before: Text = "", x_sms_name: Name = "") -> Response:
+    """Show the campaigns, newest first.
+
+    A name may be a person's, so it is in a header and not in the address, which web servers and proxies log.
+    """
+    name = unquote(x_sms_name).replace("\x00", "").strip()
     shown = CampaignPage([], None, None)
     if access.sees_anything:
         shown = campaigns.list_campaigns(
             ledger_reader(),
             may_see=access.may_see,
-            name=name.strip(),
+            name=name,
             state=state if state in states.STATES else None,
             limit=CAMPAIGNS_PER_PAGE,
             before=_id(before),
@@ -94,7 +99,8 @@ def list_page(request: Request, access: Viewer, name: Text = "", state: Text = "
 def campaign_page(request: Request, access: Viewer, campaign_id: int) -> Response:
     """Show one campaign."""
     ledger = visible_ledger(access)
-    campaign, dags = visible_campaign(ledger, campaign_id, access)
+    _, dags = visible_campaign(ledger, campaign_id, access)
+    campaign = _found(campaigns.find_campaign(ledger, campaign_id))
     width, buckets = timeline.timeline(ledger, campaign_id)
     comparison = compare_with_plan(ledger, campaign)
     return render_page(
@@ -179,6 +185,16 @@ def look_up_page(request: Request, access: Viewer) -> Response:
     """Show the form for looking up a number."""
     LookUpRights(access).require()
     return render_page(request, "look_up.html", token=make_token(access.user_id))
+
+
+def _found(read: T | None) -> T:
+    """Return what was read of a campaign that was there a moment ago.
+
+    :raises HTTPException: 404: it was purged meanwhile.
+    """
+    if read is None:
+        raise HTTPException(status.HTTP_404_NOT_FOUND, NOT_VISIBLE)
+    return read
 
 
 def _id(written: str) -> int | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -186,9 +187,9 @@ def test_hostile_names_are_shown_and_not_executed(look, browser):
     assert "pwned" not in page.evaluate("[document.title, frames[0].document.title].join()").replace(HOSTILE, "")
 
 
-def test_a_number_is_looked_up(look, browser):
-    """By hand, as people write it; it stands in no address."""
-    page = look("vic")
+def test_a_number_is_looked_up(look, browser, site):
+    """By hand, as people write it, by people who may edit; it is in no address, and in the audit log only masked."""
+    page = look("ed")
     inside = frame(page)
     inside.get_by_role("link", name="Look up a number").click()
     inside.get_by_label("Number", exact=True).fill("084 000 0003")
@@ -196,6 +197,66 @@ def test_a_number_is_looked_up(look, browser):
     inside.get_by_role("button", name="Look up").click()
     browser.expect(inside.locator("#matches tbody tr")).to_have_count(1)
     assert "84000" not in page.url + page.evaluate("frames[0].location.href")
+    viewer = frame(look("vic"))
+    browser.expect(viewer.get_by_role("link", name="Balance")).to_be_visible()
+    assert viewer.get_by_role("link", name="Look up a number").count() == 0
+
+
+def test_acts_and_look_ups_are_in_airflows_audit_log(site):
+    """Those of the pages and those of the commands, as whoever may read the audit log gets them from Airflow."""
+    site.airflow.ledger_command("pause", "overdue accounts")
+    site.airflow.ledger_command("resume", "overdue accounts")
+    site.airflow.ledger_command("who", "+27840000003")
+    rows = site.airflow.call("GET", "/eventLogs?event_pattern=sms.&limit=100&order_by=event_log_id")["event_logs"]
+    by_ed = [(row["event"], row["dag_id"]) for row in rows if row["owner"] == "ed"]
+    assert [each for each in by_ed if each[0] in ("sms.pause", "sms.resume")] == [
+        ("sms.pause", "spring"),
+        ("sms.resume", "spring"),
+    ]
+    assert by_ed.count(("sms.resolve", "reminders")) == 2
+    by_command = [(row["event"], row["dag_id"]) for row in rows if "host" in json.loads(row["extra"])]
+    assert by_command == [
+        ("sms.pause", "overdue"),
+        ("sms.resume", "overdue"),
+        ("sms.look_up", None),
+        ("sms.look_up.shown", None),
+    ]
+    look_ups = [json.loads(row["extra"]) for row in rows if row["event"] == "sms.look_up"]
+    assert [each["number"] for each in look_ups] == ["2784*****03"] * 2
+    # One digest in the web server and in the command: both have Airflow's key.
+    assert len({each["number_digest"] for each in look_ups}) == 1
+    assert len(look_ups[0]["number_digest"]) == 32
+    assert "840000003" not in json.dumps(rows)
+
+
+def test_the_list_is_searched_by_name(look, browser, site):
+    """The name survives a reload and comes back with the browser's button; it is in no log of the web server."""
+    page = look("vic")
+    inside = frame(page)
+    name, rows = inside.get_by_label("Name"), inside.locator("table.campaigns tbody tr")
+    browser.expect(rows).to_have_count(4)
+    for word, found in (("OVERDUE acc", 1), ("Zanele & Söns", 0)):
+        name.fill(word)
+        inside.get_by_role("button", name="Show").click()
+        browser.expect(rows).to_have_count(found)
+    browser.expect(inside.locator("#list")).to_contain_text("No campaign has this name and state")
+    page.evaluate("frames[0].location.reload()")
+    browser.expect(inside.locator("#list")).to_contain_text("No campaign has this name and state")
+    browser.expect(name).to_have_value("Zanele & Söns")
+    page.evaluate("frames[0].history.back()")
+    browser.expect(rows).to_have_count(1)
+    browser.expect(name).to_have_value("OVERDUE acc")
+    inside.get_by_label("State").select_option("waiting for credit")
+    inside.get_by_role("button", name="Show").click()
+    page.wait_for_function("frames[0].location.search === '?state=waiting+for+credit'")
+    browser.expect(rows).to_have_count(1)
+    name.fill("Zanele")
+    inside.get_by_role("button", name="Show").click()
+    inside.get_by_role("link", name="Show all").click()
+    browser.expect(rows).to_have_count(4)
+    logged = (site.airflow.home / "standalone-0.out").read_text(errors="replace")
+    assert "state=waiting" in logged
+    assert "Zanele" not in logged
 
 
 def test_the_balance_of_each_connection_is_drawn(look, browser):

@@ -33,7 +33,7 @@ def test_both_pages_are_seen_however_short_a_send_is():
     two = watcher(pages)
     with two.looking():
         pass
-    assert {"/", "/?name=watched%201", "/campaigns/7"} == set(pages.asked)
+    assert {"/", "/#name=watched%201", "/campaigns/7"} == set(pages.asked)
     assert [{0.5}, {0.5}] == [set(seconds) for seconds in two.seconds]
 
 

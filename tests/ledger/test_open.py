@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
@@ -81,6 +81,30 @@ def test_an_older_ledger_without_a_migration_is_refused(open_store, monkeypatch,
     with pytest.raises(LedgerVersionError, match=r"too old: .* Nothing was sent. Install the airflow-p"):
         open_store()
     assert sql(store, "SELECT version FROM sms_ledger_version") == [(3,)]
+
+
+def indexes(store):
+    with store.read() as connection:
+        found = inspect(connection)
+        return {
+            (table, index["name"], tuple(index["column_names"]))
+            for table in found.get_table_names()
+            for index in found.get_indexes(table)
+        }
+
+
+def test_a_ledger_of_version_5_gets_the_indexes_of_the_pages(open_store):
+    """On a server as in a file: without them a page reads every request of a campaign, and every attempt."""
+    store = open_store()
+    new = {
+        ("sms_claimant", "sms_claimant_run", ("dag_id", "run_id")),
+        ("sms_request", "sms_request_campaign_claimant", ("campaign_id", "claimant_id")),
+    }
+    assert new <= indexes(store)
+    of_version(store, 5, *(f"DROP INDEX {name}" for _, name, _ in sorted(new)))
+    assert not new & indexes(store)
+    assert new <= indexes(open_store())
+    assert sql(store, "SELECT version FROM sms_ledger_version") == [(SCHEMA_VERSION,)]
 
 
 def test_a_database_without_a_ledger_is_refused(tmp_path):

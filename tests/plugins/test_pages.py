@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import html
 import re
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import update
@@ -45,21 +46,35 @@ def test_a_campaign_is_in_the_list_with_links_into_airflow(vic, store):
 
 
 def test_the_list_is_filtered_by_name_and_state_and_has_pages(vic, store):
-    """The filter stays in the form and in the links to other pages."""
+    """The filter stays in the form and in the links to other pages, of which the server is sent no name."""
     for number in range(60):
         tell(store, f"c{number} & more", state="failed" if number % 2 else "ended")
-    answer = vic.get("/?name=%26+more&state=needs+attention")
+    name = {"x-sms-name": "%26%20more"}
+    answer = vic.get("/?state=needs+attention", **name)
     assert "c59" in answer.text
     assert "c58 " not in answer.text
     assert 'value="&amp; more"' in answer.text
     (older,) = re.findall(r'rel="next" href="/sms(/[^"]+)"', answer.text)
-    assert "state=needs%20attention" in older
-    rest = vic.get(html.unescape(older))
+    address, _, fragment = html.unescape(older).partition("#")
+    assert address.startswith("/?state=needs%20attention&before=")
+    assert fragment == "name=%26%20more"
+    rest = vic.get(address, **name)
+    assert 'href="/sms/?state=needs%20attention#name=%26%20more">Newest' in rest.text
     assert "Newest" in text(rest)
     assert "Older" not in text(rest)
     assert len(re.findall(r"since <time", answer.text + rest.text)) == 30
     assert "There are no older campaigns" in text(vic.get("/?before=1"))
     assert "c59" in vic.get("/?before=x").text
+
+
+def test_a_name_in_an_address_is_not_searched_for(vic, store):
+    """Addresses are logged: the form has no input that its browser would put there, and the list takes none."""
+    tell(store, "Ann Example")
+    answer = vic.get("/?name=nobody")
+    assert "Ann Example" in answer.text
+    assert 'name="name"' not in answer.text
+    assert "No campaign has this name" in text(vic.get("/", **{"x-sms-name": "nobody"}))
+    assert "Ann Example" in text(vic.get("/", **{"x-sms-name": "ann%20ex%00"}))
 
 
 def test_a_missing_ledger_is_reported_in_words(vic, ledger_path):
@@ -74,7 +89,7 @@ def test_an_empty_list_says_what_will_appear(vic, store):
     """A reader sees a sentence in place of an empty table."""
     assert "Nothing has been sent yet" in text(vic.get("/"))
     tell(store)
-    assert "No campaign has this name" in text(vic.get("/?name=none"))
+    assert "No campaign has this name" in text(vic.get("/", **{"x-sms-name": "none"}))
 
 
 def test_a_campaigns_page_shows_all_that_happened(vic, store):
@@ -165,8 +180,8 @@ def test_hostile_words_are_shown_and_not_executed(vic, store):
     figures = {"cost_breakdown": {HOSTILE: {"cost": 1, "quantity": 1}}, "error_report": {HOSTILE: 2}}
     tell(store, HOSTILE, claims=[(1, "accepted")], note={"figures": figures}, run_id=HOSTILE, task_id=HOSTILE)
     pause(store, HOSTILE, HOSTILE)
-    for path in ("/", f"/?name={HOSTILE}", "/campaigns/1", "/campaigns/1/requests", f"/?state={HOSTILE}"):
-        answer = vic.get(path)
+    for path in ("/", "/campaigns/1", "/campaigns/1/requests", f"/?state={HOSTILE}"):
+        answer = vic.get(path, **{"x-sms-name": quote(HOSTILE)})
         assert "<script>document" not in answer.text
         assert "<img" not in answer.text
         assert "49" not in re.sub(r"\d{3,}|\d+:\d+|-\d+", "", answer.text)

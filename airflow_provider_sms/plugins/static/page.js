@@ -21,11 +21,19 @@
     outside.remove();
   });
 
+  // The name that the list is searched for is behind the #, which no browser sends, and goes to Airflow in a header:
+  // addresses are in the logs of web servers and proxies.
+  const filter = document.getElementById("filter");
+  const nameWanted = () => (filter && new URLSearchParams(location.hash.slice(1)).get("name")) ?? "";
+
   // The page is fetched again, and only the sections that have changed are replaced.
   const refresh = async () => {
-    const response = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const [asked, name] = [location.href, nameWanted()];
+    const headers = { Accept: "text/html", ...(name && { "X-SMS-Name": encodeURIComponent(name) }) };
+    const response = await fetch(asked, { headers });
     if (response.status === 429) return; // other pages come first: the next refresh tries again
     if (!response.ok) throw new Error(`Airflow responded with status ${response.status}`);
+    if (location.href !== asked) return; // the list is searched for something else by now
     const fresh = new DOMParser().parseFromString(await response.text(), "text/html");
     for (const part of fresh.querySelectorAll("[data-swap]")) {
       const old = document.getElementById(part.id);
@@ -51,6 +59,25 @@
   // A page that takes long asks less often: refreshes take a twentieth of the time at most.
   const SHARE = 20;
   let took = 0;
+  const search = () => {
+    document.getElementById("name").value = nameWanted();
+    filter.elements.state.value = new URLSearchParams(location.search).get("state") ?? "";
+    refresh().catch((error) => say(`${STALE}: ${error.message}`, true));
+  };
+  if (filter) {
+    filter.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const [state, name] = [filter.elements.state.value, document.getElementById("name").value.trim()];
+      const address = new URL(filter.action);
+      if (state) address.searchParams.set("state", state);
+      if (name) address.hash = `name=${encodeURIComponent(name)}`;
+      history.pushState(null, "", address);
+      search();
+    });
+    addEventListener("popstate", search);
+    if (nameWanted()) search();
+  }
+
   let waited = 0;
   setInterval(async () => {
     const seconds = Number(document.body.dataset.live) && Math.max(Number(document.body.dataset.live), SHARE * took);

@@ -1,4 +1,4 @@
-"""A ledger that version 5 wrote, ``tests/ledgers/version_5.sql``: the head of that file says what it holds."""
+"""Ledgers of each version, ``tests/ledgers/version_5.sql`` and so on: the head of each file says what it holds."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause_of
 from airflow_provider_sms.ledger.request_queries import texted, unknown_requests
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Outgoing
 
-DUMP = Path(__file__).parents[1] / "ledgers" / "version_5.sql"
+DUMPS = sorted((Path(__file__).parents[1] / "ledgers").glob("version_*.sql"))
 SURE, LOST, LAPSED, NEW = (0, 1, 2, 9, 10), (3, 4), (7, 8), (5, 6, 11, 12)
 FOR_EVER = FrequencyCap("marketing", 100 * 365 * 86_400.0)
 
 
-@pytest.fixture
-def path(tmp_path):
+@pytest.fixture(params=DUMPS, ids=lambda path: path.stem)
+def path(request, tmp_path):
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as connection:
-        connection.executescript(DUMP.read_text())
+        connection.executescript(request.param.read_text())
     return tmp_path / "ledger.db"
 
 
@@ -73,10 +74,26 @@ def statements(path):
         return {" ".join(statement.split()) for (statement,) in rows}
 
 
+def test_there_is_a_ledger_of_each_version():
+    """A new version of the schema comes with a ledger that it wrote, which later versions must upgrade."""
+    versions = [int(path.stem.removeprefix("version_")) for path in DUMPS]
+    assert versions == list(range(5, SCHEMA_VERSION + 1))
+
+
 def test_its_tables_are_those_of_a_new_ledger(store, path, tmp_path):
-    """A ledger that is made now has the same tables, types and indexes; a new version of the schema says otherwise."""
+    """A ledger that is made now has the same tables, types and indexes: what differs, opening it has upgraded."""
     open_sqlite(tmp_path / "new.db").close()
     assert statements(path) == statements(tmp_path / "new.db")
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT version FROM sms_ledger_version").fetchall() == [(SCHEMA_VERSION,)]
+
+
+def test_a_current_ledger_is_what_the_schema_says(tmp_path):
+    """The last of these ledgers needs no upgrade: it has every table, column and index of today's schema."""
+    with closing(sqlite3.connect(tmp_path / "last.db")) as connection:
+        connection.executescript(DUMPS[-1].read_text())
+    open_sqlite(tmp_path / "new.db").close()
+    assert statements(tmp_path / "last.db") == statements(tmp_path / "new.db")
 
 
 def test_it_says_what_was_sent(store):

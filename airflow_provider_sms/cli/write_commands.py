@@ -224,10 +224,14 @@ def resume_campaign(args: Namespace) -> None:
 @command
 def purge(args: Namespace) -> None:
     """Forget campaigns without recent activity, and old balances."""
+    from airflow_provider_sms.ledger.remains import remove_remains
+
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         before = store.clock() - args.older_than
         failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
         _purge_balances(store, before, yes=args.yes)
+        # Also where nothing was forgotten: a purge before may have been kept from it.
+        print_message(remove_remains(store).words)
     if failures:
         raise InputError(f"{counted(failures, 'campaign')} could not be forgotten")
 
@@ -237,17 +241,12 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
 
     :param include_waiting: also forget campaigns of which a task waits.
     """
-    from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
+    from airflow_provider_sms.ledger.purge import choose, forget, forget_claimants, old_campaigns
 
-    found = old_campaigns(store, before)
-    kept = [old for old in found if old.open_requests]
-    paused = [old for old in found if old.paused and not old.open_requests]
-    others = [old for old in found if not (old.open_requests or old.paused)]
-    waiting = [] if include_waiting else [old for old in others if old.waiting]
-    going = [old for old in others if old not in waiting]
-    if kept:
+    unsettled, paused, waiting, going = choose(old_campaigns(store, before), include_waiting=include_waiting)
+    if unsettled:
         print_message(
-            f"Kept, because they have requests that are unknown or under way: {_join([old.name for old in kept])}"
+            f"Kept, because they have requests that are unknown or under way: {_join([old.name for old in unsettled])}"
         )
     if paused:
         print_message(f"Kept, because they are paused: {_join([old.name for old in paused])}")

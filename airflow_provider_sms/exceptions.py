@@ -19,6 +19,7 @@
     ├── LedgerError                  no durable claim can be made, so nothing is sent
     │   ├── LedgerVersionError          the ledger has a version that this package cannot use
     │   └── LedgerLostError             the ledger has lost what was committed to it
+    ├── AuditLogError                Airflow's audit log cannot be written, so nothing is changed or shown
     ├── CreditError                  the credit does not cover the messages; no more were sent
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
     ├── OutageError                  one response after the other was lost, so sending ended early
@@ -134,6 +135,12 @@ class LedgerVersionError(LedgerError):
 
 class LedgerLostError(LedgerError):
     """The ledger has lost requests that were committed to it: it went back to an earlier state."""
+
+
+class AuditLogError(SmsError):
+    """A person's act or look-up cannot be recorded in Airflow's audit log; neither is done without it."""
+
+    transient = True
 
 
 class CreditError(SmsError):

@@ -464,6 +464,7 @@ ERRORS = [
     "LedgerError",
     "LedgerVersionError",
     "LedgerLostError",
+    "AuditLogError",
     "CreditError",
     "TooManyErrorsError",
     "OutageError",

@@ -1,18 +1,31 @@
-"""Input and output of the commands: data on stdout, everything else on stderr, and an exit status for scripts."""
+"""Input and output of the commands: data on stdout, everything else on stderr, and an exit status for scripts.
+
+Names and reasons are other people's words. Nothing that is printed here controls the terminal: a name could otherwise
+erase the line above a question, or set the window's title.
+"""
 
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.exceptions import InputError, SmsError
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Callable, Sequence
 
 EXIT_NOT_DONE = 1
+STDIN = "-"
+"""The argument that stands for a line of stdin."""
+
+_CONTROLS = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL and C1: escape sequences, line ends
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # they change the direction of the text around them
+    "\u2028\u2029\ud800-\udfff]"  # line and paragraph separators; halves of characters, which cannot be encoded
+)
 
 
 class NotConfirmedError(SmsError):
@@ -40,13 +53,39 @@ def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
     """Print data in the format of ``--output``."""
     from airflow.cli.simple_table import AirflowConsole
 
+    if output in ("table", "plain"):  # JSON and YAML have escapes of their own
+        rows = [{name: None if value is None else printable(str(value)) for name, value in row.items()} for row in rows]
     # Names are the user's: neither is "[x]" a style, nor ":x:" an emoji.
     AirflowConsole(markup=False, emoji=False).print_as(data=list(rows), output=output)
 
 
-def print_message(message: str) -> None:
-    """Print a message for a person to stderr, where no program reads it as data."""
-    print(message, file=sys.stderr)  # noqa: T201  # a command prints
+def print_message(*lines: str) -> None:
+    """Print a message for a person to stderr, where no program reads it as data.
+
+    :param lines: a line end within one of them is escaped: it is part of a name.
+    """
+    print(*map(printable, lines), sep="\n", file=sys.stderr)  # noqa: T201  # a command prints
+
+
+def printable(text: str) -> str:
+    r"""Return a text with its control characters as escapes, such as ``\x1b``."""
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
+
+
+def read_number(written: str) -> str:
+    """Return a number that is an argument of a command, or a line of stdin.
+
+    :param written: the number; ``-`` means the line, which is in no shell history and in no list of processes.
+    :raises InputError: the line is empty.
+    """
+    if written != STDIN:
+        return written
+    if sys.stdin.isatty():
+        print("Number: ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
+    number = sys.stdin.readline().strip()
+    if not number:
+        raise InputError("There is no number on stdin")
+    return number
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -58,7 +97,7 @@ def confirm(question: str, *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
-    print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
+    print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
     try:
         answer = sys.stdin.readline()
     except KeyboardInterrupt:

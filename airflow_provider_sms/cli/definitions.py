@@ -101,7 +101,7 @@ def _read_commands() -> list[ActionCommand]:
             "who",
             "read_commands.who_texted",
             "Show when a number was texted, and by which task",
-            _arg("destination", help="The number, with a country code or with --default-region"),
+            _arg("destination", help="The number, with a country code or with --default-region; - reads it from stdin"),
             _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA"),
             ARG_OUTPUT,
         ),

@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow_provider_sms.cli.console import command, print_message, print_rows
+from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, iso
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
@@ -111,7 +111,7 @@ def who_texted(args: Namespace) -> None:
     from airflow_provider_sms.ledger.request_queries import texted
     from airflow_provider_sms.monitoring.number_lookup import parse_number
 
-    destination = parse_number(args.destination, args.default_region)
+    destination = parse_number(read_number(args.destination), args.default_region)
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = texted(store, destination)
         described = store.description

@@ -83,7 +83,7 @@ def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
 
     unknown = unknown_requests(store, args.campaign)
     rows = [row for row in unknown if _is_selected(row, args)]
-    print_message(_count_by_reason(args.campaign, rows, others=len(unknown) - len(rows)))
+    print_message(*_count_by_reason(args.campaign, rows, others=len(unknown) - len(rows)))
     if under_way := count_under_way(store, args.campaign):
         print_message(f"{counted(under_way, 'request')} that may still be under way cannot be closed yet")
     if not rows:
@@ -111,14 +111,14 @@ def _is_selected(row: RequestRow, args: Namespace) -> bool:
     return args.reason is None or args.reason.casefold() in (row.reason or "").casefold()
 
 
-def _count_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> str:
-    """Return a message with the number of unknown requests, their times, and the reasons why they are unknown.
+def _count_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> list[str]:
+    """Return a message with the number of unknown requests, their times and reasons, in lines.
 
     :param others: further unknown requests of the campaign.
     """
     unselected = f"; {counted(others, 'unknown request')} not selected" if others else ""
     if not rows:
-        return f"Campaign {campaign} has no such unknown request{unselected}"
+        return [f"Campaign {campaign} has no such unknown request{unselected}"]
     times = [row.claimed_at for row in rows]
     first = (
         f"Campaign {campaign}: {counted(len(rows), 'unknown request')} with {_messages_of(rows)}, claimed from "
@@ -131,7 +131,7 @@ def _count_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> 
     lines = [f"  {counted(len(some), 'request')} with {_messages_of(some)}: {why}" for why, some in most[:MAX_LISTED]]
     if len(most) > MAX_LISTED:
         lines.append(f"  and {len(most) - MAX_LISTED} more reasons: see airflow-sms ledger unknown")
-    return "\n".join([first, *lines])
+    return [first, *lines]
 
 
 def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
@@ -172,9 +172,9 @@ def adopt_task(args: Namespace) -> None:
         who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
         known = counted(high_water(store, who).requests, "request")
         print_message(
-            f"This lets {task} go on with the ledger {store.description}, which has {known} of that task.\n"
+            f"This lets {task} go on with the ledger {store.description}, which has {known} of that task.",
             "Messages of earlier attempts that are not in this ledger will be sent again. If another ledger has them, "
-            "use that one instead."
+            "use that one instead.",
         )
         confirm("Let the task go on with this ledger?", yes=args.yes)
         adopt(store, who)
@@ -200,8 +200,8 @@ def pause_campaign(args: Namespace) -> None:
             "way: requests claimed before the pause are still posted, and their outcomes recorded."
         )
     print_message(
-        "Nothing is lost: tasks that send it wait, holding their slots, until you run\n"
-        f"  airflow-sms ledger resume {shlex.quote(args.campaign)}"
+        "Nothing is lost: tasks that send it wait, holding their slots, until you run",
+        f"  airflow-sms ledger resume {shlex.quote(args.campaign)}",
     )
 
 

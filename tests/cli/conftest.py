@@ -108,7 +108,9 @@ def ledger_command(airflow, console_script):
     return ledger_command
 
 
-def send(store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_number=1, **changes):
+def send(
+    store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_number=1, reason="read timeout", **changes
+):
     """Send messages as an attempt of a task would; a state of None leaves the claim open."""
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
@@ -116,7 +118,7 @@ def send(store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_num
     chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
     (claimed,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
     fields = {"event_id": EVENT, "parts": len(messages), "cost": "1.10"} if state == ACCEPTED else {}
-    reason = "read timeout" if state == UNKNOWN else None
+    reason = reason if state == UNKNOWN else None
     if state is not None:
         sending.commit(outcomes=[Outcome(claimed.request_id, state, reason=reason, **fields)])
     return claimed.request_id

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
 import yaml
 from support.sending import people
 
+from airflow_provider_sms.cli.console import printable
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
 
 LONG_AGO = time.time() - 100 * 86_400
@@ -23,6 +25,60 @@ def test_names_are_shown_as_they_are(ledger, sent_to_file):
     name = "[red]spring :bomb:"
     sent_to_file(people(1), ACCEPTED, campaign=name)
     assert name in ledger("status", name).out
+
+
+HOSTILE = "spring\x1b[2K\x1b]0;title\x07\x9b1A\u202egnirps\u2066\rold\nForgotten: nothing\x7f"
+"""It erases its line, sets the window's title, goes up a line, turns the text around and begins lines of its own."""
+
+
+def controls_of(text):
+    """Return the characters of a text that a terminal does not print, except the ends of lines."""
+    return {c for c in text if c != "\n" and (ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u202e\u2066")}
+
+
+@pytest.mark.parametrize("output", ["table", "plain", "json", "yaml"])
+def test_no_name_or_reason_controls_the_terminal(ledger, store, sent, output):
+    """Escapes reach neither stdout nor stderr; a program reads the whole name from JSON and YAML."""
+    sent(people(1), UNKNOWN, campaign=HOSTILE, reason=HOSTILE, dag_id=HOSTILE)
+    for arguments in (("unknown",), ("status", HOSTILE), ("who", people(1)[0].destination)):
+        said = ledger(*arguments, "-o", output)
+        assert said.status == 0
+        assert controls_of(said.out + said.err) == set()
+        assert "\nForgotten" not in said.out
+    read = {"json": json.loads, "yaml": yaml.safe_load}.get(output)
+    if read is None:
+        assert r"spring\x1b[2K" in said.out
+    else:
+        assert read(said.out)[0]["campaign"] == HOSTILE
+
+
+def test_no_name_controls_the_terminal_before_a_question(ledger, sent, at_terminal, monkeypatch):
+    """What is printed before and in a question, after it, and in an error has escapes in place of controls."""
+    sent(people(1), campaign=HOSTILE, dag_id=HOSTILE, at=LONG_AGO)
+    request = sent(people(1, 5), UNKNOWN, campaign=HOSTILE + "2", reason=HOSTILE, dag_id=HOSTILE)
+    at_terminal("y\n")
+    commands = [
+        ("purge", "--older-than", "90d"),
+        ("pause", HOSTILE + "2"),
+        ("pause", HOSTILE + "2"),
+        ("resume", HOSTILE + "2"),
+        ("resolve", "--campaign", HOSTILE + "2", "--all", "--as", "accepted", "--until", "2000-01-01T00:00"),
+        ("resolve", request, "--as", "not-sent"),
+        ("adopt", "dag", "task", HOSTILE),
+        ("status", HOSTILE + "3"),
+    ]
+    for command in commands:
+        said = ledger(*command)
+        assert controls_of(said.err) == set()
+        assert "\nForgotten: nothing" not in said.err
+
+
+def test_control_characters_are_escaped():
+    """C0, DEL, C1, changes of direction, separators and halves of characters; other text stays as it is."""
+    assert printable("a\x00\t\x1b\x7f\x9b\u202e\u2067\u200f\u2028\ud800") == (
+        r"a\x00\t\x1b\x7f\x9b\u202e\u2067\u200f\u2028\ud800"
+    )
+    assert printable("Zoë 👩\u200d👩 ไทย \\x1b") == "Zoë 👩\u200d👩 ไทย \\x1b"
 
 
 @pytest.mark.parametrize("answer", ["n\n", "\n", "", "yess\n", KeyboardInterrupt()])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 from decimal import Decimal
 
 import pyarrow.parquet as pq
@@ -149,6 +150,20 @@ def test_who_reads_a_number_as_a_task_does(ledger, sent, somebody):
     """A number that is written nationally is completed for its country."""
     sent(people(1))
     assert len(ledger("who", f"0{somebody[2:]}", "--default-region", "ZA", "-o", "json").data) == 1
+
+
+def test_who_reads_a_number_from_stdin(ledger, sent, somebody, monkeypatch, at_terminal):
+    """As ``-``, so that the number is in no shell history; at a terminal the command asks for it."""
+    sent(people(1))
+    monkeypatch.setattr("sys.stdin", io.StringIO(f" +{somebody}\nmore"))
+    said = ledger("who", "-", "-o", "json")
+    assert (said.status, len(said.data), said.err) == (0, 1, "")
+    at_terminal(f"+{somebody}\n")
+    said = ledger("who", "-", "-o", "json")
+    assert (len(said.data), said.err) == (1, "Number: ")
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    said = ledger("who", "-")
+    assert (said.status, said.err) == (1, "There is no number on stdin\n")
 
 
 def test_somebody_who_was_not_texted_is_not_found(ledger, sent):

@@ -264,7 +264,7 @@ def test_too_many_answers_are_counted_in_their_xcom(sms_default, ledger_path):
 
 
 def test_a_send_to_groups_leaves_these_xcoms(sms_default, ledger_path):
-    """The raw answer is the task's result."""
+    """The answer is the task's result."""
     ran = run_task(lambda: GroupSmsOperator(task_id="text", message="Hi", groups=["staff"]))
     assert pushed(ran) == {"return_value", "responses"}
     assert kinds(ledger_path) == [("group",)]
@@ -335,6 +335,7 @@ OF_EVERY_OPERATOR = {
     "sms_conn_id": "sms_default",
     "campaign": None,
     "on_unknown": "fail",
+    "raw_responses": False,
     "ledger_conn_id": None,
 }
 PARAMETERS = {

@@ -128,6 +128,7 @@ def bulk_sms_task(
     concurrency: int = ...,
     max_requests_per_second: float | None = ...,
     max_xcom_responses: int = ...,
+    raw_responses: bool = ...,
     report: str | None = ...,
     dry_run: bool = ...,
     suppress: Any = ...,

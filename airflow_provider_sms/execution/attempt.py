@@ -157,6 +157,7 @@ class BulkAttempt:
             max_requests_per_second=options.max_requests_per_second,
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, self._campaign, session.who),
+            raw_responses=options.raw_responses,
         )
         scanned = self._check(options, stack, session.store, ledger, sending.resends)
         preflight = Preflight(task, options, self._campaign, session, settings, self._telemetry)
@@ -287,7 +288,7 @@ class BulkAttempt:
         self._push_summary()
         log.info("%s", one_line(self._summary()))
         try:
-            responses = responses_of(ledger, options.max_xcom_responses)
+            responses = responses_of(ledger, options.max_xcom_responses, raw=options.raw_responses)
             push(self._context, RESPONSES, responses)
             if isinstance(responses, dict):
                 log.info("The %d responses are too many for an XCom: the ledger has them", responses["requests"])

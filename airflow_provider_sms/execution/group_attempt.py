@@ -34,7 +34,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     """Make one attempt of a :class:`GroupSmsOperator`, or the leg of it that follows a deferral.
 
     :param read_options: returns the checked arguments. Called once the attempt is in its ledger.
-    :return: the raw response; None where the ledger holds none.
+    :return: the response; None where the ledger holds none.
     """
     campaign, counts = task.name_campaign(None), SendCounts()
     telemetry = Telemetry(task.context, task.sms_conn_id, campaign, resumed=task.resumed)
@@ -61,6 +61,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             concurrency=1,
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, campaign, session.who),
+            raw_responses=options.raw_responses,
         )
         asks = options.on_unknown == "ask"
         delivery = Delivery(
@@ -69,7 +70,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         delivery.begin()
         end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post)
         body = ledger.responses.to(key)
-        response: dict[str, Any] | None = None if body is None else for_xcom(body)
+        response: dict[str, Any] | None = None if body is None else for_xcom(body, raw=options.raw_responses)
         if response is not None:
             push(task.context, RESPONSES, [response])
         delivery.conclude(end)

@@ -57,6 +57,7 @@ class GroupOptions:
     groups: Sequence[str]
     send_options: dict[str, Any] | None
     on_unknown: str
+    raw_responses: bool
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class BulkOptions:
     concurrency: int
     max_requests_per_second: float | None
     max_xcom_responses: int
+    raw_responses: bool
     report: str | None
     suppress: Any
     cost_per_part: float | Mapping[str, float]

@@ -9,18 +9,20 @@ from urllib.parse import quote, urlsplit
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
+
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
 
 SUMMARY = "return_value"
-"""What the task returns: the summary of a table's send, or the raw response of a send to groups.
+"""What the task returns: the summary of a table's send, or the response to a send to groups.
 
 The summary is pushed before a deferral and when the task fails, too.
 """
 RESPONSES = "responses"
-"""The service's raw responses in request order, or how many there are."""
+"""The service's responses in request order, or how many there are."""
 PLAN = "plan"
 """The plan, as :meth:`~airflow_provider_sms.planning.plan.Plan.as_json` returns it, before anything is sent."""
 APPROVAL = "approval"
@@ -52,18 +54,27 @@ def pull_own(context: Context, key: str) -> Any:
     return ti.xcom_pull(task_ids=ti.task_id, key=key, map_indexes=ti.map_index)
 
 
-def responses_of(ledger: CampaignLedger, limit: int) -> list[Any] | dict[str, Any]:
-    """Return the raw responses to this task's requests, of all its attempts; above the limit only their number."""
+def responses_of(ledger: CampaignLedger, limit: int, *, raw: bool) -> list[Any] | dict[str, Any]:
+    """Return the responses to this task's requests, of all its attempts; above the limit only their number.
+
+    :param raw: whether to return all of each response that the ledger keeps.
+    """
     count = ledger.responses.count()
     if count > limit:
         return {"truncated": True, "requests": count}
-    return [for_xcom(body) for body in ledger.responses.first(limit)]
+    return [for_xcom(body, raw=raw) for body in ledger.responses.first(limit)]
 
 
-def for_xcom(body: str) -> Any:
-    """Return a response as an XCom can hold it: half an emoji, which no database takes, becomes a question mark."""
-    whole = json.dumps(json.loads(body), ensure_ascii=False).encode("utf-8", "replace")
-    return json.loads(whole)
+def for_xcom(body: str, *, raw: bool) -> dict[str, Any]:
+    """Return a response as an XCom can hold it: half an emoji, which no database takes, becomes a question mark.
+
+    :param body: as the ledger keeps it.
+    :param raw: whether to return all of it. Otherwise it is redacted here, too: the task may have kept it raw before.
+    """
+    kept = json.loads(body)
+    shown = {key: value for key, value in kept.items() if key != FAULT_KEYS} if raw else redacted_response(kept)
+    whole: dict[str, Any] = json.loads(json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace"))
+    return whole
 
 
 def report_url(report: str) -> str | None:

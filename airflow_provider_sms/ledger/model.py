@@ -147,7 +147,7 @@ class Outcome:
 
     :param state: accepted, unknown or not sent.
     :param reason: why it is unknown or was not sent; no number, text or token.
-    :param response: the body of the response as received, JSON.
+    :param response: the body of the response as the ledger keeps it, JSON: redacted, or as received.
     :param chunk: what was posted, so that a late response can take its messages back; None where none came.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from contextlib import closing
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, case, func, select, true
@@ -16,7 +17,7 @@ from airflow_provider_sms.ledger.schema import campaign, claimant, former_holder
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from typing import Any
 
     from sqlalchemy.engine import Connection
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
     from airflow_provider_sms.ledger.model import Claimant
+
+_NO_DESTINATIONS: Mapping[bytes, int | None] = MappingProxyType({})
 
 _RESPONSES_AT_ONCE = 100
 """Responses in memory at a time: each may have several kilobytes."""
@@ -42,8 +45,8 @@ class RequestRow(NamedTuple):
     :param finished_at: when its outcome was recorded; None while there is none.
     :param reason: why it is unknown or was not sent; None where that was not recorded.
     :param mine: whether the attempt made it that asks; False where none asks.
-    :param response: as received, JSON; None where none came or it was not read.
-    :param destinations: those of its messages, read where the service took fewer than were submitted.
+    :param response: as the ledger keeps it, JSON; None where none came or it was not read.
+    :param destinations: those of its messages, by message key; read where the service took fewer than were submitted.
     """
 
     request_id: int
@@ -64,7 +67,7 @@ class RequestRow(NamedTuple):
     try_number: int
     mine: bool = False
     response: str | None = None
-    destinations: Sequence[int | None] = ()
+    destinations: Mapping[bytes, int | None] = _NO_DESTINATIONS
 
 
 def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -> Select[Any]:
@@ -176,16 +179,16 @@ def read_records(
         query = _select(request.c.id.in_(piece), now, mine, response)
         rows = [RequestRow(*row) for row in connection.execute(query)]
         destinations = _destinations(connection, [row.request_id for row in rows if row.response is not None])
-        found += [row._replace(mine=bool(row.mine), destinations=destinations.get(row.request_id, ())) for row in rows]
+        found += [row._replace(mine=bool(row.mine), destinations=destinations[row.request_id]) for row in rows]
     return found
 
 
-def _destinations(connection: Connection, ids: Sequence[int]) -> dict[int, list[int | None]]:
-    found: defaultdict[int, list[int | None]] = defaultdict(list)
+def _destinations(connection: Connection, ids: Sequence[int]) -> defaultdict[int, dict[bytes, int | None]]:
+    found: defaultdict[int, dict[bytes, int | None]] = defaultdict(dict)
     if ids:
-        query = select(message.c.request_id, message.c.destination).where(message.c.request_id.in_(ids))
-        for request_id, destination in connection.execute(query):
-            found[request_id].append(destination)
+        columns = (message.c.request_id, message.c.message_key, message.c.destination)
+        for request_id, key, destination in connection.execute(select(*columns).where(message.c.request_id.in_(ids))):
+            found[request_id][bytes(key)] = destination
     return found
 
 
@@ -217,7 +220,7 @@ def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collecti
 
 
 class KeptResponses:
-    """Reads the responses of the service in a campaign, as they were received: JSON. Each call reads the ledger anew.
+    """Reads the responses of the service in a campaign, as the ledger keeps them: JSON. Each call reads them anew.
 
     :param campaign_id: in the ledger.
     :param who: an attempt of the task instance.

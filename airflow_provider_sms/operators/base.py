@@ -33,6 +33,8 @@ class SmsOperatorBase(BaseOperator):
     :param campaign: within it a message goes out at most once. None means one campaign for each task and DAG run,
         ``{dag_id}/{task_id}/{run_id}``.
     :param on_unknown: ``fail``, ``ask`` or ``resend``.
+    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
+        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine.
     """
@@ -46,6 +48,7 @@ class SmsOperatorBase(BaseOperator):
         sms_conn_id: str = SmsHook.default_conn_name,
         campaign: str | None = None,
         on_unknown: str = "fail",
+        raw_responses: bool = False,
         ledger_conn_id: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -56,6 +59,7 @@ class SmsOperatorBase(BaseOperator):
         # What a template renders to may be None, which is no name.
         self._is_named = campaign is not None
         self.on_unknown = on_unknown
+        self.raw_responses = raw_responses
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
 
@@ -110,6 +114,8 @@ class SmsOperatorBase(BaseOperator):
             from airflow_provider_sms.ledger.campaign_names import read_name
 
             read_name(self.campaign)
+        if not isinstance(self.raw_responses, bool):
+            raise InputError("raw_responses must be True or False")
         if self.send_options is not None and not isinstance(self.send_options, dict):
             raise InputError("send_options must be a dict of the service's Send Options, or None")
 

@@ -29,7 +29,7 @@ class BulkSmsOperator(SmsOperatorBase):
     guarantees in the documentation.
 
     Returns a summary whose ``rows`` equals the sum of the seven counts after it; the summary and the XCom
-    ``responses``, the raw responses in request order, are pushed when the task fails, too.
+    ``responses``, the service's responses in request order, are pushed when the task fails, too.
 
     :param source: recipients: a file, directory, glob or URI of Parquet or of CSV (``.csv``, ``.tsv``, also with
         ``.gz``, ``.bz2``, ``.zst``; every column is text); an asset whose URI names one, which becomes an inlet; a list
@@ -55,6 +55,8 @@ class BulkSmsOperator(SmsOperatorBase):
     :param concurrency: requests in flight at once, at least 1.
     :param max_requests_per_second: above 0. None means no limit.
     :param max_xcom_responses: above that many requests, XComs hold their number in place of their responses.
+    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
+        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
         ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
         too, and replaced by the next attempt. None means no report. (templated)

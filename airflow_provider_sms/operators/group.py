@@ -18,8 +18,8 @@ class GroupSmsOperator(SmsOperatorBase):
     """Text groups that the service knows, once.
 
     A retry never texts a group twice: the send is claimed in the ledger first, as one of
-    :class:`BulkSmsOperator` is. Returns the raw response, also where an earlier attempt or run of the campaign sent
-    the text; the XCom ``responses`` is a list with it.
+    :class:`BulkSmsOperator` is. Returns the service's response, also where an earlier attempt or run of the campaign
+    sent the text; the XCom ``responses`` is a list with it.
 
     :param message: the text. (templated)
     :param groups: at least one name. (templated)
@@ -30,6 +30,8 @@ class GroupSmsOperator(SmsOperatorBase):
     :param on_unknown: what happens to a send whose response was lost. ``fail``: the task fails, and the text is not
         sent again; ``resend``: it is, at the risk of texting people twice; ``ask``: the task waits, without a slot, for
         a person to decide in Airflow's required actions (Airflow 3.1 and newer).
+    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
+        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
     """
@@ -51,7 +53,7 @@ class GroupSmsOperator(SmsOperatorBase):
         self.groups = groups
 
     def send(self, task: SendingTask) -> dict[str, Any] | None:
-        """Send, and return the raw response."""
+        """Send, and return the service's response."""
         from airflow_provider_sms.execution.group_attempt import text_groups
 
         return text_groups(task, self.read_options)
@@ -72,4 +74,4 @@ class GroupSmsOperator(SmsOperatorBase):
         message = tidy_text(self.message)
         if message in MISSING_WORDS:
             raise InputError(f"message is {message!r}: was there no value to render it from?")
-        return GroupOptions(message, groups, self.send_options, self.on_unknown)
+        return GroupOptions(message, groups, self.send_options, self.on_unknown, self.raw_responses)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.service.responses import parse_send_response
+from airflow_provider_sms.service.redaction import FAULT_KEYS
+from airflow_provider_sms.service.responses import faulted_number, parse_send_response
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -99,9 +100,9 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
     left_out = partial._replace(status=NOT_SENT, reason=none)
     named: dict[int, RowStatus] = {}
     faulty = 0
-    faults, texts = _faults(record.response)
+    faults, texts = _faults(record)
     # A fault names a number; more than one message of the request can be for it.
-    for destination, messages in Counter(record.destinations).items():
+    for destination, messages in Counter(record.destinations.values()).items():
         if destination is not None and (times := min(faults[destination], messages)):
             faulty += times
             surely = times == messages or not taken
@@ -120,32 +121,31 @@ def _already(status: RowStatus, whole: RowStatus) -> RowStatus:
     return whole._replace(reason=status.reason, sent_at=status.sent_at)
 
 
-def _faults(response: str | None) -> tuple[Counter[int], dict[int, str | None]]:
-    """Count the faults for each number that they name, and return them with the service's words."""
+def _faults(record: RequestRow) -> tuple[Counter[int], dict[int, str | None]]:
+    """Count the faults for each number that they are about, and return them with the service's words."""
     counts: Counter[int] = Counter()
     texts: dict[int, str | None] = {}
-    for fault in _fault_objects(response):
-        fields = {key.lower(): value for key, value in fault.items()}
-        destination = _number(fields.get("scrubbeddestination")) or _number(fields.get("rawdestination"))
+    for fault, destination in _fault_destinations(record):
         if destination is not None:
+            fields = {key.lower(): value for key, value in fault.items()}
             counts[destination] += 1
             text = fields.get("errormessage") or fields.get("status")
             texts.setdefault(destination, short(str(text)) if text else None)
     return counts, texts
 
 
-def _fault_objects(response: str | None) -> Iterator[Mapping[str, Any]]:
-    if response is not None:
-        try:
-            yield from parse_send_response(response.encode()).error_report.faults
-        except SmsError:
-            return
-
-
-def _number(value: object) -> int | None:
-    """Read a number as the service writes it, with or without a plus."""
-    digits = "".join(filter(str.isdecimal, str(value))) if isinstance(value, (str, int)) else ""
-    return int(digits) if digits else None
+def _fault_destinations(record: RequestRow) -> Iterator[tuple[Mapping[str, Any], int | None]]:
+    """Yield each fault with the number that it is about: in a redacted response the ledger's message tells it."""
+    try:
+        response = parse_send_response((record.response or "").encode())
+    except SmsError:
+        return
+    faults, keys = response.error_report.faults, response.raw.get(FAULT_KEYS)
+    if isinstance(keys, list):
+        destinations = {key.hex(): destination for key, destination in record.destinations.items()}
+        yield from ((fault, destinations.get(str(key))) for fault, key in zip(faults, keys, strict=False))
+    else:
+        yield from ((fault, faulted_number(fault)) for fault in faults)
 
 
 def _microseconds(seconds: float | None) -> int | None:

@@ -29,7 +29,7 @@ import logging
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 from airflow_provider_sms.exceptions import (
     ServiceError,
@@ -40,7 +40,8 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.sending.counts import reported
-from airflow_provider_sms.service.responses import SendResponse
+from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
+from airflow_provider_sms.service.responses import SendResponse, faulted_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -185,16 +186,19 @@ class ResponseHandler:
         return outage if self.claiming() else None
 
 
-def outcome_of(request: InFlightRequest, result: SendResponse | BaseException) -> Outcome:
+def outcome_of(
+    request: InFlightRequest, result: SendResponse | BaseException, *, raw_responses: bool = False
+) -> Outcome:
     """Return the outcome of a POST, as the ledger records it.
 
     A request that was not sent is given back at once, also where it is posted again later: so a crash in between makes
     nothing unknown.
 
     :param result: the response, or what the POST raised.
+    :param raw_responses: whether the ledger keeps all of a response.
     """
     if isinstance(result, SendResponse):
-        return answered(request.request_id, result, request.batch.chunk)
+        return answered(request.request_id, result, request.batch.chunk, raw_responses=raw_responses)
     return failed(request.request_id, NOT_SENT if surely_not_sent(result) else UNKNOWN, result)
 
 
@@ -210,10 +214,11 @@ def took_none(response: SendResponse) -> bool:
     return not (response.messages or response.parts or response.cost)
 
 
-def answered(request_id: int, response: SendResponse, chunk: Chunk) -> Outcome:
+def answered(request_id: int, response: SendResponse, chunk: Chunk, *, raw_responses: bool = False) -> Outcome:
     """Return the outcome of a response of the contract: accepted, in whole or in part; not sent if none was taken.
 
     :param chunk: the messages that were posted.
+    :param raw_responses: whether the ledger keeps all of the response.
     """
     none_taken = took_none(response)
     return Outcome(
@@ -225,10 +230,23 @@ def answered(request_id: int, response: SendResponse, chunk: Chunk) -> Outcome:
         parts=response.parts,
         cost=str(response.cost),
         # Not orjson, which refuses half an emoji and integers beyond 64 bits: a record must not fail.
-        response=json.dumps(response.raw),
+        response=json.dumps(response.raw if raw_responses else _redacted(response, chunk)),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
         chunk=chunk,
     )
+
+
+def _redacted(response: SendResponse, chunk: Chunk) -> dict[str, Any]:
+    """Return a response as the ledger keeps it: redacted, and with the message that each of its faults is about."""
+    kept = redacted_response(response.raw)
+    if faults := response.error_report.faults:
+        keys: dict[int | None, str] = {
+            int(destination): key.hex()
+            for key, destination in zip(chunk.keys, chunk.destinations, strict=True)
+            if destination is not None
+        }
+        kept[FAULT_KEYS] = [keys.get(faulted_number(fault)) for fault in faults]
+    return kept
 
 
 def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:

@@ -189,7 +189,7 @@ class Sender:
         """Queue the outcome of a POST for the next commit, and apply the next step."""
         self._in_flight -= 1
         result = self._refuse_known_event(result)
-        outcome = outcome_of(request, result)
+        outcome = outcome_of(request, result, raw_responses=self._options.raw_responses)
         # First of all: no error in what follows may cost the record of a request.
         self._unrecorded.append(outcome)
         step = self._results.handle(request, result, outcome)
@@ -410,6 +410,7 @@ class SendingOptions:
     :param max_requests_per_second: None means no limit.
     :param resend_unknown: post messages again whose outcome is unknown: at least once in place of at most once.
     :param resend_requests: the unknown requests whose messages a person wants posted again.
+    :param raw_responses: whether the ledger keeps all of each response; otherwise, it keeps them redacted.
     :param backoff: waits between the POSTs of a request that was surely not processed.
     """
 
@@ -418,6 +419,7 @@ class SendingOptions:
     max_requests_per_second: float | None = None
     resend_unknown: bool = False
     resend_requests: frozenset[int] = frozenset()
+    raw_responses: bool = False
     backoff: Backoff = field(default_factory=Backoff)
 
     def resends(self, request_id: int) -> bool:

@@ -24,6 +24,9 @@ POST_PAID_BALANCE = 1_000_000
 
 _INT64 = 2**63
 
+_MAX_DIGITS = 15
+"""Digits of the longest number (ITU-T E.164)."""
+
 _KNOWN_COUNTERS = frozenset({"nonetwork", "duplicates", "optedouts"})
 
 
@@ -143,6 +146,17 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
     """
     amount = _amount(_lowered(_object(body, Decimal)), "Balance")
     return Balance(amount, amount == POST_PAID_BALANCE if billing == "auto" else billing == "postpaid")
+
+
+def faulted_number(fault: Mapping[str, Any]) -> int | None:
+    """Return the number that a fault names, as digits with country code; None where it names none."""
+    fields = {key.lower(): value for key, value in fault.items()}
+    for name in ("scrubbeddestination", "rawdestination"):
+        value = fields.get(name)
+        digits = "".join(filter(str.isdecimal, str(value))) if isinstance(value, (str, int)) else ""
+        if 0 < len(digits) <= _MAX_DIGITS and (number := int(digits)):
+            return number
+    return None
 
 
 def _not_of_the_contract(what: str) -> UnknownOutcomeError:

@@ -13,9 +13,8 @@ OWN_CODE = ("dag_code", "serialized_dag")
 """Tables with the code of DAGs, which Airflow stores and shows: rows that are written in it are there."""
 OWN_DATA = {
     ("example_sms_from_dataframe", "overdue_invoices", "return_value"),  # rows that a task of the user's returns
-    ("example_sms_campaign", "text_staff", "return_value"),  # a group's raw answer, with a sample of its text
 }
-"""XComs that hold people, by DAG, task and key; and so does each one with the key ``responses``."""
+"""XComs that hold people, by DAG, task and key."""
 
 
 NUMBER = re.compile(r"(?<![\d.])(?:27|0)?(\d{9})(?!\d)")
@@ -79,7 +78,7 @@ def documented(table, row):
     if table == "log":
         # What a user sets a variable to; Airflow 3.3 leaves it out.
         return "variable" in row["event"]
-    return table == "xcom" and (row["key"] == "responses" or (row["dag_id"], row["task_id"], row["key"]) in OWN_DATA)
+    return table == "xcom" and (row["dag_id"], row["task_id"], row["key"]) in OWN_DATA
 
 
 def test_no_file_of_airflow_holds_the_token(whole):

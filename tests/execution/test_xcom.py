@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from airflow_provider_sms.execution.xcom import report_url, sandbox_url
+from airflow_provider_sms.execution.xcom import for_xcom, report_url, sandbox_url
+from airflow_provider_sms.service.redaction import FAULT_KEYS
 
 
 @pytest.fixture
@@ -44,3 +45,16 @@ def test_a_report_is_opened_where_the_configuration_says(opened_at, template, re
 def test_only_a_service_of_this_machine_is_a_sandbox(base_url, url):
     """Its page stands at the root, and no secret is in the address."""
     assert sandbox_url(base_url) == url
+
+
+def test_a_response_that_the_ledger_kept_raw_is_redacted_on_its_way_into_an_xcom():
+    """An older version kept it, or a task that asked for raw responses; raw means all that the ledger has of it."""
+    body = '{"Cost": 1, "Sample": "Dear Ann", "ErrorReport": {"Faults": ["27820000003"]}}'
+    assert for_xcom(body, raw=False) == {"Cost": 1, "ErrorReport": {"Faults": ["2782*****03"]}}
+    assert for_xcom(body, raw=True) == {"Cost": 1, "Sample": "Dear Ann", "ErrorReport": {"Faults": ["27820000003"]}}
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_a_field_that_the_ledger_added_is_in_no_xcom(raw):
+    """The message keys of faults are not the service's."""
+    assert for_xcom(f'{{"Cost": 1, "{FAULT_KEYS}": [null]}}', raw=raw) == {"Cost": 1}

@@ -3,7 +3,9 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import threading
+from contextlib import closing
 from datetime import timedelta
 from decimal import Decimal
 
@@ -432,8 +434,58 @@ def test_half_an_emoji_in_an_answer_fails_nothing(send, people, sandbox):
     """A sample that the service cut in the middle of a character reaches XCom with a question mark."""
     body = r'{"Cost":1,"RemainingBalance":9,"EventId":7,"Messages":5,"Parts":5,"Sample":"Hi \ud83d"}'
     sandbox.state.set_faults([{"kind": "status", "status": 200, "accepted": True, "body": body}])
-    ran = send(people(5))
+    ran = send(people(5), raw_responses=True)
     assert (ran.state, counts(ran), ran.xcoms["responses"][0]["Sample"]) == ("success", {"accepted": 5}, "Hi ?")
+
+
+def kept(ledger_path):
+    """The responses that the ledger holds, as text."""
+    with closing(sqlite3.connect(ledger_path)) as connection:
+        return "".join(text for (text,) in connection.execute("SELECT response FROM sms_request"))
+
+
+PARTLY = {
+    "statusCode": 200,
+    "sendResponse": {
+        "cost": 1.10,
+        "remainingBalance": 9,
+        "eventId": 7,
+        "sample": "Dear Ann",
+        "messages": 4,
+        "parts": 4,
+        "errorReport": {"faults": [{"rawDestination": "27820000003", "errorMessage": "blocked: 0820000003"}]},
+        "extra": "27829999999",
+    },
+}
+"""A response that left one message out, with a text and a number; the extra field is not of the contract."""
+
+
+@pytest.fixture
+def taken_in_part(sandbox):
+    """Let the service answer the next request with :data:`PARTLY`."""
+    step = {"kind": "status", "status": 200, "accepted": True, "body": json.dumps(PARTLY)}
+    return lambda: sandbox.state.set_faults([step])
+
+
+def test_responses_hold_no_text_and_no_number_by_default(send, people, taken_in_part, ledger_path, tmp_path):
+    """XComs and ledger leave out the sample and mask the faults; the row report still finds the message left out."""
+    taken_in_part()
+    ran = send(people(5), campaign="spring", report=str(tmp_path / "rows.parquet"))
+    fault = {"rawDestination": "2782*****03", "errorMessage": "blocked: 0820*****03"}
+    fields = {key: value for key, value in PARTLY["sendResponse"].items() if key != "sample"}
+    shown = {**PARTLY, "sendResponse": {**fields, "errorReport": {"faults": [fault]}}}
+    assert json.dumps(ran.xcoms["responses"]) == json.dumps([shown])
+    assert [words for words in ("Dear Ann", "27820000003", "0820000003") if words in kept(ledger_path)] == []
+    rows = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    assert [(row["row"], row["reason"]) for row in rows if row["status"] == "not_sent"] == [(3, "blocked: 0820*****03")]
+
+
+def test_raw_responses_are_kept_and_shown_where_a_task_asks_for_them(send, people, taken_in_part, ledger_path):
+    """All of each response then is in the XCom and in the ledger."""
+    taken_in_part()
+    ran = send(people(5), raw_responses=True)
+    assert json.dumps(ran.xcoms["responses"]) == json.dumps([PARTLY])
+    assert json.loads(kept(ledger_path)) == PARTLY
 
 
 def test_rows_that_a_template_wrote_out_are_not_shown(send, sandbox):

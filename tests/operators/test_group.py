@@ -23,7 +23,7 @@ def sends(sandbox):
 
 
 def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
-    """The raw answer is the task's result, and the only one in ``responses``."""
+    """The answer is the task's result, and the only one in ``responses``."""
     ran = text(send_options={"SenderId": "ACME"})
     (request,) = sends(sandbox)
     assert (ran.state, ran.summary["EventId"], ran.summary["Messages"]) == (
@@ -33,6 +33,15 @@ def test_a_group_is_texted_and_the_answer_returned(text, sandbox):
     )
     assert ran.xcoms["responses"] == [ran.summary]
     assert request.send_options == {"SenderId": "ACME"}
+
+
+def test_the_answer_repeats_the_text_only_where_a_task_asks_for_it(text):
+    """The result and ``responses`` have no sample by default, also where another task kept the raw answer."""
+    raw = text(campaign="spring", raw_responses=True)
+    redacted = text(campaign="spring")
+    assert raw.summary["Sample"] == "All hands"
+    assert redacted.summary == {key: value for key, value in raw.summary.items() if key != "Sample"}
+    assert redacted.xcoms["responses"] == [redacted.summary]
 
 
 def test_a_campaign_texts_a_group_once(text, sandbox):
@@ -82,6 +91,7 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
         ({"groups": ["staff "]}, "blanks around the name"),
         ({"groups": ["Staff", "staff"]}, "differ in capitals alone"),
         ({"message": " "}, "message must be a text"),
+        ({"raw_responses": "yes"}, "raw_responses must be True or False"),
         ({"message": "None"}, "was there no value to render it from"),
     ],
     ids=str,

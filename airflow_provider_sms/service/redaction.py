@@ -1,0 +1,65 @@
+"""Redaction of the service's responses: what of a response the ledger keeps and XComs show by default.
+
+A response repeats the text of one person's message, and names the numbers that it found fault with. Whoever may read
+XComs reads it, and the ledger keeps it as long as the campaign. So both leave these out, unless a task asks for raw
+responses.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sms.masking import STARS, mask_numbers_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+FAULT_KEYS = "sms_ledger_fault_keys"
+"""A field that only the ledger's copy of a redacted response has: for each fault, the key of its message in hex; None
+where it names no number of the request. The row report needs it: two recipients can have the same masked number."""
+
+_DEEPEST = 20
+"""Levels of a fault that are read: a deeper value becomes stars, since recursion must not cost the record of a send."""
+
+
+def redacted_response(response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a response without its ``Sample``, and with the numbers in its ``Faults`` masked.
+
+    All other fields are the same values in the same order. Keys match in any case, also within ``sendResponse``. A
+    response that is redacted already stays as it is.
+
+    :param response: the JSON as received, or as the ledger keeps it.
+    """
+    return _with_field("sendresponse", _without_people, _without_people(response))
+
+
+def _without_people(fields: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in fields.items() if key.lower() != "sample" and key != FAULT_KEYS}
+    return _with_field("errorreport", lambda report: _with_field("faults", _masked, report), kept)
+
+
+def _with_field(name: str, change: Callable[[Any], Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an object with one field changed, where it holds an object or a list.
+
+    :param name: of the field, in lower case.
+    """
+    return {
+        key: change(value) if key.lower() == name and isinstance(value, (dict, list)) else value
+        for key, value in fields.items()
+    }
+
+
+def _masked(value: Any, depth: int = 0) -> Any:
+    """Return a value of a fault, whose shape is not specified, with every number of a person masked."""
+    if depth > _DEEPEST:
+        return STARS
+    if isinstance(value, str):
+        return mask_numbers_in(value)
+    if isinstance(value, list):
+        return [_masked(item, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {mask_numbers_in(key): _masked(item, depth + 1) for key, item in value.items()}
+    if isinstance(value, (int, float)):
+        text = str(value)
+        return value if mask_numbers_in(text) == text else mask_numbers_in(text)
+    return value

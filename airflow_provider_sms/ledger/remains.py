@@ -42,7 +42,7 @@ def remove_remains(store: LedgerBackend) -> Remains:
         return Remains(
             is_gone=None,
             words="PostgreSQL keeps deleted rows until VACUUM has removed them, and their bytes until it uses the "
-            "space again; VACUUM FULL writes the tables anew. Its archived WAL and its backups keep them as long as you do",
+            "space again; VACUUM FULL writes the tables anew. Archived WAL and backups keep them as long as you do",
         )
     if is_gone:
         return Remains(

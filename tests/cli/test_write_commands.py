@@ -176,7 +176,7 @@ def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
 
 
 def test_what_a_purge_leaves_outside_of_the_tables_is_reported(ledger, sent, store, ledger_path):
-    """In a file nothing is left of a number, though another process has the ledger open; a server keeps deleted rows."""
+    """In a file nothing is left, though another process has the ledger open; a server keeps deleted rows."""
     sent(people(3), campaign="old", at=LONG_AGO)
     said = ledger("purge", "--older-than", "90d", "--yes")
     if not ledger_path.exists():

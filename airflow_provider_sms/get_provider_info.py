@@ -93,6 +93,14 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "True",
                         "default": "False",
                     },
+                    "retention_days": {
+                        "description": "Days without activity after which ``PurgeLedgerOperator`` forgets a campaign, "
+                        "with everybody whom it texted. 0: never. No task that sends forgets anything.",
+                        "version_added": "0.1.0",
+                        "type": "integer",
+                        "example": "90",
+                        "default": "0",
+                    },
                     "report_url": {
                         "description": "Address at which people open a report by row, for the link beside the task: "
                         "``{path}`` stands for the report's absolute path, or for what follows ``://`` in its URI. "

@@ -6,9 +6,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, iso
+from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 
@@ -113,7 +115,10 @@ def who_texted(args: Namespace) -> None:
 
     destination = parse_number(read_number(args.destination), args.default_region)
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
-        found = texted(store, destination)
+        with audited_command("sms.look_up", **number_details(destination)) as act:
+            act.begin()
+            found = texted(store, destination)
+            act.note_shown(requests=[row.request_id for row in found[:MAX_IDS]])
         described = store.description
     if not found:
         raise InputError(f"The ledger {described} has no message to this number")
@@ -139,10 +144,14 @@ def who_texted(args: Namespace) -> None:
 @command
 def export(args: Namespace) -> None:
     """Write a campaign's messages to a Parquet file."""
+    from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.export import export_campaign
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
-        rows = export_campaign(store, args.campaign, Path(args.file), overwrite=args.overwrite)
+        campaign_id, dag_id = id_and_sender(store, args.campaign)
+        with audited_command("sms.export", campaign_id=campaign_id) as act:
+            act.begin(dag_id)
+            rows = export_campaign(store, args.campaign, Path(args.file), overwrite=args.overwrite)
     print_message(f"Wrote {counted(rows, 'message')} of campaign {args.campaign} to {args.file}")
 
 

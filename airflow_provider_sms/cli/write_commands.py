@@ -1,27 +1,28 @@
 """The commands that change the ledger: resolve, adopt, pause, resume, forget, purge.
 
-Each explains what it changes, and asks for confirmation of a change that no other command undoes.
+Each explains what it changes, and asks for confirmation of a change that no other command undoes. Airflow's audit log
+has the change before it is made.
 """
 
 from __future__ import annotations
 
-import getpass
-import os
 import shlex
 import socket
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from airflow_provider_sms.cli.audit import audited_command, user_name
 from airflow_provider_sms.cli.console import command, confirm, print_message, read_number
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import AuditLogError, InputError
 from airflow_provider_sms.formatting import counted, iso
+from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.forget import NumberCounts, NumberTraces
@@ -71,9 +72,10 @@ def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow
         print_message(_describe(row))
     state, name = _outcome(args)
     _confirm_closing(args, rows)
-    for row in rows:
-        held = resolve(store, row.request_id, state, _user())
-        print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
+    with _audited_closing(args, rows):
+        for row in rows:
+            held = resolve(store, row.request_id, state, user_name())
+            print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
     return rows
 
 
@@ -93,11 +95,12 @@ def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
     state, name = _outcome(args)
     _confirm_closing(args, rows)
     closed: dict[int, int] = {}
-    for some in resolve_all(store, args.campaign, [row.request_id for row in rows], state, _user()):
-        closed |= some
-        # Printed after each commit: if the command is interrupted, its last line says what is closed.
-        messages = counted(sum(closed.values()), "message")
-        print_message(f"Closed as {name}: {len(closed):,} of {counted(len(rows), 'request')}, {messages}")
+    with _audited_closing(args, rows):
+        for some in resolve_all(store, args.campaign, [row.request_id for row in rows], state, user_name()):
+            closed |= some
+            # Printed after each commit: if the command is interrupted, its last line says what is closed.
+            messages = counted(sum(closed.values()), "message")
+            print_message(f"Closed as {name}: {len(closed):,} of {counted(len(rows), 'request')}, {messages}")
     if left := len(rows) - len(closed):
         print_message(f"Not closed, because their outcome was recorded in the meantime: {counted(left, 'request')}")
     return [row for row in rows if row.request_id in closed]
@@ -152,6 +155,17 @@ def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
     confirm(f"Close {counted(len(rows), 'request')} as {name}?", yes=args.yes)
 
 
+@contextmanager
+def _audited_closing(args: Namespace, rows: Sequence[RequestRow]) -> Iterator[None]:
+    """Record in the audit log that requests are closed."""
+    ids = [row.request_id for row in rows]
+    dags = {row.dag_id for row in rows}
+    details = {"requests": ids[:MAX_IDS], "count": len(ids), "outcome": args.outcome.replace("-", "_")}
+    with audited_command("sms.resolve", **details) as act:
+        act.begin(dags.pop() if len(dags) == 1 else None)
+        yield
+
+
 def _outcome(args: Namespace) -> tuple[str, str]:
     """Return the state to record, and its name in messages."""
     return (NOT_SENT, "not sent") if args.outcome == "not-sent" else (ACCEPTED, "accepted")
@@ -169,7 +183,7 @@ def adopt_task(args: Namespace) -> None:
     from airflow_provider_sms.ledger.model import Claimant
 
     task = _task(args.dag_id, args.task_id, args.run_id, args.map_index)
-    host = f"{_user()}@{socket.gethostname()}"
+    host = f"{user_name()}@{socket.gethostname()}"
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
         known = counted(high_water(store, who).requests, "request")
@@ -179,17 +193,31 @@ def adopt_task(args: Namespace) -> None:
             "use that one instead.",
         )
         confirm("Let the task go on with this ledger?", yes=args.yes)
-        adopt(store, who)
+        details = {"task_id": args.task_id, "run_id": args.run_id, "map_index": args.map_index}
+        with audited_command("sms.adopt", **details) as act:
+            act.begin(args.dag_id)
+            adopt(store, who)
     print_message(f"Adopted. Now clear the task in Airflow, so that it runs again: {task}")
 
 
 @command
 def pause_campaign(args: Namespace) -> None:
-    """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent."""
+    """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent.
+
+    For the same reason it also pauses where Airflow's database does not take the row of the audit log. The ledger has
+    who paused.
+    """
+    from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.pauses import pause
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
-        done = pause(store, args.campaign, _user())
+        campaign_id, dag_id = id_and_sender(store, args.campaign)
+        with audited_command("sms.pause", campaign_id=campaign_id) as act:
+            try:
+                act.begin(dag_id)
+            except AuditLogError:
+                print_message("Airflow's database cannot be written: the pause is in the ledger, and in no audit log")
+            done = pause(store, args.campaign, user_name())
     if done.was_paused:
         print_message(
             f"Campaign {args.campaign} is paused already, by {done.pause.paused_by} since {iso(done.pause.paused_at)}"
@@ -210,10 +238,14 @@ def pause_campaign(args: Namespace) -> None:
 @command
 def resume_campaign(args: Namespace) -> None:
     """End the pause of a campaign."""
+    from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.pauses import resume
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
-        ended = resume(store, args.campaign, _user())
+        campaign_id, dag_id = id_and_sender(store, args.campaign)
+        with audited_command("sms.resume", campaign_id=campaign_id) as act:
+            act.begin(dag_id)
+            ended = resume(store, args.campaign, user_name())
     if ended is None:
         print_message(f"Campaign {args.campaign} is not paused: there is nothing to resume")
     else:
@@ -226,23 +258,26 @@ def resume_campaign(args: Namespace) -> None:
 @command
 def forget_person(args: Namespace) -> None:
     """Forget a number, and keep its messages from going out again."""
-    from airflow_provider_sms.hooks.audit_log import number_details, record_event
     from airflow_provider_sms.ledger.forget import find_number, forget_number
     from airflow_provider_sms.ledger.remains import remove_remains
     from airflow_provider_sms.monitoring.number_lookup import parse_number
 
     digits = parse_number(read_number(args.destination), args.default_region)
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with (
+        closing(open_existing_ledger(args.ledger_conn_id)) as store,
+        audited_command("sms.forget", **number_details(digits)) as act,
+    ):
+        # Before the look, which tells whether the number was texted, also to a person who then answers no.
+        act.begin()
         described = store.description
-        traces = find_number(store, digits)
+        traces = left = find_number(store, digits)
+        act.note_shown(**traces.counts._asdict())
         print_message(f"The ledger {described} has of this number: {_listed(traces.counts)}")
         if any(traces.counts):
             print_message(*_meaning(traces))
             confirm("Forget this number?", yes=args.yes)
-            details = {**number_details(digits), **traces.counts._asdict(), "campaigns": sorted(traces.keys)}
-            record_event("sms.forget", user=_user(), details=details)
             print_message(f"Forgotten: {_listed(forget_number(store, digits, traces))}")
-        left = find_number(store, digits).counts if any(traces.counts) else traces.counts
+            left = find_number(store, digits)
         # Also where nothing was found: a command before may have been kept from it.
         remains = remove_remains(store)
         print_message(remains.words)
@@ -251,7 +286,7 @@ def forget_person(args: Namespace) -> None:
             f"Not forgotten: {counted(traces.names, 'name')} of a campaign, a run or a contact group with the number "
             "in it. Only airflow-sms ledger purge forgets campaigns with their names"
         )
-    if any(left):
+    if any(left.counts):
         raise InputError("A task that sends has claimed a message to this number since. Run the command again")
     if remains.is_gone is not None:
         _require_gone(Path(described), digits)
@@ -350,6 +385,9 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
     )
     print_message("A forgotten campaign protects nobody: a task that runs again under its name texts everybody again.")
     confirm(f"Forget {counted(len(going), 'campaign')}?", yes=yes)
+    ids = [old.campaign_id for old in going[:MAX_IDS]]
+    with audited_command("sms.purge", campaigns=ids, count=len(going), without_activity_since=iso(before)) as act:
+        act.begin()
     failed = 0
     for old in going:
         try:
@@ -389,10 +427,3 @@ def _task(dag_id: str, task_id: str, run_id: str, map_index: int) -> str:
 def _join(names: Sequence[str]) -> str:
     more = len(names) - MAX_LISTED
     return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"uid {os.getuid()}"  # a user in a container may have no name

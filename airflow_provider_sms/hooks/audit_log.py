@@ -10,9 +10,11 @@ may read the audit log at all. So a row holds ids, and no number except masked a
 from __future__ import annotations
 
 import json
+import logging
 from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from hashlib import blake2b
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 from airflow.configuration import conf
@@ -29,6 +31,10 @@ if TYPE_CHECKING:
 
     from sqlalchemy.orm import Session
 
+log = logging.getLogger(__name__)
+
+MAX_IDS = 1000
+"""Ids that a row lists: MySQL's column holds 64 KB."""
 _DIGEST_BYTES = 16
 """128 bits: no two numbers of a service share a digest."""
 _KEY_BYTES = 64
@@ -47,6 +53,70 @@ def record_event(event: str, *, user: str, dag_id: str | None = None, details: M
     with _session() as session:
         row = Log(event, owner=user, owner_display_name=user, extra=json.dumps(details), dag_id=dag_id)
         session.add(row)
+
+
+class AuditedAct:
+    """An act of a person, which is in the audit log before it is done.
+
+    :param event: of :func:`record_event`.
+    :param user: of :func:`record_event`.
+    :param details: of :func:`record_event`; may be added to.
+    """
+
+    def __init__(self, event: str, user: str, details: Mapping[str, Any]) -> None:
+        self.details = dict(details)
+        self._event = event
+        self._user = user
+        self._dag_id: str | None = None
+
+    def begin(self, dag_id: str | None = None) -> None:
+        """Record the act, just before it is done.
+
+        :param dag_id: of :func:`record_event`.
+        :raises AuditLogError: it is not recorded; do nothing then.
+        """
+        self._dag_id = dag_id
+        self._record(self._event)
+
+    def note_shown(self, **details: Any) -> None:
+        """Record what is about to be shown, as the event ``EVENT.shown``.
+
+        :param details: ids of it.
+        :raises AuditLogError: it is not recorded; show nothing then.
+        """
+        self._record(f"{self._event}.shown", **details)
+
+    def note_error(self, error: Exception) -> None:
+        """Record that the act was not done: ``EVENT.refused`` for a status of HTTP below 500, else ``EVENT.failed``."""
+        status = getattr(error, "status_code", HTTPStatus.INTERNAL_SERVER_ERROR)
+        end = "refused" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "failed"
+        # The words of other errors may name the database's host or the ledger's file.
+        reason = str(getattr(error, "detail", type(error).__name__))
+        try:
+            self._record(f"{self._event}.{end}", reason=reason)
+        except AuditLogError as unrecorded:
+            log.warning("%s.%s by %s is not in the audit log: %s", self._event, end, self._user, unrecorded)
+
+    def _record(self, event: str, **more: Any) -> None:
+        record_event(event, user=self._user, dag_id=self._dag_id, details={**self.details, **more})
+
+
+@contextmanager
+def audited(event: str, *, user: str, details: Mapping[str, Any]) -> Iterator[AuditedAct]:
+    """Record an error that ends an act, from the check of rights on; :meth:`AuditedAct.begin` records the act.
+
+    :param event: of :func:`record_event`.
+    :param user: of :func:`record_event`.
+    :param details: of :func:`record_event`.
+    """
+    act = AuditedAct(event, user, details)
+    try:
+        yield act
+    except AuditLogError:
+        raise
+    except Exception as error:
+        act.note_error(error)
+        raise
 
 
 def seconds_until_allowed(event: str, *, user: str, limit: int, seconds: float) -> float:

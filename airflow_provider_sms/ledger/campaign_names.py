@@ -13,7 +13,7 @@ from sqlalchemy import and_, select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import of_run
-from airflow_provider_sms.ledger.backend import find_campaign
+from airflow_provider_sms.ledger.backend import find_campaign, require_campaign
 from airflow_provider_sms.ledger.schema import claimant, progress, request
 
 if TYPE_CHECKING:
@@ -94,3 +94,21 @@ def default_name_in(store: LedgerBackend, who: Claimant) -> str:
         query = select(progress.c.claimant_id).select_from(progress.join(claimant)).where(recorded).limit(1)
         is_its_own = connection.execute(requests).scalar() is None and connection.execute(query).scalar() is not None
         return former if is_its_own else default_name(who)
+
+
+def id_and_sender(store: LedgerBackend, name: str) -> tuple[int, str | None]:
+    """Return the id of a campaign, and the DAG that sent it last; None where no attempt of it is known.
+
+    :raises InputError: the ledger has no such campaign.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        campaign_id = require_campaign(connection, name)
+        query = (
+            select(claimant.c.dag_id)
+            .select_from(progress.join(claimant))
+            .where(progress.c.campaign_id == campaign_id)
+            .order_by(claimant.c.id.desc())
+            .limit(1)
+        )
+        return campaign_id, connection.execute(query).scalar()

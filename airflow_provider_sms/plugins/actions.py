@@ -1,15 +1,19 @@
-"""What people do on a page: resolve unknown requests, pause and resume a campaign, look up a number."""
+"""What people do on a page: resolve unknown requests, pause and resume a campaign, look up a number.
+
+Airflow's audit log has each of these, the refused ones too, before it is done.
+"""
 
 from __future__ import annotations
 
-from contextlib import closing
-from typing import Annotated, Any, Literal
+from contextlib import AbstractContextManager, closing, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from fastapi import APIRouter, HTTPException, Request, Response, status
 from pydantic import BaseModel, Field
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted
+from airflow_provider_sms.hooks.audit_log import MAX_IDS, AuditedAct, audited, number_details
 from airflow_provider_sms.hooks.ledger import ledger_reader, open_existing_ledger
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
@@ -17,10 +21,19 @@ from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.monitoring import campaigns
 from airflow_provider_sms.monitoring.models import Campaign
-from airflow_provider_sms.monitoring.number_lookup import look_up_number
+from airflow_provider_sms.monitoring.number_lookup import look_up_number, parse_number
 from airflow_provider_sms.plugins.csrf import VerifiedViewer
+from airflow_provider_sms.plugins.lookup_rights import (
+    LOOK_UP,
+    hidden_from_look_up,
+    require_few_look_ups,
+    require_look_up,
+)
 from airflow_provider_sms.plugins.pages import visible_campaign
 from airflow_provider_sms.plugins.templating import render_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 router = APIRouter()
 
@@ -49,30 +62,30 @@ class NumberQuery(BaseModel):
 @router.post("/campaigns/{campaign_id}/resolve")
 def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resolution) -> dict[str, Any]:
     """Close unknown requests as sent or not sent."""
-    campaign = _editable_campaign(campaign_id, access)
-    with closing(open_existing_ledger(None)) as store:
-        rows = named_requests(store, resolution.requests)
-        if any(row.campaign != campaign.name for row in rows):
-            raise HTTPException(
-                status.HTTP_409_CONFLICT, "A request belongs to another campaign. Nothing was changed. Reload the page"
-            )
-        for row in rows:
-            require_unknown(store, row.request_id)
-        people = sum(row.messages for row in rows)
-        if people != resolution.people:
-            raise HTTPException(
-                status.HTTP_409_CONFLICT,
-                f"This now concerns {counted(people, 'person', 'people')}. Nothing was changed. Read the page again, "
-                "then decide",
-            )
-        state = ACCEPTED if resolution.outcome == "accepted" else NOT_SENT
-        closed: list[int] = []
-        errors: list[str] = []
-        for row in rows:
-            try:
-                closed.append(resolve(store, row.request_id, state, access.user_name))
-            except InputError as error:  # the response has arrived, or somebody else has decided
-                errors.append(str(error))
+    with _act("sms.resolve", access, campaign_id=campaign_id, **resolution.model_dump()) as act:
+        campaign = _editable_campaign(campaign_id, access)
+        with closing(open_existing_ledger(None)) as store:
+            with _conflicts():
+                rows = named_requests(store, resolution.requests)
+                if any(row.campaign != campaign.name for row in rows):
+                    raise InputError("A request belongs to another campaign. Nothing was changed. Reload the page")
+                for row in rows:
+                    require_unknown(store, row.request_id)
+                people = sum(row.messages for row in rows)
+                if people != resolution.people:
+                    raise InputError(
+                        f"This now concerns {counted(people, 'person', 'people')}. Nothing was changed. Read the page "
+                        "again, then decide"
+                    )
+            act.begin(campaign.latest.dag_id)
+            state = ACCEPTED if resolution.outcome == "accepted" else NOT_SENT
+            closed: list[int] = []
+            errors: list[str] = []
+            for row in rows:
+                try:
+                    closed.append(resolve(store, row.request_id, state, access.user_name))
+                except InputError as error:  # the response has arrived, or somebody else has decided
+                    errors.append(str(error))
     outcome = "sent" if state == ACCEPTED else "not sent"
     next_step = " Now clear the task: its next attempt texts them." if state == NOT_SENT and closed else ""
     recorded = (
@@ -85,9 +98,11 @@ def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resol
 @router.post("/campaigns/{campaign_id}/pause")
 def pause_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
     """Pause a campaign: nothing more of it is claimed."""
-    campaign = _editable_campaign(campaign_id, access)
-    with closing(open_existing_ledger(None)) as store:
-        done = pause(store, campaign.name, access.user_name)
+    with _act("sms.pause", access, campaign_id=campaign_id) as act:
+        campaign = _editable_campaign(campaign_id, access)
+        with closing(open_existing_ledger(None)) as store:
+            act.begin(campaign.latest.dag_id)
+            done = pause(store, campaign.name, access.user_name)
     if done.was_paused:
         return {"message": f"The campaign is paused already, by {done.pause.paused_by}."}
     under_way = (
@@ -101,9 +116,11 @@ def pause_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
 @router.post("/campaigns/{campaign_id}/resume")
 def resume_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
     """Resume a paused campaign."""
-    campaign = _editable_campaign(campaign_id, access)
-    with closing(open_existing_ledger(None)) as store:
-        ended = resume(store, campaign.name, access.user_name)
+    with _act("sms.resume", access, campaign_id=campaign_id) as act:
+        campaign = _editable_campaign(campaign_id, access)
+        with closing(open_existing_ledger(None)) as store:
+            act.begin(campaign.latest.dag_id)
+            ended = resume(store, campaign.name, access.user_name)
     if ended is None:
         return {"message": "The campaign was not paused."}
     return {"message": f"Resumed: {ended.paused_by} had paused it. Clear a task of it that has ended since."}
@@ -111,11 +128,32 @@ def resume_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
 
 @router.post("/look-up")
 def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -> Response:
-    """Show when a number was texted, and by which requests, without those of DAGs that the user may not see."""
-    ledger = ledger_reader()
-    hidden = access.hidden(campaigns.dag_ids(ledger))
-    matches = look_up_number(ledger, query.number, query.region.strip().upper() or None, hidden=hidden)
+    """Show when a number was texted, and by which requests, in the campaigns in which the user may look."""
+    region = query.region.strip().upper() or None
+    with _act(LOOK_UP, access, **number_details(query.number)) as act:
+        with _conflicts():
+            act.details.update(number_details(parse_number(query.number, region)))
+        ledger = ledger_reader()
+        dags = campaigns.dag_ids(ledger)
+        require_look_up(access, dags)
+        act.begin()
+        require_few_look_ups(access)
+        matches = look_up_number(ledger, query.number, region, hidden=hidden_from_look_up(access, dags))
+        act.note_shown(requests=[each.request.request_id for each in matches[:MAX_IDS]])
     return render_page(request, "number_matches.html", token=None, number=query.number, matches=matches)
+
+
+def _act(event: str, access: VerifiedViewer, **details: Any) -> AbstractContextManager[AuditedAct]:
+    return audited(event, user=access.user_name, details=details)
+
+
+@contextmanager
+def _conflicts() -> Iterator[None]:
+    """Show the user an error in the user's input; the words of other errors stay in the web server's log."""
+    try:
+        yield
+    except InputError as error:
+        raise HTTPException(status.HTTP_409_CONFLICT, str(error)) from None
 
 
 def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> Campaign:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,12 +11,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
-from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.exceptions import AuditLogError, InputError, SmsError
 from airflow_provider_sms.plugins import actions, pages, templating
 from airflow_provider_sms.plugins.authorization import airflow_user
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
+
+log = logging.getLogger(__name__)
 
 _HEADERS = {
     # If a text ever gets through unescaped, the browser runs none of it and contacts no other host.
@@ -24,6 +27,11 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
 }
+_NO_LEDGER = (
+    "There is no ledger that this page can read. The first task that sends creates it. If a task has sent already, the "
+    "web server's log says what is wrong"
+)
+_LEDGER_FAILED = "The ledger cannot be used now. Try again later. The web server's log says what is wrong"
 _STATIC = Path(__file__).parent / "static"
 _MEDIA_TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".txt": "text/plain"}
 _STATIC_FILES = frozenset(path.name for path in _STATIC.iterdir() if path.suffix in _MEDIA_TYPES)
@@ -47,8 +55,13 @@ def create_app() -> FastAPI:
 
     @app.exception_handler(SmsError)
     async def sms_error(request: Request, error: SmsError) -> Response:
-        code = status.HTTP_409_CONFLICT if isinstance(error, InputError) else status.HTTP_503_SERVICE_UNAVAILABLE
-        return templating.render_error(request, str(error), code)
+        if isinstance(error, AuditLogError):
+            return templating.render_error(request, str(error), status.HTTP_503_SERVICE_UNAVAILABLE)
+        # Its words may name the ledger's file, or the database's host, port and role: they are for the log alone.
+        log.error("The ledger cannot be used for %s: %s", request.url.path, error)
+        if isinstance(error, InputError):
+            return templating.render_error(request, _NO_LEDGER, status.HTTP_409_CONFLICT)
+        return templating.render_error(request, _LEDGER_FAILED, status.HTTP_503_SERVICE_UNAVAILABLE)
 
     @app.exception_handler(RequestValidationError)
     async def validation_error(request: Request, error: RequestValidationError) -> Response:
@@ -58,7 +71,9 @@ def create_app() -> FastAPI:
 
     @app.exception_handler(HTTPException)
     async def http_error(request: Request, error: HTTPException) -> Response:
-        return templating.render_error(request, str(error.detail), error.status_code)
+        response = templating.render_error(request, str(error.detail), error.status_code)
+        response.headers.update(error.headers or {})
+        return response
 
     return app
 

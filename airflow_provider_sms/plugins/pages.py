@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response, status
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response, status
 from fastapi.responses import RedirectResponse
 
 from airflow_provider_sms.hooks.ledger import ledger_reader
@@ -19,9 +19,16 @@ from airflow_provider_sms.monitoring.plan_comparison import compare_with_plan
 from airflow_provider_sms.plugins import presenter
 from airflow_provider_sms.plugins.authorization import Viewer
 from airflow_provider_sms.plugins.csrf import make_token
+from airflow_provider_sms.plugins.lookup_rights import may_look_up, require_look_up
 from airflow_provider_sms.plugins.templating import render_page, root_path
 
-router = APIRouter()
+
+def _offer_look_up(request: Request, access: Viewer) -> None:
+    """Tell the page's navigation whether the user may look up a number."""
+    request.state.may_look_up = may_look_up(access, campaigns.dag_ids(ledger_reader()))
+
+
+router = APIRouter(dependencies=[Depends(_offer_look_up)])
 
 CAMPAIGNS_PER_PAGE = 25
 REQUESTS_PER_PAGE = 50
@@ -72,7 +79,6 @@ def list_page(
         states=states.STATES,
         number=min(page, pages),
         pages=pages,
-        ledger=ledger.description,
     )
 
 
@@ -146,7 +152,7 @@ def task_page(
     if len(found) == 1:
         # Without a host: behind a proxy this server may not know the right one.
         return RedirectResponse(f"{root_path(request)}/campaigns/{found[0][0]}")
-    return render_page(request, "task.html", token=None, found=found, task_id=task_id, ledger=ledger.description)
+    return render_page(request, "task.html", token=None, found=found, task_id=task_id)
 
 
 @router.get("/balance")
@@ -160,4 +166,5 @@ def balance_page(request: Request, access: Viewer) -> Response:
 @router.get("/look-up")
 def look_up_page(request: Request, access: Viewer) -> Response:
     """Show the form for looking up a number."""
+    require_look_up(access, campaigns.dag_ids(ledger_reader()))
     return render_page(request, "look_up.html", token=make_token(access.user_id))

@@ -24,7 +24,16 @@ def render_page(request: Request, template: str, status_code: int = 200, **value
     :param values: variables of the template.
     """
     root = root_path(request)
-    html = _environment().get_template(template).render(root=root, airflow=root.removesuffix(PREFIX), **values)
+    html = (
+        _environment()
+        .get_template(template)
+        .render(
+            root=root,
+            airflow=root.removesuffix(PREFIX),
+            may_look_up=getattr(request.state, "may_look_up", False),  # not known on the page of an error
+            **values,
+        )
+    )
     return HTMLResponse(html, status_code)
 
 

@@ -1,17 +1,12 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 
 import pytest
-from airflow.models.log import Log
-from airflow.utils.session import create_session
-from sqlalchemy import delete, select
 from support.sending import people
 
-from airflow_provider_sms.exceptions import AuditLogError
-from airflow_provider_sms.hooks import audit_log
+from airflow_provider_sms.cli import write_commands
 from airflow_provider_sms.ledger import remains
 from airflow_provider_sms.ledger.model import UNKNOWN
 from airflow_provider_sms.masking import mask_number
@@ -20,25 +15,11 @@ PERSON, OTHER = people(2)
 NUMBER = PERSON.destination
 
 
-@pytest.fixture
-def audited(airflow_home):
-    """Return the rows of Airflow's audit log since the test began."""
-    with create_session() as session:
-        session.execute(delete(Log))
-
-    def audited():
-        with create_session() as session:
-            query = select(Log.event, Log.extra).where(Log.event.like("sms.%")).order_by(Log.id)
-            return [tuple(row) for row in session.execute(query)]
-
-    return audited
-
-
 def bytes_of(path):
     return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
 
 
-def test_a_person_at_a_terminal_forgets_a_number(ledger, sent, rows, holders, at_terminal, audited, ledger_path):
+def test_a_person_at_a_terminal_forgets_a_number(ledger, sent, rows, holders, at_terminal, ledger_path):
     """The command says what it found, what that means, what it removed, and what is left outside of the tables."""
     sent([PERSON, OTHER])
     sent([PERSON], UNKNOWN, campaign="summer")
@@ -97,49 +78,43 @@ def test_a_number_is_read_from_stdin(ledger, sent, rows, monkeypatch):
     assert rows("SELECT destination FROM sms_message") == [(0,)]
 
 
-def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal, audited):
-    """What is found is said first, and the audit log has no row."""
+def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal, audit_rows):
+    """What is found is shown first, as by ``who``: so the audit log has the look, and that nothing followed."""
     sent([PERSON])
     at_terminal("n\n")
     said = ledger("forget", NUMBER)
     assert (said.status, "has of this number: 1 message\n" in said.err) == (1, True)
-    assert (rows("SELECT destination FROM sms_message"), audited()) == ([(int(NUMBER),)], [])
+    assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
+    assert [event for event, *_ in audit_rows()] == ["sms.forget", "sms.forget.shown", "sms.forget.failed"]
 
 
-def test_the_audit_log_has_it_without_the_number(ledger, sent, audited, monkeypatch):
+def test_the_audit_log_has_it_without_the_number(ledger, sent, audit_rows, monkeypatch):
     """Masked, and as a keyed digest, with what was found."""
     monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "0" * 43 + "=")
     sent([PERSON])
     ledger("forget", NUMBER, "--yes")
-    ((event, extra),) = audited()
-    details = json.loads(extra)
-    assert (event, details["number"], details["messages"], details["campaigns"]) == (
-        "sms.forget",
-        mask_number(NUMBER),
-        1,
-        ["spring"],
-    )
-    assert len(details["number_digest"]) == 32
-    assert NUMBER not in extra
+    begun, shown = audit_rows()
+    details = shown[3]
+    assert (begun[0], shown[0]) == ("sms.forget", "sms.forget.shown")
+    assert (details["number"], len(details["number_digest"]), details["messages"]) == (mask_number(NUMBER), 32, 1)
+    assert NUMBER not in str([begun, shown])
 
 
-def test_nothing_is_forgotten_that_is_not_in_the_audit_log(ledger, sent, rows, monkeypatch):
+@pytest.mark.parametrize("event", ["sms.forget", "sms.forget.shown"])
+def test_nothing_is_forgotten_or_shown_that_is_not_in_the_audit_log(ledger, sent, rows, audit_log_fails, event):
     """The act is recorded first; an act that cannot be recorded is not done."""
     sent([PERSON])
-
-    def failing(*_, **__):
-        raise AuditLogError("no database")
-
-    monkeypatch.setattr(audit_log, "record_event", failing)
-    assert ledger("forget", NUMBER, "--yes").status == 1
+    audit_log_fails(event)
+    said = ledger("forget", NUMBER, "--yes")
+    assert (said.status, "of this number" in said.err) == (1, False)
     assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
 
 
 def test_a_number_that_is_claimed_meanwhile_is_reported(ledger, sent, monkeypatch):
     """The ledger is looked through again at the end: the status is 1, and the words say to run it again."""
     sent([PERSON])
-    monkeypatch.setattr(audit_log, "record_event", lambda *_, **__: sent([PERSON], campaign="autumn"))
-    said = ledger("forget", NUMBER, "--yes")
+    monkeypatch.setattr(write_commands, "confirm", lambda *_, **__: sent([PERSON], campaign="autumn"))
+    said = ledger("forget", NUMBER)
     assert (said.status, "claimed a message to this number since" in said.err) == (1, True)
 
 

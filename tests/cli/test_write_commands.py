@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.cli import write_commands
+from airflow_provider_sms.cli import audit, write_commands
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
@@ -234,7 +234,7 @@ def test_a_user_without_a_name_is_recorded_by_number(ledger, sent, rows, monkeyp
     def nameless():
         raise KeyError("uid not found")
 
-    monkeypatch.setattr(write_commands.getpass, "getuser", nameless)
+    monkeypatch.setattr(audit.getpass, "getuser", nameless)
     request = sent(people(1), UNKNOWN)
     assert ledger("resolve", request, "--as", "accepted", "--yes").status == 0
     assert rows("SELECT decided_by FROM sms_decision")[0][0].startswith("uid ")

@@ -6,29 +6,26 @@ from datetime import datetime, timedelta, timezone
 import pytest
 from airflow.models.log import Log
 from airflow.utils.session import create_session
-from sqlalchemy import delete, select, update
+from sqlalchemy import select, update
 from sqlalchemy.exc import OperationalError
 
-from airflow_provider_sms.exceptions import AuditLogError
+from airflow_provider_sms.exceptions import AuditLogError, LedgerError
 from airflow_provider_sms.hooks import audit_log
-from airflow_provider_sms.hooks.audit_log import number_details, number_digest, record_event, seconds_until_allowed
+from airflow_provider_sms.hooks.audit_log import (
+    audited,
+    number_details,
+    number_digest,
+    record_event,
+    seconds_until_allowed,
+)
 
 NUMBER = "27820000001"
 KEY = "0" * 43 + "="
 
 
-@pytest.fixture
-def log(airflow_home):
-    """Airflow's audit log, without the rows of earlier tests."""
-    with create_session() as session:
-        session.execute(delete(Log))
-
-    def rows():
-        with create_session() as session:
-            query = select(Log.event, Log.owner, Log.dag_id, Log.extra).order_by(Log.id)
-            return [tuple(row) for row in session.execute(query)]
-
-    return rows
+def refuse():
+    """Open a session with a database that is gone."""
+    raise OperationalError("INSERT", {"extra": NUMBER}, Exception("no route to db.internal"))
 
 
 @pytest.fixture
@@ -42,27 +39,78 @@ def key(monkeypatch):
     return use
 
 
-def test_an_event_is_a_row_of_airflows_audit_log(log):
+def test_an_event_is_a_row_of_airflows_audit_log(audit_rows):
     """With its user, its DAG and its details as JSON, committed when the call returns."""
     record_event("sms.pause", user="ed", dag_id="reminders", details={"campaign_id": 7})
     record_event("sms.look_up", user="vic", details={})
-    assert log() == [
-        ("sms.pause", "ed", "reminders", '{"campaign_id": 7}'),
-        ("sms.look_up", "vic", None, "{}"),
+    assert audit_rows() == [
+        ("sms.pause", "ed", "reminders", {"campaign_id": 7}),
+        ("sms.look_up", "vic", None, {}),
     ]
 
 
-def test_an_event_that_cannot_be_recorded_is_an_error(log, monkeypatch):
+def test_an_event_that_cannot_be_recorded_is_an_error(audit_rows, monkeypatch):
     """It says that nothing was done, without the words of the database, which name its host and hold the row."""
-
-    def refuse():
-        raise OperationalError("INSERT", {"extra": NUMBER}, Exception("no route to db.internal"))
-
     monkeypatch.setattr(audit_log, "create_session", refuse)
     with pytest.raises(AuditLogError, match=r"OperationalError.*Nothing was changed or shown") as raised:
         record_event("sms.pause", user="ed", details={})
     assert "db.internal" not in str(raised.value)
     assert NUMBER not in str(raised.value)
+
+
+def fail(error, act):
+    """Raise an error, after an act has begun if there is one."""
+    if act:
+        act.begin("reminders")
+    raise error
+
+
+class NotFoundError(Exception):
+    """An answer with a status, like those of the pages."""
+
+    status_code = 404
+    detail = "no such campaign"
+
+
+@pytest.mark.parametrize(
+    ("error", "event", "reason"),
+    [
+        (NotFoundError(), "sms.pause.refused", "no such campaign"),
+        (LedgerError("no route to db.internal"), "sms.pause.failed", "LedgerError"),
+    ],
+)
+def test_an_act_that_is_not_done_is_recorded_too(audit_rows, error, event, reason):
+    """As refused or as failed, after the row that announced it, if it had begun; the error goes on."""
+    for begun in (False, True):
+        with pytest.raises(type(error)), audited("sms.pause", user="ed", details={"campaign_id": 7}) as act:
+            fail(error, act if begun else None)
+    ended = {"campaign_id": 7, "reason": reason}
+    assert audit_rows() == [
+        (event, "ed", None, ended),
+        ("sms.pause", "ed", "reminders", {"campaign_id": 7}),
+        (event, "ed", "reminders", ended),
+    ]
+
+
+def test_what_is_shown_is_recorded_with_the_act(audit_rows):
+    """With the details that became known in between."""
+    with audited("sms.look_up", user="ed", details={}) as act:
+        act.details["number"] = "2782*****01"
+        act.begin()
+        act.note_shown(requests=[3])
+    number = {"number": "2782*****01"}
+    assert audit_rows() == [
+        ("sms.look_up", "ed", None, number),
+        ("sms.look_up.shown", "ed", None, {**number, "requests": [3]}),
+    ]
+
+
+def test_an_act_is_refused_in_its_own_words_if_its_end_cannot_be_recorded(audit_rows, monkeypatch, caplog):
+    """The web server's log has it then."""
+    monkeypatch.setattr(audit_log, "create_session", refuse)
+    with pytest.raises(NotFoundError), audited("sms.pause", user="ed", details={}):
+        raise NotFoundError
+    assert "sms.pause.refused by ed is not in the audit log" in caplog.text
 
 
 def test_a_number_is_in_the_log_masked_and_as_a_digest(key):
@@ -91,7 +139,7 @@ def test_without_a_key_there_is_no_digest(key):
     assert number_details(NUMBER) == {"number": "2782*****01", "number_digest": ""}
 
 
-def test_events_of_a_user_are_counted(log):
+def test_events_of_a_user_are_counted(audit_rows):
     """Beyond the limit a user waits until enough of the rows are too old to count; other users do not."""
 
     def wait(user="vic"):

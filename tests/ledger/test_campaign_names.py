@@ -5,7 +5,13 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import register
-from airflow_provider_sms.ledger.campaign_names import default_name, default_name_in, given_name_in, read_name
+from airflow_provider_sms.ledger.campaign_names import (
+    default_name,
+    default_name_in,
+    given_name_in,
+    id_and_sender,
+    read_name,
+)
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.pauses import pause
 from airflow_provider_sms.ledger.progress import note_progress
@@ -105,3 +111,14 @@ def test_a_campaign_that_was_paused_before_it_sent_anything_stays_paused(enter, 
     note_progress(store, "d.t.r", register(store, claimant(1)), "waiting for approval")
     pause(store, "d.t.r", "ann")
     assert default_name_in(store, claimant(2)) == "d.t.r"
+
+
+def test_a_campaign_is_found_with_the_dag_that_sent_it_last(enter, store):
+    """A version that recorded no progress left no DAG; a campaign that is not there is an error."""
+    enter(1, campaign="spring")
+    assert id_and_sender(store, "spring") == (1, None)
+    for dag_id in ("first", "second"):
+        note_progress(store, "spring", register(store, claimant(1, dag_id=dag_id)), "ended")
+    assert id_and_sender(store, "spring") == (1, "second")
+    with pytest.raises(InputError, match="no campaign 'summer'"):
+        id_and_sender(store, "summer")

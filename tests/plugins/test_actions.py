@@ -5,7 +5,7 @@ from sqlalchemy import select
 from support.plugins import Person
 from support.told import tell
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.pauses import pause_of
 from airflow_provider_sms.ledger.schema import decision
@@ -113,3 +113,60 @@ def test_a_late_response_stands_and_the_rest_is_resolved(ed, store, monkeypatch)
     assert answer.json()["people"] == 4
     assert "Recorded as not sent: 1 request to 4 people." in answer.json()["message"]
     assert f"Request {ids[0]} is not unknown: it is accepted" in answer.json()["message"]
+
+
+def test_each_act_is_in_airflows_audit_log(ed, store, audit_rows):
+    """With its user, a DAG of the campaign, and ids, before it is done."""
+    ids = tell(store, claims=[(3, "unknown"), (4, "unknown")])
+    resolution = {"requests": ids, "outcome": "accepted", "people": 7}
+    ed.post("/campaigns/1/pause")
+    ed.post("/campaigns/1/resume")
+    ed.post("/campaigns/1/resolve", resolution)
+    assert audit_rows() == [
+        ("sms.pause", "ed", "d", {"campaign_id": 1}),
+        ("sms.resume", "ed", "d", {"campaign_id": 1}),
+        ("sms.resolve", "ed", "d", {"campaign_id": 1, **resolution}),
+    ]
+
+
+def test_a_refused_act_is_in_airflows_audit_log(ed, vic, store, audit_rows):
+    """That of a user without the right, that on a campaign which is not there, and that on an old page."""
+    (request,) = tell(store, claims=[(3, "unknown")])
+    vic.post("/campaigns/1/pause")
+    ed.post("/campaigns/9/resume")
+    ed.post("/campaigns/1/resolve", {"requests": [request], "outcome": "accepted", "people": 2})
+    rows = audit_rows()
+    assert [(event, user, details["campaign_id"]) for event, user, _, details in rows] == [
+        ("sms.pause.refused", "vic", 1),
+        ("sms.resume.refused", "ed", 9),
+        ("sms.resolve.refused", "ed", 1),
+    ]
+    assert "This now concerns 3 people" in rows[-1][3]["reason"]
+
+
+def test_an_act_that_fails_is_in_airflows_audit_log(ed, store, audit_rows, monkeypatch):
+    """After the row that announced it, without the words of the ledger's error."""
+
+    def fail(store, name, who):
+        raise LedgerError("no route to db.internal")
+
+    tell(store, state="sending")
+    monkeypatch.setattr(actions, "pause", fail)
+    assert ed.post("/campaigns/1/pause").status_code == 503
+    assert audit_rows() == [
+        ("sms.pause", "ed", "d", {"campaign_id": 1}),
+        ("sms.pause.failed", "ed", "d", {"campaign_id": 1, "reason": "LedgerError"}),
+    ]
+
+
+def test_an_act_that_cannot_be_recorded_is_not_done(ed, store, audit_log_fails):
+    """The user learns that nothing was done, and nothing of Airflow's database."""
+    (request,) = tell(store, claims=[(3, "unknown")])
+    audit_log_fails("sms.pause")
+    answers = [ed.post("/campaigns/1/pause")]
+    audit_log_fails("sms.resolve")
+    answers.append(ed.post("/campaigns/1/resolve", {"requests": [request], "outcome": "not_sent", "people": 3}))
+    for answer in answers:
+        assert (answer.status_code, "internal" in answer.text) == (503, False)
+        assert "Nothing was changed" in answer.json()["detail"]
+    assert (pause_of(store, "spring"), decisions(store)) == (None, [])

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import json
+
 import pytest
+from support.plugins import Person
 from support.told import tell
 
 
@@ -42,3 +45,44 @@ def test_an_odd_address_is_no_error_of_the_server(vic, store, path, status):
     answer = vic.get(path)
     assert answer.status_code == status
     assert answer.headers.get("content-type", "text/html").startswith("text/html")
+
+
+def test_no_page_tells_where_the_ledger_is(vic, store, ledger_path):
+    """Neither its file nor its server is anything to an ordinary user."""
+    tell(store)
+    for path in ("/", "/campaigns/1", "/balance", "/task?dag_id=d&run_id=none&task_id=t"):
+        assert str(ledger_path.parent) not in vic.get(path).text
+
+
+SERVER = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "secret_db", "login": "secret_role"}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "status"),
+    [
+        ("AIRFLOW_CONN_SECRET_LEDGER", json.dumps(SERVER), 503),
+        ("AIRFLOW_CONN_SECRET_LEDGER", json.dumps({**SERVER, "conn_type": "mysql"}), 409),
+        ("AIRFLOW_CONN_OTHER", "{}", 409),
+    ],
+)
+def test_no_error_tells_where_the_ledger_is(site, store, monkeypatch, caplog, setting, value, status):
+    """A page and an act say what to do; the web server's log has the host, the port, the role and the rest."""
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "secret_ledger")
+    monkeypatch.setenv(setting, value)
+    ed = Person(site, "ed")
+    for answer in (ed.get("/"), ed.post("/campaigns/1/pause"), ed.post("/look-up", {"number": "+27820000000"})):
+        assert answer.status_code == status
+        assert "web server" in answer.text
+        assert not any(words in answer.text for words in ("127.0.0.1", "port 1", "secret", "psycopg", "postgres"))
+    assert "secret_" in caplog.text or "127.0.0.1" in caplog.text
+
+
+def test_an_error_of_a_file_does_not_name_it(vic, ledger_path):
+    """A file that is no ledger, and one that is missing."""
+    for content in (None, b"no database at all, but long enough to be read as the head of one" * 9):
+        if content:
+            ledger_path.write_bytes(content)
+        answer = vic.get("/")
+        assert answer.status_code in (409, 503)
+        assert str(ledger_path.parent) not in answer.text
+        assert ledger_path.name not in answer.text

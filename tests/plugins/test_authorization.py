@@ -32,7 +32,7 @@ def test_without_a_login_nothing_is_shown(site, unknown, path):
     """Each route asks Airflow for the user, because nothing else does so for a plugin's application."""
     anonymous = Person(site, None).get(path)
     assert (anonymous.status_code, "spring" in anonymous.text) == (401, False)
-    known = Person(site, "vic").get(path)
+    known = Person(site, "ed").get(path)
     assert known.status_code in (200, 307), known.text
 
 
@@ -51,12 +51,6 @@ def test_a_viewer_sees_and_does_nothing(site, unknown, path):
     assert viewer.post(path, unknown).status_code == 403
     assert "data-action" in editor.get("/campaigns/1").text
     assert editor.post(path, unknown).status_code == 200
-
-
-def test_a_viewer_may_look_a_number_up(site, store):
-    """It changes nothing."""
-    tell(store, claims=[(1, "accepted")])
-    assert "spring" in Person(site, "vic").post("/look-up", {"number": "+27820000000"}).text
 
 
 @pytest.fixture
@@ -82,7 +76,7 @@ def test_nothing_of_a_hidden_dag_is_shown(site, store):
         ann.post("/look-up", {"number": "+27820000000"}),
         *(ann.post(path, resolved) for path in ACTS),
     ]
-    assert [answer.status_code for answer in answers] == [200, 403, 403, 403, 200, 200, 403, 403, 403]
+    assert [answer.status_code for answer in answers] == [200, 403, 403, 403, 200, 403, 403, 403, 403]
     assert not any("secret" in answer.text or "their_account" in answer.text for answer in answers)
 
 

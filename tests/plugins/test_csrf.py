@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 from support.plugins import Person
 from support.told import tell
@@ -31,6 +33,13 @@ def test_a_request_from_another_site_is_refused(ann, path, sent):
     answer = ann.post(path, BODY, **sent)
     assert (answer.status_code, "This page has expired" in answer.json()["detail"]) == (403, True)
     assert ann.post(path, BODY).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/campaigns/1", "/look-up"])
+def test_a_page_with_buttons_holds_the_token_of_its_user(ann, path):
+    """The page's script sends it with each act."""
+    (token,) = re.findall(r'name="sms-token" content="([^"]+)"', ann.get(path).text)
+    assert ann.post("/campaigns/1/pause", token=token).status_code == 200
 
 
 def test_the_token_of_another_persons_page_does_nothing(site, ann):

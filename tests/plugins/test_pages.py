@@ -63,7 +63,7 @@ def test_a_missing_ledger_is_reported_in_words(vic, ledger_path):
     """A reader learns that nothing was sent yet, and no file is created."""
     answer = vic.get("/")
     assert answer.status_code == 409
-    assert "There is no ledger at" in answer.text
+    assert "There is no ledger that this page can read. The first task that sends creates it" in answer.text
     assert not ledger_path.exists()
 
 

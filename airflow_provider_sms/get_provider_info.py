@@ -132,6 +132,11 @@ def _connection_fields() -> dict[str, Any]:
             "description": "Base URL of the balance call, where it differs from the base URL.",
             "schema": {"type": ["string", "null"]},
         },
+        "allow_http": {
+            "label": "Allow http://",
+            "description": "Whether the token may go to another machine without encryption.",
+            "schema": {"type": ["boolean", "null"], "default": False},
+        },
         "timeout": {
             "label": "Timeout (seconds)",
             "description": "How long to wait for an answer.",

@@ -8,9 +8,12 @@ STARS = "*****"
 SHORTEST_NUMBER = 7
 """Digits of the shortest number that is shown in part."""
 
-# Up to three characters that are no digit may stand between two digits: people write "+27 (0) 82 - 123".
-_BETWEEN_DIGITS = r"[\s\-./()\u00ad\u200b-\u200f\u2010-\u2015\u202a-\u202e\u2060\u2212\ufeff]{0,3}"
-_NUMBER = re.compile(rf"\+?\d(?:{_BETWEEN_DIGITS}\d){{{SHORTEST_NUMBER - 1},}}")
+_ENCODED = r"%[0-9A-Fa-f]{2}|\\(?:u[0-9A-Fa-f]{4}|[nrt])|&#?\w{1,8};"
+"""A sign as URLs, JSON and HTML write it: its letters separate no two numbers."""
+# No part of it is repeated within a repetition, so the time grows with the text and no faster.
+_BOUNDARY = re.compile(rf"(?P<sign>{_ENCODED})|{re.escape(STARS)}|[^\W\d_]+")
+_DIGITS = re.compile(r"\+?(\d+)")
+_FIRST_TO_LAST_DIGIT = re.compile(r"\+?\d.*\d", re.DOTALL)
 
 
 def mask_number(text: str) -> str:
@@ -28,10 +31,29 @@ def mask_number(text: str) -> str:
 
 
 def mask_numbers_in(text: str) -> str:
-    """Return free text with every run of 7 or more digits masked, also one with separators or a plus.
+    """Return free text with its numbers masked: 7 or more digits with any signs between them, and no letter.
 
-    It may mask too much, such as a date with its time, and lets no phone number pass.
+    It may mask too much, such as a date with its time, or a list of counts, and lets no phone number pass, however it
+    is written: ``+27 (0) 82 - 123``, ``27,82,123``, ``27%2082``. Numbers that stand side by side, each with 7 or more
+    digits together, are masked one by one.
 
     :param text: free text, for example the service's own words about a failed request.
     """
-    return _NUMBER.sub(lambda match: mask_number(match[0]), text)
+    pieces: list[str] = []
+    start = 0
+    for boundary in _BOUNDARY.finditer(text):
+        if boundary["sign"] is None:
+            pieces += (_masked(text[start : boundary.start()]), boundary[0])
+            start = boundary.end()
+    return "".join((*pieces, _masked(text[start:])))
+
+
+def _masked(text: str) -> str:
+    """Return text without letters with its numbers masked."""
+    if len(text) < SHORTEST_NUMBER:
+        return text
+    lengths = [len(digits) for digits in _DIGITS.findall(text)]
+    if sum(lengths) < SHORTEST_NUMBER:
+        return text
+    pattern = _DIGITS if min(lengths) >= SHORTEST_NUMBER else _FIRST_TO_LAST_DIGIT
+    return pattern.sub(lambda match: mask_number(re.sub(_ENCODED, "", match[0])), text)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,11 +43,28 @@ def test_a_number_shows_its_first_four_and_last_two_digits(text, masked):
         ("27821234567, 27831234568", "2782*****67, 2783*****68"),
         ("credit 1004.0 of 9000, code 503", "credit 1004.0 of 9000, code 503"),
         ("already 2782*****67", "already 2782*****67"),
+        ("27,821,234,567", "2782*****67"),
+        ("27_82_123_4567", "2782*****67"),
+        ("27:82:123:4567", "2782*****67"),
+        ("27|82|123|4567", "2782*****67"),
+        ("27·82·123·4567", "2782*****67"),
+        ("27%2082%20123%204567 failed", "2782*****67 failed"),
+        ("+27%2D82%2d123%C2%A04567", "2782*****67"),
+        ("27 - -- (0) .. 82 ///// 123 ; 4567.", "2708*****67."),
+        ("27 *82* 123 = 4567", "2782*****67"),
+        ("27\\u00a082\\n123&nbsp;45&#160;67", "2782*****67"),
+        ('["+27821234567","+27831234568"]', '["2782*****67","2783*****68"]'),
+        ('{"2782123":4567}', '{"2782*****67}'),
+        ("2782123 4567 8", "2782*****78"),
+        ("٢٧٨ ٢١٢ ٣٤٥٦٧, 27821234567", "٢٧٨٢*****67"),
+        ("LIKE '%2782123'", "LIKE '%2782*****23'"),
+        ("2782*****67, 2783*****68", "2782*****67, 2783*****68"),
+        ("took 12 of 100 at 10:15, 85% of 100%", "took 12 of 100 at 10:15, 85% of 100%"),
         ("", ""),
     ],
 )
 def test_numbers_in_free_text_are_masked(text, masked):
-    """Every run of 7 or more digits in free text is masked, whatever separates them; shorter runs stay."""
+    """Every run of 7 or more digits in free text is masked, whatever signs separate them; shorter runs stay."""
     assert masked == mask_numbers_in(text)
 
 
@@ -60,3 +79,18 @@ def test_masking_twice_changes_nothing(text):
     """Text that is masked already stays as it is, so layers may mask without knowing of each other."""
     once = mask_numbers_in(text)
     assert once == mask_numbers_in(once)
+
+
+HOSTILE = ["1", "1 ", "-", "1a", "1&", "1%2", "%2D", "&aaaaaaaa", "1\\u00a0", "*****1", "27821234567,", "1" * 7 + "a"]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_masking_takes_time_in_proportion_to_the_text(piece):
+    """Ten times the text takes no more than some ten times as long, so no response can keep a task busy."""
+    text = piece * (1_000_000 // len(piece))
+    took = []
+    for part in (text[: len(text) // 10], text):
+        began = time.process_time()
+        mask_numbers_in(part)
+        took.append(time.process_time() - began)
+    assert took[1] < 40 * max(took[0], 0.005)

@@ -89,7 +89,8 @@ def test_airflow_knows_the_connection_type(airflow_home):
         "sms_conn_id",
     )
     (connection_type,) = get_provider_info()["connection-types"]
-    assert set(connection_type["conn-fields"]) == {"balance_url", "timeout", "connect_timeout", "verify", "billing"}
+    fields = {"balance_url", "allow_http", "timeout", "connect_timeout", "verify", "billing"}
+    assert set(connection_type["conn-fields"]) == fields
 
 
 FORM = """
@@ -118,7 +119,7 @@ def test_the_form_of_a_connection_has_its_fields(airflow_home):
     code = FORM if IS_AIRFLOW_3 else FORM_OF_AIRFLOW_2
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     fields, host, hides_schema = json.loads(done.stdout.strip().splitlines()[-1])
-    assert fields == ["balance_url", "billing", "connect_timeout", "timeout", "verify"]
+    assert fields == ["allow_http", "balance_url", "billing", "connect_timeout", "timeout", "verify"]
     assert (host, hides_schema) == ("Base URL", True)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_sms.service.inputs import is_loopback
 from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
 
 if TYPE_CHECKING:
@@ -99,9 +99,5 @@ def sandbox_url(base_url: str) -> str | None:
     :param base_url: of the service.
     """
     parts = urlsplit(base_url)
-    host = parts.hostname or ""
-    try:
-        loopback = host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        loopback = False
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/" if loopback else None
+    on_this_machine = is_loopback(parts.hostname or "")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}/" if on_this_machine else None

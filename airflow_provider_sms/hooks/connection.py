@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import urlsplit
 
 from airflow_provider_sms.exceptions import InputError
 
@@ -90,12 +91,17 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
     if not connection.password:
         what = "the API secret" if connection.login else "the bearer token"
         raise InputError(f"{name} has no password: put {what} there")
+    base_url, balance_url = _base_url(name, connection), extra.get("balance_url") or None
+    if not _allows_http(name, extra):
+        _require_encryption(name, "host", base_url)
+        if balance_url is not None:
+            _require_encryption(name, "balance_url", str(balance_url))
     return ClientSettings(
-        base_url=_base_url(name, connection),
+        base_url=base_url,
         token=None if connection.login else connection.password,
         client_id=connection.login or None,
         client_secret=connection.password if connection.login else None,
-        balance_url=extra.get("balance_url") or None,
+        balance_url=balance_url,
         timeout=_seconds(name, extra, "timeout", DEFAULT_TIMEOUT),
         connect_timeout=_seconds(name, extra, "connect_timeout", DEFAULT_CONNECT_TIMEOUT),
         verify=_verify(name, extra),
@@ -117,6 +123,30 @@ def _base_url(name: str, connection: ConnectionLike) -> str:
     if connection.port is not None and ":" not in address:
         address = f"{address}:{connection.port}"
     return f"{scheme}://{address}{slash}{path}"
+
+
+def _require_encryption(name: str, field_name: str, url: str) -> None:
+    """Refuse a URL to which the token would go unencrypted over a network.
+
+    :raises InputError: it begins with ``http://``, and its host is another machine; or it is no usable URL.
+    """
+    from airflow_provider_sms.service.inputs import checked_url, is_loopback
+
+    parts = urlsplit(checked_url(url, field_name))
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise InputError(
+            f"{name}: {field_name} is an http:// address of another machine, so everybody on the way there could read "
+            "the token, the numbers and the texts. Use https://, or set extra 'allow_http' to true if only machines "
+            "that you trust are on the way"
+        )
+
+
+def _allows_http(name: str, extra: Mapping[str, Any]) -> bool:
+    value = extra.get("allow_http")
+    text = "" if value is None else str(value).strip().lower()
+    if text not in ("", "true", "false"):
+        raise InputError(f"{name}: extra 'allow_http' must be true or false")
+    return text == "true"
 
 
 def _seconds(name: str, extra: Mapping[str, Any], field_name: str, default: float) -> float:

@@ -78,9 +78,9 @@ def short(text: str | None) -> str | None:
 
 
 def _status(record: RequestRow) -> RowStatus:
-    unknown = RowStatus(
-        UNKNOWN, short(record.reason), record.request_id, record.event_id, _microseconds(record.claimed_at)
-    )
+    # Not masked again: its figures are this package's own, such as an HTTP status beside the service's code.
+    reason = record.reason[:LONGEST_REASON] if record.reason else None
+    unknown = RowStatus(UNKNOWN, reason, record.request_id, record.event_id, _microseconds(record.claimed_at))
     if record.state == ACCEPTED:
         status = ACCEPTED if record.mine else ALREADY_SENT
         return unknown._replace(status=status, reason=None, sent_at=_microseconds(record.finished_at))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from airflow_provider_sms.masking import mask_numbers_in
+
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.model import TextedTwice
     from airflow_provider_sms.service.responses import ErrorReport, SendResponse
@@ -182,8 +184,9 @@ class SendCounts:
         if self.requests <= self.max_event_ids:
             self.event_ids[request_id] = response.event_id
         for line in response.cost_breakdown:
-            cost, quantity = self.cost_breakdown.get(line.network, (Decimal(0), 0))
-            self.cost_breakdown[line.network] = (cost + line.cost, quantity + line.quantity)
+            network = mask_numbers_in(line.network)
+            cost, quantity = self.cost_breakdown.get(network, (Decimal(0), 0))
+            self.cost_breakdown[network] = (cost + line.cost, quantity + line.quantity)
         self._add_report(response.error_report)
 
     def add_none_taken(self, submitted: int, response: SendResponse) -> None:
@@ -209,11 +212,14 @@ class SendCounts:
 
 
 def reported(report: ErrorReport) -> dict[str, int]:
-    """Return an error report as counts only, since its faults hold numbers."""
-    return {
+    """Return an error report as counts only, since its faults hold numbers; further names are the service's words."""
+    counts = {
         "NoNetwork": report.no_network,
         "Duplicates": report.duplicates,
         "OptedOuts": report.opted_outs,
         "Faults": len(report.faults),
-        **report.other,
     }
+    for name, count in report.other.items():
+        shown = mask_numbers_in(name)
+        counts[shown] = counts.get(shown, 0) + count
+    return counts

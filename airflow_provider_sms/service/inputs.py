@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -42,6 +43,19 @@ def checked_url(url: str, name: str) -> str:
     if parts.username is not None or parts.query or parts.fragment:
         raise InputError(f"{name} must be a URL without user name, query and fragment")
     return url.rstrip("/")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine: ``localhost``, or an address of 127.0.0.0/8 or ``::1``.
+
+    No other name is, whatever it resolves to: who answers to it is decided elsewhere, and may change.
+
+    :param host: in lower case, without port and brackets.
+    """
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def message_entries(messages: Sequence[Message | Mapping[str, str]]) -> list[dict[str, str]]:

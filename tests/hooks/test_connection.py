@@ -21,7 +21,7 @@ def settings(**fields):
         ({"host": "rest.example.com/v1"}, "https://rest.example.com/v1"),
         ({"host": "rest.example.com"}, "https://rest.example.com"),
         ({"host": "rest.example.com", "port": 8443}, "https://rest.example.com:8443"),
-        ({"host": "rest.example.com/v1", "schema": "http", "port": 80}, "http://rest.example.com:80/v1"),
+        ({"host": "127.0.0.1/v1", "schema": "http", "port": 80}, "http://127.0.0.1:80/v1"),
     ],
     ids=str,
 )
@@ -70,6 +70,7 @@ def test_a_login_makes_the_password_an_api_secret():
         ({"extra": {"connect_timeout": -1}}, "'connect_timeout' must be a number of seconds above 0"),
         ({"extra": {"verify": False}}, "certificate checks cannot be switched off"),
         ({"extra": {"verify": "false"}}, "certificate checks cannot be switched off"),
+        ({"extra": {"allow_http": "maybe"}}, "'allow_http' must be true or false"),
         ({"extra": {"billing": "free"}}, "'billing' must be one of auto, prepaid, postpaid"),
     ],
     ids=str,
@@ -78,6 +79,61 @@ def test_wrong_fields_are_named(fields, says):
     """The error names the connection and the field, and says what to do."""
     with pytest.raises(InputError, match=says):
         settings(**fields)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "http://rest.example.com/v1",
+        " HTTP://rest.example.com/v1",
+        "http://10.0.0.1/v1",
+        "http://0.0.0.0/v1",
+        "http://localhost./v1",
+        "http://localhost.example.com/v1",
+        "http://127.0.0.1.example.com/v1",
+        "http://127.1/v1",
+        "http://2130706433/v1",
+        "http://[fe80::1]/v1",
+    ],
+)
+def test_http_to_another_machine_is_refused(host):
+    """The token would go there unencrypted; a name that is not localhost counts as another machine's."""
+    with pytest.raises(InputError, match="'sms_default': host is an http:// address of another machine"):
+        settings(host=host)
+    with pytest.raises(InputError, match="'sms_default': balance_url is an http:// address of another machine"):
+        settings(extra={"balance_url": host})
+
+
+def test_a_scheme_in_its_own_field_is_refused_as_well():
+    """Airflow's ``schema`` replaces the scheme of the host."""
+    with pytest.raises(InputError, match="host is an http:// address"):
+        settings(schema="http")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:8025", "127.255.0.1", "localhost", "LOCALHOST:8025", "[::1]:8025"])
+def test_http_to_this_machine_is_taken(host):
+    """The sandbox and proxies on this machine need no certificate."""
+    given = settings(host=f"http://{host}/v1", extra={"balance_url": f"http://{host}/api/v1"})
+    assert (given.base_url, given.balance_url) == (f"http://{host}/v1", f"http://{host}/api/v1")
+
+
+@pytest.mark.parametrize("allowed", [True, "true", "True"])
+def test_http_to_another_machine_is_taken_where_the_connection_says_so(allowed):
+    """``allow_http`` holds for both URLs."""
+    given = settings(host="http://sms.internal/v1", extra={"allow_http": allowed, "balance_url": "http://sms.internal"})
+    assert (given.base_url, given.balance_url) == ("http://sms.internal/v1", "http://sms.internal")
+
+
+@pytest.mark.parametrize("allowed", [False, "false", "False", "", None])
+def test_http_is_refused_where_the_connection_does_not_allow_it(allowed):
+    """The default of the form, in each way that Airflow stores it."""
+    with pytest.raises(InputError, match="http:// address"):
+        settings(host="http://sms.internal/v1", extra={"allow_http": allowed})
+
+
+def test_a_balance_elsewhere_over_https_is_taken():
+    """The token goes to whichever host the connection names, encrypted."""
+    assert settings(extra={"balance_url": "https://balance.example.com"}).balance_url == "https://balance.example.com"
 
 
 def test_secrets_are_not_in_the_repr():

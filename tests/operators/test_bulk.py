@@ -181,6 +181,14 @@ def test_a_missing_token_is_named_before_the_table_is_read(send, sandbox, sms_de
     assert "'sms_default' has no password: put the bearer token there" in ran.log
 
 
+def test_a_connection_without_encryption_sends_nothing(send, people, sms_default):
+    """The token is not shown to a network; no retry could help."""
+    sms_default(host="http://sms.invalid/v1")
+    ran = send(people(1), retries=1)
+    assert (ran.state, ran.tries) == ("failed", 1)
+    assert "Connection 'sms_default': host is an http:// address of another machine" in ran.log
+
+
 def test_a_ledger_that_cannot_be_opened_sends_nothing(send, people, sandbox, ledger_path):
     """Without a durable ledger not one request goes out, and the summary says so; Airflow may retry."""
     ledger_path.write_text("this is no database, and long enough to be seen as none" * 20)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from airflow_provider_sms.ledger.model import NOT_SENT
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.request_queries import RequestRow
 from airflow_provider_sms.reporting.row_status import LONGEST_REASON, RequestStatuses, RowStatus, short
 
@@ -15,3 +15,10 @@ def test_a_reason_is_short_and_names_nobody():
     """The service's words can quote a number, and stand in each row."""
     assert short("no route to 27820000001") == "no route to 2782*****01"
     assert (len(short("x" * 1000)), short(""), short(None)) == (LONGEST_REASON, None, None)
+
+
+def test_a_recorded_reason_keeps_its_figures():
+    """Its numbers were masked before it was recorded: a status beside a code is no number of a person."""
+    reason = "bulkmessages: the service refused the request (HTTP 400, 10042): no route to 2782*****01"
+    record = RequestRow(7, "c", "bulk", UNKNOWN, 1, None, 0, 1.5, 2.5, None, reason, "d", "t", "r", -1, 1)
+    assert RequestStatuses(record).of("27820000001").reason == reason

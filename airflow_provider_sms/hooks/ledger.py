@@ -159,6 +159,11 @@ def configured_retention_days() -> int:
     return int(configured)
 
 
+def keeps_response_texts() -> bool:
+    """Return whether the ledger keeps any words of the service's responses; otherwise it keeps counts alone."""
+    return bool(conf.getboolean("sms", "keep_response_texts", fallback=True))
+
+
 def _configured_conn_id(ledger_conn_id: str | None) -> str:
     return str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
 

@@ -38,7 +38,7 @@ from airflow_provider_sms.ledger.schema import (
 from airflow_provider_sms.ledger.transitions import state_at
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.service.redaction import FAULT_KEYS
-from airflow_provider_sms.service.responses import faulted_number, parse_send_response
+from airflow_provider_sms.service.responses import faulted_number
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -58,6 +58,8 @@ _COUNTED = frozenset({"cost", "eventid", "messages", "parts", "quantity", "remai
 """Fields of a response whose values are no phone number, even where one has its digits; in lower case."""
 
 _BETWEEN_DIGITS = r"[\W_]{0,3}"
+_COUNTRY_CODES = (1, 2, 3)
+"""Digits that a country code has; a number that is written nationally has a zero in their place."""
 
 
 class NumberCounts(NamedTuple):
@@ -101,9 +103,9 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
     :param digits: with country code.
     :raises LedgerError: when the ledger cannot be read.
     """
-    words = _Words(digits)
     with store.read() as connection:
         keys, linked = _messages_to(connection, int(digits))
+        words = _Words(digits, {key.hex() for some in keys.values() for key in some})
         requests: defaultdict[str, list[int]] = defaultdict(list)
         responses = reasons = 0
         for number, name, response, reason, is_theirs in _candidates(connection, words, linked):
@@ -146,7 +148,7 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
     :returns: how many rows have lost it.
     :raises LedgerError: when it was not committed; call :func:`find_number` and this again.
     """
-    words, number = _Words(digits), int(digits)
+    words, number = _Words(digits, {key.hex() for some in traces.keys.values() for key in some}), int(digits)
     for claimant_id in traces.attempts:
         with store.write(progress_lock(claimant_id)) as connection:
             this = progress.c.claimant_id == claimant_id
@@ -208,7 +210,10 @@ def _candidates(
         *(text.like(words.pattern) for text in texts),
         and_(
             _has_lost_messages(),
-            or_(*(text.like(f"%{words.masked}%") for text in texts), func.lower(request.c.response).like('%"sample"%')),
+            or_(
+                *(t.like(f"%{each}%") for t in texts for each in words.masked),
+                func.lower(request.c.response).like('%"sample"%'),
+            ),
         ),
     )
     streaming = connection.execution_options(yield_per=REQUESTS_AT_ONCE)
@@ -236,7 +241,7 @@ def _forget_words(connection: Connection, request_id: int, words: _Words) -> tup
         select(message.c.message_key, message.c.destination).where(message.c.request_id == request_id)
     )
     keys = {destination: bytes(key).hex() for key, destination in rows if destination}
-    response = None if row.response is None else words.out_of_response(row.response, theirs=True, keys=keys)
+    response = None if row.response is None else words.out_of_response(row.response, theirs=True, others=keys)
     reason = None if row.reason is None else words.out_of(row.reason, theirs=True)
     connection.execute(update(request).where(this).values(response=response, reason=reason))
     return response != row.response, reason != row.reason
@@ -251,31 +256,41 @@ class _Words:
     """Takes a number out of words.
 
     :param digits: with country code.
+    :param keys: the keys of the messages to it, in hex.
     """
 
-    def __init__(self, digits: str) -> None:
-        self.masked = mask_number(digits)
+    def __init__(self, digits: str, keys: Collection[str] = ()) -> None:
+        national = [f"0{digits[length:]}" for length in _COUNTRY_CODES]
+        self.masked = tuple(mask_number(each) for each in (digits, *national))
         self.pattern = f"%{'%'.join(digits)}%"
         """For ``LIKE``: texts with these digits in this order, whatever stands between them."""
         self._number = int(digits)
-        self._written = re.compile(rf"(?<!\d)(?:\+|00)?{_BETWEEN_DIGITS.join(digits)}(?!\d)")
+        self._keys = frozenset(keys)
+        self._written = _pattern_of([digits])
+        self._written_anyhow = _pattern_of([digits, *national])
 
     def out_of(self, text: str, *, theirs: bool = False) -> str:
         """Return a text without the number.
 
-        :param theirs: whether the text may be about the person: then it loses the masked number, too, which many share.
+        :param theirs: whether the text may be about the person: then it loses national and masked forms of the number,
+            too, which other people's numbers can share.
         """
-        text = self._written.sub(FORGOTTEN, text)
-        return text.replace(self.masked, FORGOTTEN) if theirs else text
+        if not theirs:
+            return self._written.sub(FORGOTTEN, text)
+        text = self._written_anyhow.sub(FORGOTTEN, text)
+        for masked in self.masked:
+            text = text.replace(masked, FORGOTTEN)
+        return text
 
-    def out_of_response(self, body: str, *, theirs: bool, keys: Mapping[int, str] | None = None) -> str:
+    def out_of_response(self, body: str, *, theirs: bool, others: Mapping[int, str] | None = None) -> str:
         """Return a response without the number, and without ``Sample`` where that may be a text to it.
 
-        A fault that named the number tells by its message key which message it is about, as in a redacted response.
+        A fault about the person loses all its words. Which message it is about stays known by its key, as in a redacted
+        response: the row report of the other recipients needs that.
 
         :param body: as the ledger keeps it, JSON.
         :param theirs: whether the request may have had a message to the number.
-        :param keys: the message keys of the request by number, in hex; None where they are not needed.
+        :param others: the message keys of the request by number, in hex; None where they are not needed.
         """
         theirs = theirs or self.out_of(body) != body
 
@@ -285,15 +300,19 @@ class _Words:
                 self.out_of(key, theirs=theirs): self._out_of_value(key, value, theirs=theirs) for key, value in kept
             }
 
+        before = json.loads(body)
         # The hook is called for each object, the innermost first: nothing here recurses into what the service nested.
         changed = json.loads(body, object_pairs_hook=without)
-        before = json.loads(body)
-        if changed == before:
-            return body
-        if keys and FAULT_KEYS not in before:
-            faults = parse_send_response(body.encode()).error_report.faults
-            changed |= {FAULT_KEYS: [keys.get(faulted_number(fault) or 0) for fault in faults]} if faults else {}
-        return json.dumps(changed)
+        faults, keys = _faults_in(before), before.get(FAULT_KEYS)
+        if not isinstance(keys, list):
+            known = {self._number: next(iter(self._keys), None), **(others or {})}
+            keys = [known.get(faulted_number(fault) or 0) if isinstance(fault, dict) else None for fault in faults]
+        mine = [place for place, key in enumerate(keys[: len(faults)]) if key in self._keys]
+        for place in mine:
+            _faults_in(changed)[place] = {"ErrorMessage": FORGOTTEN}
+        if mine:
+            changed[FAULT_KEYS] = keys
+        return body if changed == before else json.dumps(changed)
 
     def _out_of_value(self, key: str, value: Any, *, theirs: bool) -> Any:
         if key.lower() in _COUNTED:
@@ -303,3 +322,18 @@ class _Words:
         if isinstance(value, list):
             return [self._out_of_value(key, each, theirs=theirs) for each in value]
         return FORGOTTEN if isinstance(value, (int, float)) and value == self._number else value
+
+
+def _pattern_of(numbers: Sequence[str]) -> re.Pattern[str]:
+    written = "|".join(_BETWEEN_DIGITS.join(number) for number in numbers)
+    return re.compile(rf"(?<!\d)(?:\+|00)?(?:{written})(?!\d)")
+
+
+def _faults_in(response: dict[str, Any]) -> list[Any]:
+    """Return the list of faults within a response itself, so that it can be changed; a new one where it has none."""
+    within = _field(response, "sendresponse", dict) or response
+    return _field(_field(within, "errorreport", dict) or {}, "faults", list) or []
+
+
+def _field(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
+    return next((value for key, value in fields.items() if key.lower() == name and isinstance(value, kind)), None)

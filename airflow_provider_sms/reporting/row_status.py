@@ -103,6 +103,7 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
     none = f"the service took none of the request's {record.submitted} messages"
     partial = RowStatus(PARTIAL, some, record.request_id, record.event_id)
     left_out = partial._replace(status=NOT_SENT, reason=none)
+    words = "the service found fault with it" if taken else none
     named: dict[int, RowStatus] = {}
     faulty = 0
     faults, texts = _faults(record)
@@ -111,7 +112,7 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
         if destination is not None and (times := min(faults[destination], messages)):
             faulty += times
             surely = times == messages or not taken
-            named[destination] = left_out._replace(reason=texts[destination] or none) if surely else partial
+            named[destination] = left_out._replace(reason=texts[destination] or words) if surely else partial
     if taken and faulty > missing:
         # It took messages that it calls faulty.
         named.clear()

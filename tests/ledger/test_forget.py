@@ -139,23 +139,21 @@ def test_a_response_loses_the_number_and_the_text(enter, forget, rows):
     changed, other = (json.loads(body) for (body,) in rows("SELECT response FROM sms_request ORDER BY id"))
     assert other == json.loads(kept)
     assert changed.pop("sms_ledger_fault_keys") == [OTHERS[0].key.hex(), PERSON.key.hex()]
-    word = "forgotten"
-    named = {"RawDestination": word, "ScrubbedDestination": word, "ErrorMessage": f"{word} is barred"}
-    report["Faults"][1] = named
+    report["Faults"][1] = {"ErrorMessage": "forgotten"}
     before = json.loads(response(ErrorReport=report, EventId=int(NUMBER)))
     del before["Sample"]
     assert changed == before
 
 
 def test_a_redacted_response_loses_the_masked_number(enter, forget, rows):
-    """Masked is not anonymous. Which message a fault is about stays known by its key."""
-    masked = {"ScrubbedDestination": mask_number(NUMBER)}
+    """Masked is not anonymous, so the fault loses every word. The message that it is about stays known by its key."""
+    masked = {"ScrubbedDestination": mask_number(NUMBER), "ErrorMessage": f"0{NUMBER[2:6]} is barred"}
     body = {**json.loads(response(ErrorReport={"Faults": [masked]})), "sms_ledger_fault_keys": [PERSON.key.hex()]}
     del body["Sample"]
     send(enter(), [PERSON], response=json.dumps(body))
     forget()
     ((changed,),) = rows("SELECT response FROM sms_request")
-    assert json.loads(changed) == {**body, "ErrorReport": {"Faults": [{"ScrubbedDestination": "forgotten"}]}}
+    assert json.loads(changed) == {**body, "ErrorReport": {"Faults": [{"ErrorMessage": "forgotten"}]}}
 
 
 def test_a_report_still_tells_who_was_left_out(enter, forget):
@@ -179,13 +177,15 @@ def test_words_that_are_tied_to_nobody_lose_the_number_too(store, enter, forget,
     """A request that was not sent holds no message any more: nobody knows whose its text was."""
     ledger = enter()
     send(ledger, [PERSON], NOT_SENT, reason=f"400: +{NUMBER[:2]} {NUMBER[2:]} is barred")
+    send(ledger, [PERSON], NOT_SENT, reason=f"call {mask_number(NUMBER)} or 0{NUMBER[2:]}")
     send(ledger, OTHERS, NOT_SENT, response=response(Messages=0, Parts=0, Cost=0))
     written = response(ErrorReport={"Faults": [{"Destination": int(NUMBER)}]})
     send(enter(campaign="elsewhere"), OTHERS, response=written)
     note_progress(store, "c", ledger._claimant_id, "ended", figures={"cost_breakdown": {NUMBER: 1}})
     traces, gone = forget()
-    assert traces.counts == gone == NumberCounts(messages=0, contacts=0, responses=2, reasons=1, figures=1)
-    assert rows("SELECT reason FROM sms_request WHERE id = 1") == [("400: forgotten is barred",)]
+    assert traces.counts == gone == NumberCounts(messages=0, contacts=0, responses=2, reasons=2, figures=1)
+    reasons = rows("SELECT reason FROM sms_request WHERE id < 3 ORDER BY id")
+    assert reasons == [("400: forgotten is barred",), ("call forgotten or forgotten",)]
     assert rows("SELECT figures FROM sms_progress") == [('{"cost_breakdown": {"forgotten": 1}}',)]
     bodies = "".join(str(body) for (body,) in rows("SELECT response FROM sms_request"))
     assert (NUMBER in bodies, "Hi Ann" in bodies) == (False, False)

@@ -73,12 +73,7 @@ def test_counts_are_all_that_a_summary_needs(wrapped):
         "Messages": 3,
         "Parts": 4,
         "CostBreakDown": [{"Network": "To 27820000003", "Cost": 1.1, "Quantity": 3, "Note": "for Ann"}],
-        "ErrorReport": {"NoNetwork": 1, "Blocked": 2, "Faults": [{"RawDestination": "27820000003"}, "bad"], "Why": "?"},
-            "NoNetwork": 1,
-            "Blocked": 2,
-            "Faults": [{"RawDestination": "27820000003"}, "bad"],
-            "Note": "?",
-        },
+        "ErrorReport": {"NoNetwork": 1, "Blocked": 2, "Faults": [{"RawDestination": "27820000003"}, "bad"], "Y": "?"},
         "Extra": "for Ann",
         FAULT_KEYS: ["ab", None],
     }

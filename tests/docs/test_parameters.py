@@ -55,7 +55,9 @@ def test_a_page_lists_every_parameter_with_its_default(operator, page, first, la
     assert code == shown
 
 
-@pytest.mark.parametrize("operator", [BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "operator", [BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator], ids=lambda each: each.__name__
+)
 def test_the_templated_parameters_are_marked(operator):
     """The page marks the templated parameters with (T), and no others."""
     ((_, page, first, last),) = (table for table in TABLES if table[0] is operator)

@@ -14,6 +14,8 @@ from sqlalchemy import select
 from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.backend import require_campaign
+from airflow_provider_sms.ledger.forget import FORGOTTEN
+from airflow_provider_sms.ledger.model import FORGOTTEN_NUMBER
 from airflow_provider_sms.ledger.schema import claimant, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -30,7 +32,8 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 SCHEMA = pa.schema(
     [
-        # Text, since spreadsheets show long integers with an exponent. Null for the message to a group.
+        # Text, since spreadsheets show long integers with an exponent. Null for the message to a group, and a word for
+        # a person who was forgotten.
         ("destination", pa.string()),
         ("state", pa.string()),
         ("reason", pa.string()),
@@ -94,7 +97,7 @@ def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: b
 def _batch(block: list[tuple[Any, ...]]) -> pa.RecordBatch:
     destination, state, reason, request_id, event_id, claimed, finished, *rest = zip(*block, strict=True)
     columns = [
-        [None if number is None else str(number) for number in destination],
+        list(map(_written, destination)),
         state,
         reason,
         request_id,
@@ -104,6 +107,12 @@ def _batch(block: list[tuple[Any, ...]]) -> pa.RecordBatch:
         *rest,
     ]
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
+
+
+def _written(number: int | None) -> str | None:
+    if number is None:
+        return None
+    return FORGOTTEN if number == FORGOTTEN_NUMBER else str(number)
 
 
 def _moments(seconds: tuple[float | None, ...]) -> list[datetime | None]:

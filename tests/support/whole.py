@@ -269,13 +269,16 @@ def _run(airflow, sandbox, whole, folder):
     for part in range(2):
         people(folder / "partitions" / f"part-{part}.parquet", f"083{part}", 250)
     params = {"example_sms_partitions": {"directory": str(folder / "partitions"), "campaign": "spring"}}
-    triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update"}
+    # The last one comes once there is a ledger.
+    triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update", "example_sms_maintenance"}
     triggered |= {"example_sms_on_update_write"}
     for dag_id in ("waits", *sorted(triggered)):
         airflow.trigger(dag_id, RUN, **params.get(dag_id, {}))
     _outlive_triggerer(airflow, sandbox, whole)
     for dag_id in sorted(triggered):
         whole.states[dag_id] = airflow.await_end(dag_id, RUN)
+    airflow.trigger("example_sms_maintenance", RUN)
+    whole.states["example_sms_maintenance"] = airflow.await_end("example_sms_maintenance", RUN)
     if HAS_DEADLINES:
         missed = "missed its deadline"
         until(lambda: any(missed in each.content for each in sandbox.state.accepted), seconds=RUN_SECONDS, what=missed)

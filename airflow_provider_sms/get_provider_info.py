@@ -93,6 +93,23 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "True",
                         "default": "False",
                     },
+                    "keep_response_texts": {
+                        "description": "Whether the ledger, and with it XComs, may hold words of the service: the "
+                        "faults that it found, its reasons to refuse, and with ``raw_responses=True`` a sample of a "
+                        "text. False: counts, costs, codes and the names of networks alone.",
+                        "version_added": "0.1.0",
+                        "type": "boolean",
+                        "example": "False",
+                        "default": "True",
+                    },
+                    "retention_days": {
+                        "description": "Days without activity after which ``PurgeLedgerOperator`` forgets a campaign, "
+                        "with everybody whom it texted. 0: never. No task that sends forgets anything.",
+                        "version_added": "0.1.0",
+                        "type": "integer",
+                        "example": "90",
+                        "default": "0",
+                    },
                     "number_lookup": {
                         "description": "Who may look up on a page whether a number was texted: ``editors``: users "
                         "who may edit the DAGs of a campaign, in that campaign; ``viewers``: users who may see its "

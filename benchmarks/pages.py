@@ -29,6 +29,7 @@ USERS = 41
 ROLE = "viewer"
 SETTINGS = {
     "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"viewer{number}:{ROLE}" for number in range(USERS)),
+    "AIRFLOW__SMS__NUMBER_LOOKUP": "viewers",
     # Forty requests of Airflow's own at once need as many connections.
     "AIRFLOW__DATABASE__SQL_ALCHEMY_POOL_SIZE": "50",
     "AIRFLOW__API_AUTH__JWT_SECRET": "a-secret-that-signs-what-tells-who-somebody-is, of this benchmark alone",
@@ -62,13 +63,14 @@ class Pages:
         self._port = port
         self._cookies = cookies
 
-    def look(self, path: str, name: str = "") -> Look:
-        """Request a page as the first user.
+    def look(self, path: str) -> Look:
+        """Request a page as the first user, as the page's script does.
 
-        :param path: path below the plugin's URL.
-        :param name: the name by which the list is searched; empty means any.
+        :param path: path below the plugin's URL; the name that a list is searched for is behind ``#name=``.
         """
-        return self.request(f"/sms{path}", 0, None, **({"X-SMS-Name": quote(name)} if name else {}))
+        sent, _, name = path.partition("#name=")
+        headers = {"X-SMS-Name": name} if name else {}
+        return self.request(f"/sms{sent}", 0, None, **headers)
 
     def request(self, path: str, user: int = 0, body: Any = None, **headers: str) -> Look:
         """Request a path of the web server.
@@ -179,7 +181,7 @@ class Watcher:
                 return
 
     def _address(self, name: str) -> str:
-        found = re.search(r"/sms(/campaigns/\d+)", self._pages.look("/", name).html)
+        found = re.search(r"/sms(/campaigns/\d+)", self._pages.look(f"/#name={quote(name)}").html)
         return found[1] if found else ""
 
 

@@ -125,15 +125,19 @@ def test_no_page_refers_to_another_host():
 
 
 def test_the_wheel_has_the_licence(wheel):
-    """The licence goes with the files, whole."""
-    assert wheel[f"{INFO}/licenses/LICENSE"] == (ROOT / "LICENSE").read_bytes()
+    """The licence goes with the files, whole, and so does that of the one file that others wrote."""
+    licences = ("LICENSE", "airflow_provider_sms/plugins/static/chart.LICENSE.txt")
+    assert {name: wheel[f"{INFO}/licenses/{name}"] for name in licences} == {
+        name: (ROOT / name).read_bytes() for name in licences
+    }
 
 
 def test_the_metadata_say_what_it_is(wheel):
     """Name, version, licence and description are there; no address is named that does not exist."""
     metadata = message_from_bytes(wheel[f"{INFO}/METADATA"])
     assert (metadata["Name"], metadata["Version"]) == ("airflow-provider-sms", __version__)
-    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["License-Expression"] == "Apache-2.0 AND MIT"
+    assert set(metadata.get_all("License-File")) == {"LICENSE", "airflow_provider_sms/plugins/static/chart.LICENSE.txt"}
     assert metadata.get_payload().startswith("# airflow-provider-sms")
     assert metadata.get_all("Project-URL") is None
 

@@ -52,6 +52,8 @@ _LEDGER = _arg(
     "ledger_conn_id of the configuration's section sms, else the file of its option ledger_path",
 )
 _CAMPAIGN = _arg("campaign", help="Name of the campaign")
+_NUMBER = _arg("destination", help="The number, with a country code or with --default-region; - reads it from stdin")
+_REGION = _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA")
 _REQUESTS = _arg(
     "requests",
     nargs="*",
@@ -70,7 +72,7 @@ def get_cli_commands() -> list[GroupCommand]:
             subcommands=[
                 GroupCommand(
                     name="ledger",
-                    help="Show who was texted, close unknown requests, and pause campaigns",
+                    help="Show who was texted, close unknown requests, pause campaigns, and forget people",
                     subcommands=[*_read_commands(), *_write_commands()],
                 )
             ],
@@ -101,8 +103,8 @@ def _read_commands() -> list[ActionCommand]:
             "who",
             "read_commands.who_texted",
             "Show when a number was texted, and by which task",
-            _arg("destination", help="The number, with a country code or with --default-region; - reads it from stdin"),
-            _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA"),
+            _NUMBER,
+            _REGION,
             ARG_OUTPUT,
         ),
         _command(
@@ -149,6 +151,14 @@ def _write_commands() -> list[ActionCommand]:
         ),
         _command("pause", "write_commands.pause_campaign", "Stop all claims of a campaign", _CAMPAIGN),
         _command("resume", "write_commands.resume_campaign", "End the pause of a campaign", _CAMPAIGN),
+        _command(
+            "forget",
+            "write_commands.forget_person",
+            "Forget a number, and keep its messages from going out again",
+            _NUMBER,
+            _REGION,
+            ARG_YES,
+        ),
         _command(
             "purge",
             "write_commands.purge",

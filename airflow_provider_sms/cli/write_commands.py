@@ -1,4 +1,4 @@
-"""The commands that change the ledger: resolve, adopt, pause, resume, purge.
+"""The commands that change the ledger: resolve, adopt, pause, resume, forget, purge.
 
 Each explains what it changes, and asks for confirmation of a change that no other command undoes. Airflow's audit log
 has the change before it is made.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import shlex
 import socket
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.audit import audited_command, user_name
-from airflow_provider_sms.cli.console import command, confirm, print_message
+from airflow_provider_sms.cli.console import command, confirm, print_message, read_number
 from airflow_provider_sms.exceptions import AuditLogError, InputError
 from airflow_provider_sms.formatting import counted, iso
-from airflow_provider_sms.hooks.audit_log import MAX_IDS
+from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.forget import NumberCounts, NumberTraces
     from airflow_provider_sms.ledger.request_queries import RequestRow
 
 MAX_LISTED = 20
@@ -254,12 +256,100 @@ def resume_campaign(args: Namespace) -> None:
 
 
 @command
+def forget_person(args: Namespace) -> None:
+    """Forget a number, and keep its messages from going out again."""
+    from airflow_provider_sms.ledger.forget import find_number, forget_number
+    from airflow_provider_sms.ledger.remains import remove_remains
+    from airflow_provider_sms.monitoring.number_lookup import parse_number
+
+    digits = parse_number(read_number(args.destination), args.default_region)
+    with (
+        closing(open_existing_ledger(args.ledger_conn_id)) as store,
+        audited_command("sms.forget", **number_details(digits)) as act,
+    ):
+        # Before the look, which tells whether the number was texted, also to a person who then answers no.
+        act.begin()
+        described = store.description
+        traces = left = find_number(store, digits)
+        act.note_shown(**traces.counts._asdict())
+        print_message(f"The ledger {described} has of this number: {_listed(traces.counts)}")
+        if any(traces.counts):
+            print_message(*_meaning(traces))
+            confirm("Forget this number?", yes=args.yes)
+            print_message(f"Forgotten: {_listed(forget_number(store, digits, traces))}")
+            left = find_number(store, digits)
+        # Also where nothing was found: a command before may have been kept from it.
+        remains = remove_remains(store)
+        print_message(remains.words)
+    if traces.names:
+        print_message(
+            f"Not forgotten: {counted(traces.names, 'name')} of a campaign, a run or a contact group with the number "
+            "in it. Only airflow-sms ledger purge forgets campaigns with their names"
+        )
+    if any(left.counts):
+        raise InputError("A task that sends has claimed a message to this number since. Run the command again")
+    if remains.is_gone is not None:
+        _require_gone(Path(described), digits)
+    if remains.is_gone is False:
+        raise InputError("The number is out of the ledger's tables, and not out of its files yet")
+
+
+def _listed(counts: NumberCounts) -> str:
+    """Return how many rows hold a number, or have lost it, in words; only what there is."""
+    nouns = ("message", "contact of a frequency cap", "response", "reason", "attempt's figures")
+    plurals = (None, "contacts of frequency caps", None, None, "attempts' figures")
+    words = [counted(n, noun, plural) for n, noun, plural in zip(counts, nouns, plurals, strict=True) if n]
+    return ", ".join(words) or "nothing"
+
+
+def _meaning(traces: NumberTraces) -> list[str]:
+    """Return what forgetting a number means, in lines."""
+    lines = []
+    if traces.keys:
+        lines.append(
+            f"Its messages stay claimed, by a digest, in {counted(len(traces.keys), 'campaign')}: "
+            f"{_join(sorted(traces.keys))}. The same message is not sent to it again there."
+        )
+    if traces.open_requests:
+        lines.append(
+            f"What became of {counted(traces.open_requests, 'request')} is unknown or still under way. If it is "
+            "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
+        )
+    if traces.counts.responses:
+        lines.append("Responses lose the sample of a text, which may be another person's: nobody knows whose it is.")
+    lines.append(
+        "Other campaigns text the number as before, and no frequency cap protects it any more: take it out of every "
+        "table, or put it on a list of suppressed numbers. Row reports, exports and Airflow's XComs are not changed."
+    )
+    return lines
+
+
+def _require_gone(ledger: Path, digits: str) -> None:
+    """Refuse to call a number forgotten that the bytes of the ledger's files still hold.
+
+    :raises InputError: names the files, and what to do.
+    """
+    from airflow_provider_sms.ledger.remains import files_with_number
+
+    if holding := files_with_number(ledger, digits):
+        raise InputError(
+            f"The bytes of {_join([str(file) for file in holding])} still hold the number: in a name, or where an "
+            "earlier version left a copy that no row has any more. For a copy, run this while nothing sends: "
+            f"sqlite3 {shlex.quote(str(ledger))} VACUUM"
+        )
+
+
+@command
 def purge(args: Namespace) -> None:
     """Forget campaigns without recent activity, and old balances."""
+    from airflow_provider_sms.ledger.remains import remove_remains
+
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         before = store.clock() - args.older_than
         failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
         _purge_balances(store, before, yes=args.yes)
+        # Also where nothing was forgotten: a purge before may have been kept from it.
+        print_message(remove_remains(store).words)
     if failures:
         raise InputError(f"{counted(failures, 'campaign')} could not be forgotten")
 
@@ -269,17 +359,12 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
 
     :param include_waiting: also forget campaigns of which a task waits.
     """
-    from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
+    from airflow_provider_sms.ledger.purge import choose, forget, forget_claimants, old_campaigns
 
-    found = old_campaigns(store, before)
-    kept = [old for old in found if old.open_requests]
-    paused = [old for old in found if old.paused and not old.open_requests]
-    others = [old for old in found if not (old.open_requests or old.paused)]
-    waiting = [] if include_waiting else [old for old in others if old.waiting]
-    going = [old for old in others if old not in waiting]
-    if kept:
+    unsettled, paused, waiting, going = choose(old_campaigns(store, before), include_waiting=include_waiting)
+    if unsettled:
         print_message(
-            f"Kept, because they have requests that are unknown or under way: {_join([old.name for old in kept])}"
+            f"Kept, because they have requests that are unknown or under way: {_join([old.name for old in unsettled])}"
         )
     if paused:
         print_message(f"Kept, because they are paused: {_join([old.name for old in paused])}")

@@ -27,7 +27,7 @@ from airflow_provider_sms.execution.xcom import (
     responses_of,
 )
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
-from airflow_provider_sms.hooks.ledger import open_ledger_if_present
+from airflow_provider_sms.hooks.ledger import keeps_response_texts, open_ledger_if_present
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.planning.scan import outgoing_blocks
@@ -158,6 +158,7 @@ class BulkAttempt:
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, self._campaign, session.who),
             raw_responses=options.raw_responses,
+            response_texts=keeps_response_texts(),
         )
         scanned = self._check(options, stack, session.store, ledger, sending.resends)
         preflight = Preflight(task, options, self._campaign, session, settings, self._telemetry)

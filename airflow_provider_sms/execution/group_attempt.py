@@ -12,6 +12,7 @@ from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import RESPONSES, for_xcom, push
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
+from airflow_provider_sms.hooks.ledger import keeps_response_texts
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.messages.keys import group_key
@@ -62,6 +63,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             resend_unknown=options.on_unknown == "resend",
             resend_requests=to_resend(session.store, campaign, session.who),
             raw_responses=options.raw_responses,
+            response_texts=keeps_response_texts(),
         )
         asks = options.on_unknown == "ask"
         delivery = Delivery(

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow.providers.common.compat.sdk import AirflowException
+from fsspec.implementations.local import LocalFileSystem
 
+from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
-from airflow_provider_sms.reporting.row_report import whole_file, write_row_report
+from airflow_provider_sms.reporting.row_report import write_row_report
 
 if TYPE_CHECKING:
     from airflow_provider_sms.execution.planning import ScannedSource
@@ -93,7 +95,10 @@ def report_path(report: str) -> Any:
     :raises InputError: there is no file system for the URI, or the folder cannot be made or written to.
     """
     if "://" in report:
-        return located(report, "report")
+        stored = located(report, "report")
+        if not isinstance(stored.fs, LocalFileSystem):
+            return stored
+        report = stored.path  # as a stored one, the file could be half written, and others could read it
     path = Path(report).absolute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,7 +116,7 @@ def refuse_report_in_source(report: Any, source: Any) -> None:
     :raises InputError: the report's path is one of the source, or lies within it.
     """
     for each in source if isinstance(source, (list, tuple)) else [source]:
-        if not isinstance(each, (str, os.PathLike)) or (isinstance(report, Path) == ("://" in str(each))):
+        if not isinstance(each, (str, os.PathLike)):
             continue
         place, read = _resolved(report), _resolved(each)
         if place == read or place.startswith(read.rstrip("/") + "/") or fnmatch(place, read):
@@ -121,4 +126,5 @@ def refuse_report_in_source(report: Any, source: Any) -> None:
 
 
 def _resolved(path: Any) -> str:
-    return str(path) if "://" in str(path) else str(Path(path).resolve())
+    text = str(path).removeprefix("file://")
+    return text if "://" in text else str(Path(text).resolve())

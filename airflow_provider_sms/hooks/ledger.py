@@ -148,6 +148,22 @@ def _postgres_reader(url: URL) -> LedgerReader:
     return read_postgres(url)
 
 
+def configured_retention_days() -> int:
+    """Return after how many days a purge that runs by a schedule forgets a campaign; 0 means never.
+
+    :raises InputError: the option is no whole number.
+    """
+    configured = conf.get("sms", "retention_days", fallback="0").strip() or "0"
+    if not configured.isdecimal():
+        raise InputError(f"[sms] retention_days must be a whole number of days, or 0 for no end; not {configured!r}")
+    return int(configured)
+
+
+def keeps_response_texts() -> bool:
+    """Return whether the ledger keeps any words of the service's responses; otherwise it keeps counts alone."""
+    return bool(conf.getboolean("sms", "keep_response_texts", fallback=True))
+
+
 def _configured_conn_id(ledger_conn_id: str | None) -> str:
     return str(ledger_conn_id or conf.get("sms", "ledger_conn_id", fallback=""))
 

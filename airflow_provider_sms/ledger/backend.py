@@ -113,6 +113,15 @@ class LedgerBackend(ABC):
         """Wait for other transactions with the same number."""
 
     @abstractmethod
+    def empty_log(self, patience: float) -> bool | None:
+        """Remove what was deleted from the log that lies beside the ledger, too.
+
+        :param patience: seconds to wait for other processes.
+        :returns: whether it is removed; None where the log is a server's.
+        :raises LedgerError: when the ledger cannot be written to.
+        """
+
+    @abstractmethod
     def record_responses(self, connection: Connection, responses: Sequence[Mapping[str, Any]]) -> None:
         """Record responses of the service.
 

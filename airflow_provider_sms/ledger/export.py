@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime, timezone
 from typing import IO, TYPE_CHECKING, Any
 
@@ -11,8 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import select
 
+from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.backend import require_campaign
+from airflow_provider_sms.ledger.forget import FORGOTTEN
+from airflow_provider_sms.ledger.model import FORGOTTEN_NUMBER
 from airflow_provider_sms.ledger.schema import claimant, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -29,7 +32,8 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 SCHEMA = pa.schema(
     [
-        # Text, since spreadsheets show long integers with an exponent. Null for the message to a group.
+        # Text, since spreadsheets show long integers with an exponent. Null for the message to a group, and a word for
+        # a person who was forgotten.
         ("destination", pa.string()),
         ("state", pa.string()),
         ("reason", pa.string()),
@@ -93,7 +97,7 @@ def export_campaign(store: LedgerBackend, name: str, path: Path, *, overwrite: b
 def _batch(block: list[tuple[Any, ...]]) -> pa.RecordBatch:
     destination, state, reason, request_id, event_id, claimed, finished, *rest = zip(*block, strict=True)
     columns = [
-        [None if number is None else str(number) for number in destination],
+        list(map(_written, destination)),
         state,
         reason,
         request_id,
@@ -105,31 +109,29 @@ def _batch(block: list[tuple[Any, ...]]) -> pa.RecordBatch:
     return pa.record_batch([pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)], schema=SCHEMA)
 
 
+def _written(number: int | None) -> str | None:
+    if number is None:
+        return None
+    return FORGOTTEN if number == FORGOTTEN_NUMBER else str(number)
+
+
 def _moments(seconds: tuple[float | None, ...]) -> list[datetime | None]:
     return [None if each is None else datetime.fromtimestamp(each, timezone.utc) for each in seconds]
 
 
 @contextmanager
 def _appearing(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Open a temporary file beside the target, and rename it once it is complete."""
+    """Open the file, which appears once it is complete; its errors are those of the command."""
     try:
         _refuse_existing(path, overwrite=overwrite)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            _refuse_existing(path, overwrite=overwrite)
-            beside.replace(path)
-        finally:
-            with suppress(FileNotFoundError):
-                beside.unlink()
+        with whole_file(path, overwrite=overwrite) as file:
+            yield file
+    except FileExistsError:
+        raise InputError(f"{path} is there already") from None
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error.strerror or type(error).__name__}") from None
 
 
 def _refuse_existing(path: Path, *, overwrite: bool) -> None:
-    if path.is_dir() or (path.exists() and not overwrite):
-        raise InputError(f"{path} is there already")
+    if path.is_dir() or (os.path.lexists(path) and not overwrite):
+        raise FileExistsError

@@ -74,6 +74,10 @@ DEFERRED: Final = (
 """States of an attempt that has given up its slot, and goes on later."""
 
 
+FORGOTTEN_NUMBER: Final = 0
+"""In place of a message's number in ``sms_message.destination``, where a person was forgotten: no number is 0."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claimant:
     """Who claims: one attempt of one task instance, or one leg of an attempt that was deferred.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from sqlalchemy import create_engine, insert, inspect, select, update
 from sqlalchemy.pool import NullPool
@@ -83,7 +84,9 @@ def require_ledger(url: URL, described: str) -> None:
     if url.get_backend_name() == "postgresql":
         engine = postgres_engine(url, name="airflow-provider-sms", poolclass=NullPool)
     else:
-        engine = create_engine(url, poolclass=NullPool, hide_parameters=True)
+        # Otherwise SQLite would make a file that is not there, and everybody could read it.
+        existing = url.set(database=f"file:{quote(str(url.database))}", query={"mode": "rw", "uri": "true"})
+        engine = create_engine(existing, poolclass=NullPool, hide_parameters=True)
     with ledger_errors("opened"), engine.connect() as connection:
         found = inspect(connection).has_table(ledger_version.name)
     if not found:

@@ -34,6 +34,8 @@ from airflow_provider_sms.ledger.schema import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from sqlalchemy.engine import Connection
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
@@ -66,6 +68,37 @@ class OldCampaign(NamedTuple):
     newest_request: int
     paused: bool = False
     waiting: str | None = None
+
+
+class PurgeChoice(NamedTuple):
+    """Old campaigns, by what a purge does with them.
+
+    :param unsettled: kept, because they have requests that are unknown or under way.
+    :param paused: kept, because the pause would be forgotten with them.
+    :param waiting: kept, because a task of them waits, and would text people again.
+    :param going: forgotten.
+    """
+
+    unsettled: Sequence[OldCampaign]
+    paused: Sequence[OldCampaign]
+    waiting: Sequence[OldCampaign]
+    going: Sequence[OldCampaign]
+
+
+def choose(found: Sequence[OldCampaign], *, include_waiting: bool = False) -> PurgeChoice:
+    """Divide old campaigns into those that a purge keeps, and those that it forgets.
+
+    :param include_waiting: also forget campaigns of which a task waits.
+    """
+    settled = [old for old in found if not old.open_requests]
+    others = [old for old in settled if not old.paused]
+    waiting = [] if include_waiting else [old for old in others if old.waiting]
+    return PurgeChoice(
+        unsettled=[old for old in found if old.open_requests],
+        paused=[old for old in settled if old.paused],
+        waiting=waiting,
+        going=[old for old in others if old not in waiting],
+    )
 
 
 def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
@@ -131,19 +164,19 @@ def _waits(connection: Connection) -> dict[int, str]:
     return waits
 
 
-def forget(store: LedgerBackend, old: OldCampaign) -> int:
+def forget(store: LedgerBackend, old: OldCampaign, *, should_stop: Callable[[], bool] = lambda: False) -> int:
     """Forget a campaign, even one with a deferred attempt.
 
+    :param should_stop: asked before each transaction; the next purge forgets what is left.
     :returns: how many messages were forgotten.
     :raises InputError: it has been used since it was found; the part that is not forgotten by then is kept.
     :raises LedgerError: when it was not committed.
     """
     forgotten = 0
     gone = False
-    while not gone:
+    while not (gone or should_stop()):
         with store.write(campaign_lock(old.name)) as connection:
             lock_all_groups(store, connection)
-            _overwrite_deleted_rows(connection)
             count, gone = _forget_some(connection, old)
         forgotten += count
     return forgotten
@@ -200,9 +233,3 @@ def forget_claimants(store: LedgerBackend, before: float) -> int:
         with store.write(CLAIMANT_LOCK) as connection:
             connection.execute(delete(claimant).where(claimant.c.id.in_(some), unused))
     return len(ids)
-
-
-def _overwrite_deleted_rows(connection: Connection) -> None:
-    """Let SQLite write zeros over deleted numbers: otherwise it may only mark their place as free."""
-    if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("PRAGMA secure_delete=ON")

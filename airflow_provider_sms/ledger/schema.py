@@ -89,7 +89,8 @@ message = Table(
     metadata,
     Column("campaign_id", _Id, primary_key=True),
     Column("message_key", LargeBinary(16), primary_key=True),
-    # Digits of E.164 as a number: 15 digits fit, and none begins with 0. None for the message to a group.
+    # Digits of E.164 as a number: 15 digits fit, and none begins with 0. None for the message to a group; 0
+    # where the person was forgotten.
     Column("destination", BigInteger),
     # The request that holds it. No foreign key: a server would look up each one, at a third of a claim's whole cost.
     Column("request_id", _Id, nullable=False),

@@ -116,6 +116,11 @@ class SmsOperatorBase(BaseOperator):
             read_name(self.campaign)
         if not isinstance(self.raw_responses, bool):
             raise InputError("raw_responses must be True or False")
+        if self.raw_responses:
+            from airflow_provider_sms.hooks.ledger import keeps_response_texts
+
+            if not keeps_response_texts():
+                raise InputError("raw_responses=True is not possible here: [sms] keep_response_texts is False")
         if self.send_options is not None and not isinstance(self.send_options, dict):
             raise InputError("send_options must be a dict of the service's Send Options, or None")
 

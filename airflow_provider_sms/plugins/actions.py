@@ -159,7 +159,7 @@ def _conflicts() -> Iterator[None]:
 
 
 def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> tuple[NamedCampaign, str]:
-    """Return a campaign that the user may act on, and the DAG under which the audit log has the act."""
+    """Return a campaign, and one of the DAGs that sent it, whose audit log has the act."""
     campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
     access.require_edit(dags)
     return campaign, min(dags)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from fastapi import Depends, FastAPI, Request, Response, status
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse
 from starlette.exceptions import HTTPException
 
 from airflow_provider_sms.exceptions import AuditLogError, InputError, SmsError
@@ -78,9 +77,14 @@ def create_app() -> FastAPI:
     return app
 
 
-def static_file(name: str) -> FileResponse:
-    """Return a style, script or picture of this package."""
+def static_file(name: str) -> Response:
+    """Return a style, script or picture of this package.
+
+    Whole, and not as a ``FileResponse``: before Starlette 0.49.1, which Airflow 3.0 and 3.1 exclude, a ``Range`` header
+    with many ranges kept that busy for seconds.
+    """
     if name not in _STATIC_FILES:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "This file does not exist")
     path = _STATIC / name
-    return FileResponse(path, media_type=_MEDIA_TYPES[path.suffix], headers={"Cache-Control": "private, max-age=3600"})
+    headers = {"Cache-Control": "private, max-age=3600"}
+    return Response(path.read_bytes(), media_type=_MEDIA_TYPES[path.suffix], headers=headers)

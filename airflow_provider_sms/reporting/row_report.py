@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
-import shutil
-import tempfile
 from collections import Counter
-from contextlib import contextmanager
 from operator import itemgetter
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 from pyarrow.parquet import ParquetWriter
@@ -21,7 +16,7 @@ from airflow_provider_sms.planning.scan import BLOCK_ROWS
 from airflow_provider_sms.reporting.row_status import DUPLICATE, INVALID, SUPPRESSED, RequestStatuses, RowStatus, short
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     import numpy as np
     import numpy.typing as npt
@@ -51,9 +46,6 @@ SCHEMA = pa.schema(
 ROWS_AT_ONCE = 50_000
 """Rows of a row group, which is held in memory until it is written: few small files would make many groups."""
 
-_COPY_BYTES = 1 << 20
-"""Bytes copied at a time to an object store."""
-
 REPEATS = "the same message as another row"
 NO_LEDGER = "the ledger could not be read, so the outcome is not known"
 
@@ -82,7 +74,7 @@ def write_row_report(
     sent. And where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
-        some of the rows, which looks like one of all: see :func:`whole_file`.
+        some of the rows, which looks like one of all: see :func:`.whole_file`.
     :param seen: the rows that were looked up, from the attempt's counts.
     :param suppressed: the numbers that were left out; None means none.
     :param ledger: of the attempt; None where it cannot be read: valid rows are then ``unknown``.
@@ -106,53 +98,6 @@ def write_row_report(
         if waiting:
             writer.write_table(pa.Table.from_batches(waiting), ROWS_AT_ONCE)
     return rows.counts
-
-
-@contextmanager
-def whole_file(path: Path | Any) -> Iterator[IO[bytes]]:
-    """Open a file that appears under its name only once the block has ended without an error, and replaces another.
-
-    :param path: local; or an object with ``open``, such as an ``ObjectStoragePath``. To the latter the file is copied
-        in the end, since closing a file of an object store publishes it, however little was written.
-    :raises OSError: its folder does not exist, or cannot be written to.
-    """
-    # A path of an object store has a file system; in older versions of Airflow it is a Path as well.
-    with _copied(path) if hasattr(path, "fs") else _renamed(Path(path)) as file:
-        yield file
-
-
-@contextmanager
-def _copied(path: Any) -> Iterator[IO[bytes]]:
-    with tempfile.TemporaryFile() as file:
-        yield file
-        file.seek(0)
-        with path.open("wb") as there:
-            shutil.copyfileobj(file, there, _COPY_BYTES)
-
-
-@contextmanager
-def _renamed(path: Path) -> Iterator[IO[bytes]]:
-    # The leading dot hides it from readers of the folder as a table. Like any temporary file, only its owner may read
-    # it: it holds numbers.
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(descriptor)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _rows_where(mask: Callable[[pa.Array], npt.NDArray[np.bool_]], prepared: PreparedBatch) -> set[int]:

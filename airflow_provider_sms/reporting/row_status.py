@@ -10,7 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import SmsError
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, FORGOTTEN_NUMBER, NOT_SENT, UNKNOWN
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.redaction import FAULT_KEYS
 from airflow_provider_sms.service.responses import faulted_number, parse_send_response
@@ -59,12 +59,17 @@ class RequestStatuses:
         self.mine = record.mine
         self._default = _status(record)
         self._named: dict[int, RowStatus] = {}
+        self._numbers = frozenset(record.destinations.values())
         if record.state == ACCEPTED and record.taken is not None and record.taken < record.submitted:
             self._default, self._named = _statuses_in_part(record, self._default)
 
     def of(self, destination: str) -> RowStatus:
         """Return the status of the message to a destination: digits with country code."""
-        return self._named.get(int(destination), self._default) if self._named else self._default
+        if not self._named:
+            return self._default
+        # The request holds a message to it, so where the ledger does not have the number, it has forgotten it.
+        number = int(destination) if int(destination) in self._numbers else FORGOTTEN_NUMBER
+        return self._named.get(number, self._default)
 
 
 def short(text: str | None) -> str | None:
@@ -98,6 +103,7 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
     none = f"the service took none of the request's {record.submitted} messages"
     partial = RowStatus(PARTIAL, some, record.request_id, record.event_id)
     left_out = partial._replace(status=NOT_SENT, reason=none)
+    words = "the service found fault with it" if taken else none
     named: dict[int, RowStatus] = {}
     faulty = 0
     faults, texts = _faults(record)
@@ -106,7 +112,7 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
         if destination is not None and (times := min(faults[destination], messages)):
             faulty += times
             surely = times == messages or not taken
-            named[destination] = left_out._replace(reason=texts[destination] or none) if surely else partial
+            named[destination] = left_out._replace(reason=texts[destination] or words) if surely else partial
     if taken and faulty > missing:
         # It took messages that it calls faulty.
         named.clear()

@@ -15,6 +15,7 @@ from airflow_provider_sms.sandbox.page import Page
 from airflow_provider_sms.sandbox.responses import HangUp, JsonResponse
 from airflow_provider_sms.sandbox.service import Service
 from airflow_provider_sms.sandbox.state import SandboxState
+from airflow_provider_sms.sandbox.trusted_hosts import TrustedHosts
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -44,6 +45,7 @@ def create_app(config: SandboxConfig) -> FastAPI:
     # No generated documentation: its pages load scripts from another host.
     app = FastAPI(title="SMS sandbox", openapi_url=None, redirect_slashes=False, lifespan=lifespan)
     app.state.sandbox = state
+    app.add_middleware(TrustedHosts)
     service = Service(state)
     for base in BASE_PATHS:
         app.add_api_route(f"{base}/bulkmessages", service.bulk, methods=["POST"])

@@ -1,7 +1,8 @@
 """The control paths under ``/_sandbox``, which the real service does not have: faults, account, state and reset.
 
 They take no token. A browser would therefore submit a form of any website to them: a change that a browser requests
-for another site is refused.
+for another site is refused. The comparison of ``Origin`` with ``Host`` relies on :mod:`.trusted_hosts`, since a website
+that points its own name here has the same name in both.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.sending.counts import reported
-from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
+from airflow_provider_sms.service.redaction import FAULT_KEYS, counts_of_response, redacted_response
 from airflow_provider_sms.service.responses import SendResponse, faulted_number
 
 if TYPE_CHECKING:
@@ -187,7 +187,11 @@ class ResponseHandler:
 
 
 def outcome_of(
-    request: InFlightRequest, result: SendResponse | BaseException, *, raw_responses: bool = False
+    request: InFlightRequest,
+    result: SendResponse | BaseException,
+    *,
+    raw_responses: bool = False,
+    response_texts: bool = True,
 ) -> Outcome:
     """Return the outcome of a POST, as the ledger records it.
 
@@ -196,10 +200,13 @@ def outcome_of(
 
     :param result: the response, or what the POST raised.
     :param raw_responses: whether the ledger keeps all of a response.
+    :param response_texts: whether the ledger keeps any words of a response.
     """
     if isinstance(result, SendResponse):
-        return answered(request.request_id, result, request.batch.chunk, raw_responses=raw_responses)
-    return failed(request.request_id, NOT_SENT if surely_not_sent(result) else UNKNOWN, result)
+        texts = {"raw_responses": raw_responses, "response_texts": response_texts}
+        return answered(request.request_id, result, request.batch.chunk, **texts)
+    state = NOT_SENT if surely_not_sent(result) else UNKNOWN
+    return failed(request.request_id, state, result, response_texts=response_texts)
 
 
 def refuse_contradiction(result: SendResponse | BaseException) -> SendResponse | BaseException:
@@ -214,13 +221,17 @@ def took_none(response: SendResponse) -> bool:
     return not (response.messages or response.parts or response.cost)
 
 
-def answered(request_id: int, response: SendResponse, chunk: Chunk, *, raw_responses: bool = False) -> Outcome:
+def answered(
+    request_id: int, response: SendResponse, chunk: Chunk, *, raw_responses: bool = False, response_texts: bool = True
+) -> Outcome:
     """Return the outcome of a response of the contract: accepted, in whole or in part; not sent if none was taken.
 
     :param chunk: the messages that were posted.
     :param raw_responses: whether the ledger keeps all of the response.
+    :param response_texts: whether the ledger keeps any words of it; without them, ``raw_responses`` has no meaning.
     """
     none_taken = took_none(response)
+    kept = response.raw if raw_responses and response_texts else _redacted(response, chunk)
     return Outcome(
         request_id=request_id,
         state=NOT_SENT if none_taken else ACCEPTED,
@@ -230,7 +241,7 @@ def answered(request_id: int, response: SendResponse, chunk: Chunk, *, raw_respo
         parts=response.parts,
         cost=str(response.cost),
         # Not orjson, which refuses half an emoji and integers beyond 64 bits: a record must not fail.
-        response=json.dumps(response.raw if raw_responses else _redacted(response, chunk)),
+        response=json.dumps(kept if response_texts else counts_of_response(kept)),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
         chunk=chunk,
     )
@@ -257,16 +268,28 @@ def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
     return isinstance(error, SmsError) and not error.may_have_been_sent
 
 
-def failed(request_id: int, state: RequestState, error: BaseException | None) -> Outcome:
+def failed(
+    request_id: int, state: RequestState, error: BaseException | None, *, response_texts: bool = True
+) -> Outcome:
     """Return the outcome of a request that ended without a response of the contract.
 
     :param state: ``unknown`` or ``not_sent``.
     :param error: the reason; None means that the send was stopped before the POST.
+    :param response_texts: whether the ledger keeps any words of a response.
     """
     return Outcome(
         request_id=request_id,
         state=state,
         http_status=error.status if isinstance(error, ServiceError) else None,
-        # The words of an error that is not this package's own may quote a number or a text: its type has to do.
-        reason=None if error is None else str(error) if isinstance(error, SmsError) else type(error).__name__,
+        reason=None if error is None else _reason(error, response_texts=response_texts),
     )
+
+
+def _reason(error: BaseException, *, response_texts: bool) -> str:
+    if not isinstance(error, SmsError):
+        # The words of an error that is not this package's own may quote a number or a text: its type has to do.
+        return type(error).__name__
+    if response_texts or not isinstance(error, ServiceError) or error.status in (None, HTTPStatus.OK.value):
+        return str(error)
+    # The error of another status carries the service's words.
+    return f"HTTP {error.status}" + (f", {error.code}" if error.code else "")

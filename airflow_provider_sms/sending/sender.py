@@ -189,7 +189,12 @@ class Sender:
         """Queue the outcome of a POST for the next commit, and apply the next step."""
         self._in_flight -= 1
         result = self._refuse_known_event(result)
-        outcome = outcome_of(request, result, raw_responses=self._options.raw_responses)
+        outcome = outcome_of(
+            request,
+            result,
+            raw_responses=self._options.raw_responses,
+            response_texts=self._options.response_texts,
+        )
         # First of all: no error in what follows may cost the record of a request.
         self._unrecorded.append(outcome)
         step = self._results.handle(request, result, outcome)
@@ -327,10 +332,13 @@ class Sender:
         """Record the outcomes that are known and not recorded, within a bound; else the log holds them."""
         # A request that was posted and has no outcome was met by an error of this code: it is unknown, and never given
         # back.
+        texts = self._options.response_texts
         for request_id, count in self._posted.items():
-            self._unrecorded.append(failed(request_id, UNKNOWN, self.error))
+            self._unrecorded.append(failed(request_id, UNKNOWN, self.error, response_texts=texts))
             self.counts.add_unknown(request_id, count)
-        self._unrecorded.extend(failed(request_id, NOT_SENT, self.error) for request_id in self._unposted)
+        self._unrecorded.extend(
+            failed(request_id, NOT_SENT, self.error, response_texts=texts) for request_id in self._unposted
+        )
         if not (self._unrecorded or self._ledger_failed):
             return
         if (error := flush(self._ledger, self._unrecorded, self._sleep)) is not None:
@@ -411,6 +419,7 @@ class SendingOptions:
     :param resend_unknown: post messages again whose outcome is unknown: at least once in place of at most once.
     :param resend_requests: the unknown requests whose messages a person wants posted again.
     :param raw_responses: whether the ledger keeps all of each response; otherwise, it keeps them redacted.
+    :param response_texts: whether the ledger keeps any words of the service; otherwise, it keeps counts alone.
     :param backoff: waits between the POSTs of a request that was surely not processed.
     """
 
@@ -420,6 +429,7 @@ class SendingOptions:
     resend_unknown: bool = False
     resend_requests: frozenset[int] = frozenset()
     raw_responses: bool = False
+    response_texts: bool = True
     backoff: Backoff = field(default_factory=Backoff)
 
     def resends(self, request_id: int) -> bool:

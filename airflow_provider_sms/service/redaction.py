@@ -18,6 +18,9 @@ FAULT_KEYS = "sms_ledger_fault_keys"
 """A field that only the ledger's copy of a redacted response has: for each fault, the key of its message in hex; None
 where it names no number of the request. The row report needs it: two recipients can have the same masked number."""
 
+_COUNTS = frozenset({"cost", "remainingbalance", "eventid", "messages", "parts"})
+"""Fields of a response that hold a number, in lower case; an event id can be text of digits."""
+
 _DEEPEST = 20
 """Levels of a fault that are read: a deeper value becomes stars, since recursion must not cost the record of a send."""
 
@@ -31,6 +34,39 @@ def redacted_response(response: Mapping[str, Any]) -> dict[str, Any]:
     :param response: the JSON as received, or as the ledger keeps it.
     """
     return _with_field("sendresponse", _without_people, _without_people(response))
+
+
+def counts_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a summary counts of a response; its only words are the names of networks, with numbers masked.
+
+    That is costs, balance, event id, messages, parts, and the counters of the error report. Of each fault an empty
+    object is left, so that it counts.
+
+    :param response: as :func:`redacted_response` returns it, which may have :data:`FAULT_KEYS`.
+    """
+    kept: dict[str, Any] = {}
+    for key, value in response.items():
+        name = key.lower()
+        if name == "sendresponse" and isinstance(value, dict):
+            kept[key] = counts_of_response(value)
+        elif name in _COUNTS or key == FAULT_KEYS:
+            kept[key] = value
+        elif name == "costbreakdown" and isinstance(value, list):
+            kept[key] = [_counts_of_network(entry) for entry in value if isinstance(entry, dict)]
+        elif name == "errorreport" and isinstance(value, dict):
+            kept[key] = _counts_of_report(value)
+    return kept
+
+
+def _counts_of_network(entry: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in entry.items() if key.lower() in ("network", "cost", "quantity")}
+    return {key: mask_numbers_in(value) if isinstance(value, str) else value for key, value in kept.items()}
+
+
+def _counts_of_report(report: Mapping[str, Any]) -> dict[str, Any]:
+    counters: dict[str, Any] = {mask_numbers_in(key): value for key, value in report.items() if isinstance(value, int)}
+    lists = {key: value for key, value in report.items() if key.lower() == "faults" and isinstance(value, list)}
+    return counters | {key: [{} for _ in faults] for key, faults in lists.items()}
 
 
 def _without_people(fields: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ would hold a request for hours.
 HTTP/1.1 does not number responses: the next bytes on a connection are the response to the next request, whatever
 they were written for. If a proxy gives up on a request with a 503 and then passes the late 200 on, the messages of
 the next request would count as accepted. So a connection is used again only after a 200 that was read whole with no
-byte behind it, and only while no byte waits on it. Works with ``urllib3`` 1.26 and 2.
+byte behind it, and only while no byte waits on it. Works with ``urllib3`` 2.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def _of_store(bench: Bench, store: str) -> list[Figure]:
     addresses = {
         f"list of {bench.sizes.campaigns:,} campaigns": "/",
         "  those that need attention": "/?state=needs+attention",
-        "  one that does not exist": "/?name=nothing+of+that+name",
+        "  one that does not exist": "/#name=nothing%20of%20that%20name",
         f"campaign of {bench.sizes.rows:,} messages": large,
         "  its requests": f"{large}/requests",
         "  its unknown requests": f"{large}/requests?state=unknown",

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 from contextlib import closing
 
 import pytest
-from support.versions import PRINTS_MESSAGES
+from support.privacy import People, logs_of
+from support.versions import CAN_ASK, PRINTS_MESSAGES, SHOWS_PAGES
 from support.whole import TOKEN
 
 OWN_CODE = ("dag_code", "serialized_dag")
@@ -16,26 +16,8 @@ OWN_DATA = {
 }
 """XComs that hold people, by DAG, task and key."""
 
-
-NUMBER = re.compile(r"(?<![\d.])(?:27|0)?(\d{9})(?!\d)")
-"""A number of somebody's, however it is written; no part of a fraction or of a longer one."""
-
-
-class People:
-    """Those who were texted: what may stand nowhere.
-
-    A group's text is the template itself, which is shown as it is.
-    """
-
-    def __init__(self, taken):
-        theirs = [message for message in taken if message.kind == "bulk"]
-        self._numbers = {message.destination[-9:] for message in theirs}
-        self._words = {TOKEN, *(message.content for message in theirs)}
-        self.count = len(self._numbers)
-
-    def stand_in(self, text):
-        """Whether a number of theirs, a text that was made for one of them, or the token is there; not which."""
-        return not self._numbers.isdisjoint(NUMBER.findall(text)) or any(word in text for word in self._words)
+QUESTIONS = ("hitl_detail", "hitl_detail_history")
+"""Tables with the questions to people: that of a plan shows three messages."""
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +27,7 @@ def people(whole):
 
 def test_no_log_holds_a_number_a_text_or_the_token(whole, people):
     """Logs of tasks, triggers, the scheduler and the API server name nobody."""
-    logs = [path for path in (*whole.home.glob("*.out"), *(whole.home / "logs").rglob("*.log")) if path.is_file()]
+    logs = logs_of(whole.home)
     holding = [path.name for path in logs if people.stand_in(ours(path.read_text(errors="replace")))]
     assert (len(logs) > len(whole.states), people.count > 1500) == (True, True)
     assert holding == []
@@ -62,7 +44,7 @@ def test_airflows_database_holds_them_only_where_it_is_documented(whole, people)
     with closing(sqlite3.connect(whole.home / "airflow.db")) as database:
         database.row_factory = sqlite3.Row
         tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        for table in sorted(set(tables) - set(OWN_CODE)):
+        for table in sorted(set(tables) - {*OWN_CODE, *QUESTIONS}):
             for row in database.execute(f'SELECT * FROM "{table}"'):
                 if documented(table, row):
                     continue
@@ -79,6 +61,32 @@ def documented(table, row):
         # What a user sets a variable to; Airflow 3.3 leaves it out.
         return "variable" in row["event"]
     return table == "xcom" and (row["dag_id"], row["task_id"], row["key"]) in OWN_DATA
+
+
+@pytest.mark.skipif(not CAN_ASK, reason="Airflow before 3.1 cannot ask a person")
+def test_a_question_holds_three_texts_and_no_number(whole, people):
+    """Whoever may see Airflow's required actions sees three messages as they will be sent, with masked numbers."""
+    with closing(sqlite3.connect(whole.home / "airflow.db")) as database:
+        (question,) = map(str, database.execute("SELECT subject, body, options FROM hitl_detail"))
+    assert (people.texts_in(question), people.are_numbers_in(question), TOKEN in question) == (3, False, False)
+
+
+def test_look_ups_are_in_the_audit_log_without_their_number(whole, people):
+    """It has who asked, by a page or a command, and the number masked; that no row holds one, a test above checks."""
+    with closing(sqlite3.connect(whole.home / "airflow.db")) as database:
+        rows = list(database.execute("SELECT owner, extra FROM log WHERE event LIKE 'sms.look_up%'"))
+    assert len(rows) >= (4 if SHOWS_PAGES else 2)
+    assert [row for row in rows if not row[0] or "*****" not in row[1]] == []
+
+
+def test_pages_and_commands_show_nobody(whole, people):
+    """Neither the pages of each campaign, nor the responses to a look-up, nor what commands print, errors included."""
+    assert len(whole.shown) > (15 if SHOWS_PAGES else 3)
+    assert [name for name, text in whole.shown.items() if people.stand_in(text)] == []
+    assert "has no message to this number" in whole.shown["command who of nobody"]
+    assert "Wrote " in whole.shown["command export"]
+    if SHOWS_PAGES:
+        assert all("<!doctype html>" in text for name, text in whole.shown.items() if name.startswith("/campaigns"))
 
 
 def test_no_file_of_airflow_holds_the_token(whole):

@@ -18,8 +18,8 @@ class Shown(Pages):
         self._listed = listed
         self._status = status
 
-    def look(self, path, name=""):
-        self.asked.append(path + name)
+    def look(self, path):
+        self.asked.append(path)
         return Look(self._status, 0.5, self._listed)
 
 
@@ -33,7 +33,7 @@ def test_both_pages_are_seen_however_short_a_send_is():
     two = watcher(pages)
     with two.looking():
         pass
-    assert {"/", "/watched 1", "/campaigns/7"} == set(pages.asked)
+    assert {"/", "/#name=watched%201", "/campaigns/7"} == set(pages.asked)
     assert [{0.5}, {0.5}] == [set(seconds) for seconds in two.seconds]
 
 

@@ -18,7 +18,7 @@ def test_the_metadata_names_the_commands():
     (group,) = sms.subcommands
     names = sorted(command.name for command in group.subcommands)
     assert (sms.name, group.name) == ("sms", "ledger")
-    assert names == ["adopt", "export", "pause", "purge", "resolve", "resume", "status", "unknown", "who"]
+    assert names == ["adopt", "export", "forget", "pause", "purge", "resolve", "resume", "status", "unknown", "who"]
 
 
 def test_the_definitions_import_nothing_heavy():

@@ -175,6 +175,18 @@ def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
     assert states == [set(), set(), {UNKNOWN}, {ACCEPTED}]
 
 
+def test_what_a_purge_leaves_outside_of_the_tables_is_reported(ledger, sent, store, ledger_path):
+    """In a file nothing is left, though another process has the ledger open; a server keeps deleted rows."""
+    sent(people(3), campaign="old", at=LONG_AGO)
+    said = ledger("purge", "--older-than", "90d", "--yes")
+    if not ledger_path.exists():
+        assert "PostgreSQL keeps deleted rows until VACUUM has removed them" in said.err
+        return
+    assert "its -wal file is emptied\n" in said.err
+    content = b"".join(file.read_bytes() for file in ledger_path.parent.glob(f"{ledger_path.name}*"))
+    assert [m for m in people(3) if int(m.destination).to_bytes(6, "big") in content] == []
+
+
 def test_old_balances_are_forgotten(ledger, sent, store, rows, monkeypatch):
     """With old campaigns or without; those of the last days stay."""
     sent(people(1))

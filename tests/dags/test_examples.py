@@ -135,6 +135,17 @@ def test_the_alert_example_texts_who_is_on_call(run_example, sandbox, monkeypatc
     assert first[1].startswith("Airflow: example_sms_alert.count_invoices failed, try 1, run ")
 
 
+def test_the_maintenance_example_forgets_what_is_old_enough(run_example, sandbox):
+    """A campaign of this day stays; without any ledger the task fails, since it would have looked at a wrong place."""
+    import pendulum
+
+    assert run_example("example_sms_maintenance", pendulum.datetime(2026, 1, 18)).state == "failed"
+    run_example("example_sms_campaign", pendulum.datetime(2026, 1, 18))
+    ran = run_example("example_sms_maintenance", pendulum.datetime(2026, 1, 19))
+    summary = ran.xcoms["purge_ledger"]["return_value"]
+    assert (ran.state, summary["retention_days"], summary["campaigns"]) == ("success", 90, 0)
+
+
 def test_the_decorator_example_invites_once_to_each_event(run_example, sandbox):
     """The people of two cities are texted by a task each, and another run texts only whoever hears of another event."""
     import pendulum

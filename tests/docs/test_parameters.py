@@ -7,12 +7,13 @@ import pytest
 from support.pages import ROOT
 
 from airflow_provider_sms.notifications.sms import SmsNotifier
-from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator
 from airflow_provider_sms.sensors.balance import BalanceSensor
 
 TABLES = [
     (BulkSmsOperator, "operators.md", "## BulkSmsOperator", "## GroupSmsOperator"),
-    (GroupSmsOperator, "operators.md", "## GroupSmsOperator", "## Sources"),
+    (GroupSmsOperator, "operators.md", "## GroupSmsOperator", "## PurgeLedgerOperator"),
+    (PurgeLedgerOperator, "operators.md", "## PurgeLedgerOperator", "## Sources"),
     (SmsNotifier, "notifier.md", "## Parameters", "## Default text"),
     (BalanceSensor, "sensor.md", "## Parameters", "## Credit for a table"),
 ]
@@ -54,7 +55,9 @@ def test_a_page_lists_every_parameter_with_its_default(operator, page, first, la
     assert code == shown
 
 
-@pytest.mark.parametrize("operator", [BulkSmsOperator, GroupSmsOperator], ids=lambda each: each.__name__)
+@pytest.mark.parametrize(
+    "operator", [BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator], ids=lambda each: each.__name__
+)
 def test_the_templated_parameters_are_marked(operator):
     """The page marks the templated parameters with (T), and no others."""
     ((_, page, first, last),) = (table for table in TABLES if table[0] is operator)

@@ -3,8 +3,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
+import fsspec
 import pyarrow.parquet as pq
 import pytest
 from support.people import somebody_answers
@@ -118,12 +120,32 @@ def test_a_report_after_an_answer_is_of_the_whole_try(send, people, report, sand
     assert (ran.state, statuses(report), counts(ran)) == ("success", {"accepted": 250}, {"accepted": 250})
 
 
-def test_a_report_goes_to_any_object_storage(send, people, report):
+def test_a_report_goes_to_any_object_storage(send, people, airflow_home):
     """A URI is one of Airflow's object storage."""
-    report.parent.mkdir()
+    from airflow.providers.common.compat.sdk import ObjectStoragePath
+
+    memory = fsspec.filesystem("memory")
+    import_module(ObjectStoragePath.__module__.replace(".path", ".store")).attach("memory", fs=memory)
+    ran = send(people(20), report="memory://reports/report.parquet")
+    with ObjectStoragePath("memory://reports/report.parquet").open("rb") as stored:
+        assert (ran.state, statuses(stored)) == ("success", {"accepted": 20})
+    assert ran.summary["report"] in ("memory://reports/report.parquet", "memory:///reports/report.parquet")
+
+
+def test_a_report_at_a_file_uri_is_a_local_one(send, people, report):
+    """It appears whole, and only its owner may read it, however its path is written."""
     ran = send(people(20), report=f"file://{report}")
     assert (ran.state, statuses(report)) == ("success", {"accepted": 20})
-    assert ran.summary["report"].endswith("report.parquet")
+    assert (ran.summary["report"], report.stat().st_mode & 0o777) == (str(report), 0o600)
+
+
+def test_a_report_at_a_file_uri_is_never_written_over_the_recipients(send, people, sandbox):
+    """The source and the report may be written in different ways, and be one file."""
+    source = people(20)
+    for one, other in ((source, f"file://{source}"), (f"file://{source}", source)):
+        ran = send(one, report=other)
+        assert (ran.state, sandbox.state.requests) == ("failed", [])
+        assert "over the source, or among its files" in ran.log
 
 
 def test_a_report_is_templated(send, people, report):

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 import tracemalloc
 from datetime import datetime, timezone
 
@@ -11,8 +14,25 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger import export
 from airflow_provider_sms.ledger.export import SCHEMA, export_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.ledger.transitions import LAPSED
 
+EXPORTER = """
+import sys
+from pathlib import Path
+from airflow_provider_sms.ledger import export
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+
+batch = export._batch
+
+def slow(block):
+    print("exporting", flush=True)
+    sys.stdin.readline()
+    return batch(block)
+
+export._batch = slow
+export.export_campaign(open_sqlite(Path(sys.argv[1])), "c", Path(sys.argv[2]))
+"""
 EVENT = 9_007_199_254_740_993
 
 
@@ -148,18 +168,31 @@ def test_a_file_that_appears_meanwhile_stays(store, enter, file, monkeypatch):
 
 
 def test_half_a_file_is_never_seen(store, enter, file, monkeypatch):
-    """Until it is whole the file has not its name; where the export fails, nothing is left."""
+    """Until it is whole the file has no name; where the export fails, nothing is left."""
     send(enter(), people(1))
-    seen = []
+    seen, before = [], set(file.parent.iterdir())
 
     def failing(block):
-        seen.append(file.exists())
+        seen.append(set(file.parent.iterdir()) - before)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(export, "_batch", failing)
     with pytest.raises(InputError, match="cannot be written: No space left on device"):
         export_campaign(store, "c", file)
-    assert (seen, [path for path in file.parent.iterdir() if "campaign" in path.name]) == ([False], [])
+    assert (seen, set(file.parent.iterdir()) - before) == ([set()], set())
+
+
+def test_an_export_that_is_killed_leaves_no_numbers(enter, file, tmp_path):
+    """A SIGKILL in the middle of an export leaves no file in its folder, whole or in part."""
+    (tmp_path / "out").mkdir()
+    store = open_sqlite(tmp_path / "own.db")
+    send(enter(into=store), people(1))
+    store.close()
+    command = [sys.executable, "-c", EXPORTER, str(tmp_path / "own.db"), str(tmp_path / "out" / "campaign.parquet")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"exporting\n"
+        process.send_signal(signal.SIGKILL)
+    assert (process.returncode, list((tmp_path / "out").iterdir())) == (-signal.SIGKILL, [])
 
 
 def test_the_file_is_its_owners_alone(store, enter, file):

@@ -114,3 +114,13 @@ def test_a_database_without_a_ledger_is_refused(tmp_path):
         connection.execute(text("CREATE TABLE t (x INTEGER)"))
     with pytest.raises(InputError, match="The file x holds no ledger"):
         require_ledger(url, "The file x")
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["no file", "a link that leads nowhere"])
+def test_looking_for_a_ledger_makes_no_file(tmp_path, linked):
+    """SQLite would make the file, behind a link as well, with a mode by which everybody could read who was texted."""
+    if linked:
+        (tmp_path / "ledger.db").symlink_to(tmp_path / "disk.db")
+    with pytest.raises(LedgerError):
+        require_ledger(URL.create("sqlite", database=str(tmp_path / "ledger.db")), "The file x")
+    assert [path for path in tmp_path.iterdir() if not path.is_symlink()] == []

@@ -17,7 +17,7 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import OldCampaign, choose, forget, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 TABLES = ("sms_campaign", "sms_request", "sms_message", "sms_decision", "sms_claimant")
@@ -311,6 +311,29 @@ def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):
     forget(store, old)
     with pytest.raises(LedgerError):
         claim(ledger, people(1))
+
+
+def test_a_purge_that_is_told_to_stop_ends_between_two_transactions(store, enter, counts, monkeypatch):
+    """The transaction that runs is committed, no other one begins, and the next purge goes on from there."""
+    monkeypatch.setattr(purge, "REQUESTS_AT_ONCE", 1)
+    ledger = enter()
+    for start in (0, 10, 20):
+        send(ledger, people(1, start))
+    (old,) = old_campaigns(store, LATER)
+    asked = iter([False, True])
+    assert (forget(store, old, should_stop=lambda: next(asked)), counts()[:3]) == (1, (1, 2, 2))
+    assert (forget(store, old), counts()[:3]) == (2, (0, 0, 0))
+
+
+def test_old_campaigns_are_divided_into_kept_and_forgotten():
+    """An open request outranks a pause, and a pause outranks a wait; a wait alone can be overruled."""
+    unsettled, paused, waiting, going = (OldCampaign(n, str(n), 1, 1.0, 0, 1) for n in range(4))
+    unsettled = unsettled._replace(open_requests=1, paused=True, waiting="waiting for hours")
+    paused = paused._replace(paused=True, waiting="waiting for hours")
+    waiting = waiting._replace(waiting="waiting for hours")
+    found = [unsettled, paused, waiting, going]
+    assert choose(found) == ([unsettled], [paused], [waiting], [going])
+    assert choose(found, include_waiting=True) == ([unsettled], [paused], [], [waiting, going])
 
 
 def test_numbers_are_overwritten_in_the_file(tmp_path, clock):

@@ -197,6 +197,19 @@ def test_only_its_owner_reads_a_new_ledger(tmp_path):
     assert (tmp_path / "ledger.db").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("name", ["ledger.db-wal", "ledger.db-shm", "ledger.db-journal"])
+@pytest.mark.parametrize("target", ["there", "not there"])
+def test_numbers_are_not_written_through_a_link_beside_the_ledger(tmp_path, name, target):
+    """SQLite keeps the last claims beside the ledger: a link there is refused, and nothing is written behind it."""
+    aside = tmp_path / "aside"
+    if target == "there":
+        aside.touch()
+    (tmp_path / name).symlink_to(aside)
+    with pytest.raises(LedgerError):
+        open_sqlite(tmp_path / "ledger.db")
+    assert (aside.exists(), aside.exists() and aside.stat().st_size) == (target == "there", 0)
+
+
 MOUNTS = r"""overlay / overlay rw 0 0
 tmpfs /tmp tmpfs rw 0 0
 nas:/share /srv/shared nfs4 rw 0 0

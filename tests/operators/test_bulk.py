@@ -496,6 +496,50 @@ def test_raw_responses_are_kept_and_shown_where_a_task_asks_for_them(send, peopl
     assert json.loads(kept(ledger_path)) == PARTLY
 
 
+def test_no_words_of_the_service_are_kept_where_the_configuration_says_so(
+    send, people, taken_in_part, sandbox, ledger_path, tmp_path, monkeypatch
+):
+    """The summary is the same, and the row report still finds the message left out, without the service's words."""
+    taken_in_part()
+    with_words = send(people(5), campaign="spring")
+    monkeypatch.setenv("AIRFLOW__SMS__KEEP_RESPONSE_TEXTS", "False")
+    taken_in_part()
+    ran = send(people(5), campaign="summer", report=str(tmp_path / "rows.parquet"))
+    changing = ("campaign", "report")
+    summaries = [{k: v for k, v in each.summary.items() if k not in changing} for each in (with_words, ran)]
+    assert summaries[0] == summaries[1]
+    counted = {"cost": 1.1, "remainingBalance": 9, "eventId": 7, "messages": 4, "parts": 4}
+    assert ran.xcoms["responses"] == [{"sendResponse": {**counted, "errorReport": {"faults": [{}]}}}]
+    with closing(sqlite3.connect(ledger_path)) as connection:
+        (kept,) = connection.execute("SELECT response FROM sms_request ORDER BY id DESC").fetchone()
+    assert [words for words in ("Ann", "0820", "2782", "blocked") if words in kept] == []
+    rows = pq.read_table(tmp_path / "rows.parquet").to_pylist()
+    left_out = [(row["row"], row["reason"]) for row in rows if row["status"] == "not_sent"]
+    assert left_out == [(3, "the service found fault with it")]
+
+
+@pytest.mark.parametrize(("option", "reason"), [("True", "no credit for you"), ("False", "HTTP 403, NoCredit")])
+def test_the_reason_of_a_refusal_is_a_code_where_no_words_are_kept(
+    send, people, sandbox, ledger_path, monkeypatch, option, reason
+):
+    """The ledger then has status and code; the task's log still says why, since it is gone sooner."""
+    monkeypatch.setenv("AIRFLOW__SMS__KEEP_RESPONSE_TEXTS", option)
+    body = json.dumps({"errorCode": "NoCredit", "errorMessage": "no credit for you"})
+    sandbox.state.set_faults([{"kind": "status", "status": 403, "accepted": False, "body": body}])
+    ran = send(people(5))
+    with closing(sqlite3.connect(ledger_path)) as connection:
+        (kept,) = connection.execute("SELECT reason FROM sms_request").fetchone()
+    assert (ran.state, kept.endswith(reason), "no credit for you" in ran.log) == ("failed", True, True)
+
+
+def test_raw_responses_are_refused_where_no_words_are_kept(send, people, sandbox, monkeypatch):
+    """The configuration is for everybody, and a task that expects more is told so before anything is sent."""
+    monkeypatch.setenv("AIRFLOW__SMS__KEEP_RESPONSE_TEXTS", "False")
+    ran = send(people(5), raw_responses=True)
+    assert (ran.state, sends(sandbox)) == ("failed", [])
+    assert "raw_responses=True is not possible here: [sms] keep_response_texts is False" in ran.log
+
+
 def test_rows_that_a_template_wrote_out_are_not_shown(send, sandbox):
     """A pulled XCom that was rendered into text is refused with what to do, and its numbers stay hidden."""
     ran = send("[{'destination': '27820000001'}]", retries=1)

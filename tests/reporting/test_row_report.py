@@ -18,7 +18,6 @@ from airflow_provider_sms.exceptions import (
     LedgerError,
     NotSentError,
     RefusedError,
-    SourceError,
     ThrottledError,
     UnknownOutcomeError,
 )
@@ -28,7 +27,7 @@ from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
-from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, whole_file, write_row_report
+from airflow_provider_sms.reporting.row_report import ROWS_AT_ONCE, SCHEMA, write_row_report
 from airflow_provider_sms.reporting.summary import COUNTS, summarise
 from airflow_provider_sms.sandbox.faults import Fault
 from airflow_provider_sms.sending.counts import SeenRows
@@ -549,29 +548,6 @@ def test_long_reports_are_written_as_they_are_made(campaign):
     metadata = pq.ParquetFile(pipe.taken).metadata
     assert found == {"unknown": count}
     assert [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)] == [ROWS_AT_ONCE, ROWS_AT_ONCE, 1]
-
-
-@pytest.mark.parametrize("stored", [False, True], ids=["on this machine", "in an object store"])
-def test_a_report_appears_whole_or_not_at_all(tmp_path, stored, airflow_home):
-    """A file that cannot be finished leaves the one before it in place, and nothing beside it."""
-    from airflow.providers.common.compat.sdk import ObjectStoragePath
-
-    path = tmp_path / "report.parquet"
-    path.write_bytes(b"before")
-    target = ObjectStoragePath(path.as_uri()) if stored else path
-
-    def fail_midway():
-        with whole_file(target) as file:
-            file.write(b"half")
-            raise SourceError("the source is gone")
-
-    with pytest.raises(SourceError):
-        fail_midway()
-    assert ([path.read_bytes()], [path]) == ([b"before"], list(tmp_path.iterdir()))
-    with whole_file(target) as file:
-        file.write(b"after")
-        assert path.read_bytes() == b"before"
-    assert ([path.read_bytes()], [path]) == ([b"after"], list(tmp_path.iterdir()))
 
 
 class Unreadable:

@@ -53,7 +53,7 @@ class Client:
     def raw_send(self, connection, *messages):
         """Write one bulk request to a socket, byte for byte."""
         body = orjson.dumps({"Messages": [{"Destination": number, "Content": text} for number, text in messages]})
-        lines = ["POST /v1/bulkmessages HTTP/1.1", "Host: sandbox", f"Content-Length: {len(body)}"]
+        lines = ["POST /v1/bulkmessages HTTP/1.1", "Host: localhost", f"Content-Length: {len(body)}"]
         lines += [f"{name}: {value}" for name, value in HEADERS.items()]
         connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
 

@@ -96,7 +96,7 @@ def test_a_sandbox_stops_while_pages_listen():
                 for _ in range(3)
             ]
             for stream in streams:
-                stream.sendall(b"GET /_sandbox/events HTTP/1.1\r\nHost: s\r\n\r\n")
+                stream.sendall(b"GET /_sandbox/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 received = b""
                 while b"\n\n" not in received.partition(b"\r\n\r\n")[2]:
                     received += stream.recv(65536)

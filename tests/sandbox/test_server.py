@@ -16,7 +16,7 @@ from airflow_provider_sms.sandbox.server import TICK_SECONDS, running_sandbox
 NUMBER, TOKEN = "27821234567", "token-of-these-tests"
 BODY = b'{"Messages": [{"Destination": "27821234567", "Content": "Hello"}]}'
 HEAD = (
-    b"POST /v1/bulkmessages HTTP/1.1\r\nHost: s\r\nAuthorization: Bearer token-of-these-tests\r\n"
+    b"POST /v1/bulkmessages HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer token-of-these-tests\r\n"
     b"Accept: application/json\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY)
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sqlite3
 from contextlib import ExitStack, closing, suppress
@@ -19,7 +20,7 @@ from support.collector import running_collector
 from support.faults.airflow import a_ledger
 from support.faults.rest import RUN_SECONDS, until
 from support.faults.standalone import running_airflow
-from support.versions import GIVES_FORMS, HAS_DEADLINES, IS_AIRFLOW_3, KEEPS_TASK_STATE
+from support.versions import CAN_ASK, GIVES_FORMS, HAS_DEADLINES, IS_AIRFLOW_3, KEEPS_TASK_STATE, SHOWS_PAGES
 
 EXAMPLES = Path(__file__).parents[2] / "dags"
 TOKEN = "a-token-that-nobody-may-see"
@@ -65,6 +66,23 @@ with DAG("told", schedule=[TEXTED], start_date=datetime(2026, 1, 1, tzinfo=timez
     look()
 """
 
+QUESTION = """
+from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+
+with DAG("approved", schedule=None):
+    BulkSmsOperator(
+        task_id="text",
+        source={source!r},
+        message="Hi {{first_name}}, somebody has approved this",
+        campaign="approved",
+        default_region="ZA",
+        approve=True,
+        raw_responses={raw_responses},
+    )
+"""
+"""A DAG that asks a person before it sends."""
+
 SETTINGS = {
     # A busy machine must not look like a dead scheduler.
     "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "300",
@@ -92,6 +110,7 @@ class Whole:
     :param form: the connection form of the API; empty when the API has none.
     :param progress: progress in the task state store; empty without such a store.
     :param exported: exported metrics and traces.
+    :param shown: what people were shown by the package's pages and commands; numbers that they typed are left out.
     """
 
     home: Path
@@ -108,6 +127,7 @@ class Whole:
     form: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, Any] = field(default_factory=dict)
     exported: Any = None
+    shown: dict[str, str] = field(default_factory=dict)
 
     @property
     def alerts(self):
@@ -132,6 +152,9 @@ def run_all(folder):
         source=source,
     )
     (home / "dags" / "own.py").write_text(own)
+    if CAN_ASK:
+        asked = people(folder / "asked.parquet", "0842", 30)
+        (home / "dags" / "question.py").write_text(QUESTION.format(source=asked, raw_responses=False))
     with ExitStack() as stack:
         sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
         settings, _ = stack.enter_context(a_ledger("postgresql", folder))
@@ -142,11 +165,74 @@ def run_all(folder):
         _set_up(airflow, sandbox)
         _run(airflow, sandbox, whole, folder)
         _look(airflow, whole)
+        if CAN_ASK:
+            approve(airflow)
+        _show(airflow, whole, sandbox, folder)
         whole.taken = list(sandbox.state.accepted)
         if KEEPS_TASK_STATE:
             # A task's spans are exported at the end of its process, which may come after the end of the run.
             until(lambda: any(span.name == "sms.send" for span in collector.spans()), seconds=60, what="spans arrive")
     return whole
+
+
+def run_at_debug(folder):
+    """Run a send that asks a person, and shows all of its responses, with Airflow's log level at DEBUG.
+
+    :param folder: an empty one.
+    """
+    home = folder / "airflow"
+    (home / "dags").mkdir(parents=True)
+    source = people(folder / "asked.parquet", "0842", 250)
+    (home / "dags" / "question.py").write_text(QUESTION.format(source=source, raw_responses=True))
+    with ExitStack() as stack:
+        sandbox = stack.enter_context(running_sandbox(SandboxConfig(token=TOKEN, balance=BALANCE)))
+        settings, _ = stack.enter_context(a_ledger("sqlite", folder))
+        settings = {**settings, **SETTINGS, "AIRFLOW__LOGGING__LOGGING_LEVEL": "DEBUG"}
+        airflow = stack.enter_context(running_airflow(home, settings))
+        whole = Whole(home, folder / "none", sandbox.base_url)
+        _set_up(airflow, sandbox)
+        whole.states["approved"] = approve(airflow)
+        _show(airflow, whole, sandbox, folder)
+        whole.taken = list(sandbox.state.accepted)
+    return whole
+
+
+def approve(airflow):
+    """Run the DAG that asks, approve what it shows, and return the state of its run."""
+
+    def asks():
+        return any(each["state"] in ("awaiting_input", "deferred") for each in airflow.instances("approved", RUN))
+
+    airflow.trigger("approved", RUN)
+    until(asks, seconds=RUN_SECONDS, what="the task asks")
+    # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
+    output, known = airflow.home / "standalone-0.out", re.compile(r"Received executor event.*dag_id='approved'")
+    until(lambda: known.search(output.read_text(errors="replace")), seconds=RUN_SECONDS, what="it is known to wait")
+    airflow.answer("approved", RUN, "text", "Send")
+    return airflow.await_end("approved", RUN)
+
+
+def _show(airflow, whole, sandbox, folder):
+    """Look at every page and run commands, as people do who know one number."""
+    known, unknown = sandbox.state.accepted[-1].destination, "27829999999"
+    commands = {
+        "who": ("who", f"+{known}"),
+        "who of nobody": ("who", f"+{unknown}"),
+        "who of no number": ("who", known[:4]),
+        "export": ("export", "approved" if CAN_ASK else "waits", str(folder / "export.parquet")),
+    }
+    for name, arguments in commands.items():
+        ran = airflow.ledger_command(*arguments, check=False)
+        whole.shown[f"command {name}"] = ran.stdout + ran.stderr
+    if not SHOWS_PAGES:
+        return
+    whole.shown["list"] = airflow.page("/")
+    for path in sorted({*re.findall(r'href="[^"]*/sms(/campaigns/\d+)"', whole.shown["list"])}):
+        whole.shown[path] = airflow.page(path)
+        whole.shown[f"{path}/requests"] = airflow.page(f"{path}/requests")
+    whole.shown["balance"] = airflow.page("/balance")
+    for number in (known, unknown, known[:4]):
+        whole.shown[f"look-up of {number[-2:]}"] = airflow.page("/look-up", number=f"+{number}").replace(number, "")
 
 
 def people(path, prefix, count):
@@ -183,13 +269,16 @@ def _run(airflow, sandbox, whole, folder):
     for part in range(2):
         people(folder / "partitions" / f"part-{part}.parquet", f"083{part}", 250)
     params = {"example_sms_partitions": {"directory": str(folder / "partitions"), "campaign": "spring"}}
-    triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update"}
+    # The last one comes once there is a ledger.
+    triggered = {path.stem for path in EXAMPLES.glob("*.py")} - {"example_sms_on_update", "example_sms_maintenance"}
     triggered |= {"example_sms_on_update_write"}
     for dag_id in ("waits", *sorted(triggered)):
         airflow.trigger(dag_id, RUN, **params.get(dag_id, {}))
     _outlive_triggerer(airflow, sandbox, whole)
     for dag_id in sorted(triggered):
         whole.states[dag_id] = airflow.await_end(dag_id, RUN)
+    airflow.trigger("example_sms_maintenance", RUN)
+    whole.states["example_sms_maintenance"] = airflow.await_end("example_sms_maintenance", RUN)
     if HAS_DEADLINES:
         missed = "missed its deadline"
         until(lambda: any(missed in each.content for each in sandbox.state.accepted), seconds=RUN_SECONDS, what=missed)

@@ -29,7 +29,8 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
-    upstream service {{
+    # The upstream's name is the Host that the service gets, and the sandbox accepts only one of this machine.
+    upstream localhost {{
         server 127.0.0.1:{origin} max_fails=0;
         {upstream}
     }}
@@ -37,7 +38,7 @@ http {{
         listen 127.0.0.1:{port} {listen};
         {server}
         location / {{
-            proxy_pass http://service;
+            proxy_pass http://localhost;
             proxy_connect_timeout {patience}ms;
             proxy_read_timeout {patience}ms;
             proxy_send_timeout {patience}ms;

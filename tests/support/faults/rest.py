@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from contextlib import suppress
 from http import HTTPStatus
@@ -80,6 +81,19 @@ class RestApi:
         answer = self._session.request(method, self.url + root + path, json=body or None, timeout=PATIENCE)
         answer.raise_for_status()
         return answer.json()
+
+    def page(self, path, **body):
+        """Return the text of one of the package's pages, or of the response to an act on it, whatever its status.
+
+        :param body: of an act, which is sent as the page sends it.
+        """
+        if not self._session.auth:
+            self._session.auth = self._authentication()
+        url = f"{self.url}/sms{path}"
+        if not body:
+            return self._session.get(url, timeout=PATIENCE).text
+        token = re.search(r'name="sms-token" content="([^"]+)"', self.page("/look-up"))[1]
+        return self._session.post(url, json=body, headers={"X-SMS-Token": token}, timeout=PATIENCE).text
 
     def _authentication(self):
         if AIRFLOW < (3, 0):

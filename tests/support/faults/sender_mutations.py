@@ -57,8 +57,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "an unknown outcome is recorded as not sent",
         "sending/response_handler.py",
-        "NOT_SENT if surely_not_sent(result) else UNKNOWN, result)",
-        "NOT_SENT, result)",
+        "    state = NOT_SENT if surely_not_sent(result) else UNKNOWN\n",
+        "    state = NOT_SENT\n",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
     ),
     Mutation(
@@ -78,7 +78,7 @@ SENDER_MUTATIONS = (
     Mutation(
         "the end gives back what was posted",
         "sending/sender.py",
-        "            self._unrecorded.append(failed(request_id, UNKNOWN, self.error))\n",
+        "            self._unrecorded.append(failed(request_id, UNKNOWN, self.error, response_texts=texts))\n",
         "",
         first="test_an_error_of_our_own_never_gives_back_what_was_posted",
     ),

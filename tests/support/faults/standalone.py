@@ -99,10 +99,12 @@ class Standalone(RestApi):
             return self.health()["scheduler"]["status"] == "healthy"
         return False
 
-    def ledger_command(self, *arguments):
+    def ledger_command(self, *arguments, check=True):
         """Run a ledger command in a separate process, like a person on this machine.
 
         It is a command of Airflow, or the console script where Airflow has no commands of providers.
+
+        :param check: whether an exit status other than 0 is an error.
         """
         script = "from airflow_provider_sms.cli.main import main; main()"
         ours = ["-m", "airflow", "sms"] if HAS_COMMANDS_OF_PROVIDERS else ["-c", script]
@@ -112,7 +114,7 @@ class Standalone(RestApi):
             cwd=self.home,
             capture_output=True,
             text=True,
-            check=True,
+            check=check,
         )
 
     # Processes

@@ -42,10 +42,10 @@ TRACE_MUTATIONS = (
     ),
     Mutation(
         "a campaign of which an attempt waits is purged",
-        "cli/write_commands.py",
+        "ledger/purge.py",
         "    waiting = [] if include_waiting else [old for old in others if old.waiting]\n",
         "    waiting: list[OldCampaign] = []\n",
-        ("tests/cli/test_write_commands.py",),
+        (PURGE, "tests/cli/test_write_commands.py"),
     ),
     Mutation(
         "what a leg waits for is not seen",

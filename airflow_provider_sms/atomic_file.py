@@ -1,0 +1,125 @@
+"""A file that appears under its name only when it is whole.
+
+It holds numbers, so only its owner may read it, and a process that is killed must leave none of it behind. Where the
+file system can (``O_TMPFILE``), the file has no name until it is whole, and ends with its process. Elsewhere it has a
+hidden name and is locked by its process; the next write of the same file removes those that no process has locked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_PARTIAL = ".partial"
+"""Suffix of a hidden name. The leading dot hides the file from readers of its folder as a table."""
+_COPY_BYTES = 1 << 20
+"""Bytes copied at a time to an object store."""
+
+
+@contextmanager
+def whole_file(path: Path | Any, *, overwrite: bool = True) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only once the block has ended without an error.
+
+    :param path: local; a link there is replaced, and not followed. Or an object with ``open``, such as an
+        ``ObjectStoragePath``: to it the file is copied in the end, since closing a file of an object store publishes
+        it, however little was written.
+    :param overwrite: whether a local file that exists is replaced.
+    :raises FileExistsError: the file exists and is not to be replaced.
+    :raises OSError: its folder does not exist, or cannot be written to.
+    """
+    # A path of an object store has a file system; in older versions of Airflow it is a Path as well.
+    with _copied(path) if hasattr(path, "fs") else _local(Path(path), overwrite=overwrite) as file:
+        yield file
+
+
+@contextmanager
+def _copied(path: Any) -> Iterator[IO[bytes]]:
+    with tempfile.TemporaryFile() as file:
+        yield file
+        file.seek(0)
+        with path.open("wb") as there:
+            shutil.copyfileobj(file, there, _COPY_BYTES)
+
+
+@contextmanager
+def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
+    _remove_partial_files(path)
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_PARTIAL}")
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with os.fdopen(_create(hidden), "wb") as file:
+            try:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+                _refuse_existing(path, overwrite=overwrite)
+                if not hidden.exists():
+                    # Nothing can link over a file that exists, so the file gets the hidden name on its way.
+                    os.link(_own_name(file.fileno()), hidden, src_dir_fd=folder, follow_symlinks=True)
+                hidden.replace(path)
+            except BaseException:
+                hidden.unlink(missing_ok=True)
+                raise
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _refuse_existing(path: Path, *, overwrite: bool) -> None:
+    if not overwrite and os.path.lexists(path):
+        raise FileExistsError(f"{path} exists")
+
+
+def _create(hidden: Path) -> int:
+    """Return the descriptor of a new file, which is locked, and has no name where that is possible."""
+    if hasattr(os, "O_TMPFILE"):
+        with suppress(OSError):  # each file system has an error of its own; a folder that is amiss fails below, too
+            descriptor = os.open(hidden.parent, os.O_WRONLY | os.O_TMPFILE, 0o600)
+            if os.path.lexists(_own_name(descriptor)):
+                _lock(descriptor)
+                return descriptor
+            os.close(descriptor)  # without /proc it could never get a name
+    while True:
+        descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        _lock(descriptor)
+        # Before it was locked, another process may have taken it for the file of a dead one.
+        if os.fstat(descriptor).st_nlink:
+            return descriptor
+        os.close(descriptor)
+
+
+def _own_name(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}"
+
+
+def _lock(descriptor: int) -> None:
+    """Lock a file until its process ends; a file system without locks has none that could be removed by mistake."""
+    with suppress(OSError):
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+
+
+def _remove_partial_files(path: Path) -> None:
+    """Remove the hidden files that dead processes have left of a file; what cannot be removed harms no other file."""
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        for entry in entries:
+            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(_PARTIAL):
+                with suppress(OSError):
+                    _remove_unless_locked(entry.path)
+
+
+def _remove_unless_locked(name: str) -> None:
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        Path(name).unlink()
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,339 @@
+"""Forgetting one person: their number goes out of the ledger, and the claims on their messages stay.
+
+What keeps a message from going out twice is its key, a digest of 16 bytes. So each message stays with the request that
+holds it, under its key, and only its number is replaced by one that nobody has.
+
+The contact of a frequency cap is the number itself, and is deleted: no cap protects the person any more. A response of
+the service may name the number, and hold a text of which nobody knows whose it is. So the text goes out of every
+response to a request that had a message to the number, or that no longer tells whom it had messages to.
+
+Transactions are short, as those of a purge. What an interrupted one has left is found again: of each campaign, the
+numbers of its messages, by which the rest is found, go last.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sqlalchemy import and_, delete, func, or_, select, update
+
+from airflow_provider_sms.ledger.backend import in_pieces
+from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
+from airflow_provider_sms.ledger.locks import CONTACT_GROUP_LOCK, campaign_lock, progress_lock
+from airflow_provider_sms.ledger.model import CLAIMED, FORGOTTEN_NUMBER, UNKNOWN
+from airflow_provider_sms.ledger.schema import (
+    campaign,
+    claimant,
+    contact,
+    contact_group,
+    former_holder,
+    message,
+    progress,
+    request,
+)
+from airflow_provider_sms.ledger.transitions import state_at
+from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.service.redaction import FAULT_KEYS
+from airflow_provider_sms.service.responses import faulted_number
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from sqlalchemy.engine import Connection
+    from sqlalchemy.sql.elements import ColumnElement
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+
+FORGOTTEN = "forgotten"
+"""Stands where a number stood, in the words and the responses of the service and in an export."""
+
+REQUESTS_AT_ONCE = 100
+"""Requests of which one transaction writes responses: a send of the campaign waits for a fraction of a second."""
+
+_COUNTED = frozenset({"cost", "eventid", "messages", "parts", "quantity", "remainingbalance", "statuscode", FAULT_KEYS})
+"""Fields of a response whose values are no phone number, even where one has its digits; in lower case."""
+
+_BETWEEN_DIGITS = r"[\W_]{0,3}"
+_COUNTRY_CODES = (1, 2, 3)
+"""Digits that a country code has; a number that is written nationally has a zero in their place."""
+
+
+class NumberCounts(NamedTuple):
+    """How many rows of the ledger hold a number, or have lost it.
+
+    :param messages: messages to it.
+    :param contacts: groups of a frequency cap that remember when it was texted.
+    :param responses: responses of the service that name it, or hold a text that may be the person's.
+    :param reasons: requests whose reason quotes it.
+    :param figures: attempts whose figures quote it.
+    """
+
+    messages: int
+    contacts: int
+    responses: int
+    reasons: int
+    figures: int
+
+
+class NumberTraces(NamedTuple):
+    """What a ledger holds of a number.
+
+    :param keys: the keys of the messages to it, by the name of their campaign.
+    :param requests: the requests whose response or reason has to change, by the name of their campaign.
+    :param attempts: the claimants whose figures have to change.
+    :param open_requests: requests with a message to it that are unknown or may be under way.
+    :param names: campaigns, runs and contact groups with the number in their name, which stays.
+    """
+
+    counts: NumberCounts
+    keys: Mapping[str, Sequence[bytes]]
+    requests: Mapping[str, Sequence[int]]
+    attempts: Sequence[int]
+    open_requests: int
+    names: int
+
+
+def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
+    """Return what the ledger holds of a number. Reads every message of the ledger, and the words of every request.
+
+    :param digits: with country code.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read() as connection:
+        keys, linked = _messages_to(connection, int(digits))
+        words = _Words(digits, {key.hex() for some in keys.values() for key in some})
+        requests: defaultdict[str, list[int]] = defaultdict(list)
+        responses = reasons = 0
+        for number, name, response, reason, is_theirs in _candidates(connection, words, linked):
+            changed = [
+                response is not None and words.out_of_response(response, theirs=is_theirs) != response,
+                reason is not None and words.out_of(reason, theirs=is_theirs) != reason,
+            ]
+            if any(changed):
+                requests[name].append(number)
+            responses += changed[0]
+            reasons += changed[1]
+        figures = connection.execute(
+            select(progress.c.claimant_id, progress.c.figures).where(progress.c.figures.like(words.pattern))
+        )
+        attempts = [number for number, text in figures if words.out_of(text) != text]
+        contacts: int = connection.execute(
+            select(func.count()).select_from(contact).where(contact.c.destination == int(digits))
+        ).scalar_one()
+        left_open = [
+            connection.execute(
+                select(func.count())
+                .select_from(request)
+                .where(request.c.id.in_(piece), state_at(store.clock()).in_((CLAIMED, UNKNOWN)))
+            ).scalar_one()
+            for piece in in_pieces(sorted(linked))
+        ]
+        names = sum(
+            _count_names(connection, words, name) for name in (campaign.c.name, claimant.c.run_id, contact_group.c.name)
+        )
+    messages = sum(map(len, keys.values()))
+    counts = NumberCounts(messages, contacts, responses, reasons, len(attempts))
+    return NumberTraces(counts, keys, requests, attempts, sum(left_open), names)
+
+
+def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> NumberCounts:
+    """Take a number out of the ledger. What was claimed since it was looked for is not touched.
+
+    :param digits: with country code.
+    :param traces: what the ledger holds of it.
+    :returns: how many rows have lost it.
+    :raises LedgerError: when it was not committed; call :func:`find_number` and this again.
+    """
+    words, number = _Words(digits, {key.hex() for some in traces.keys.values() for key in some}), int(digits)
+    for claimant_id in traces.attempts:
+        with store.write(progress_lock(claimant_id)) as connection:
+            this = progress.c.claimant_id == claimant_id
+            figures = connection.execute(select(progress.c.figures).where(this)).scalar()
+            if figures is not None:
+                connection.execute(update(progress).where(this).values(figures=words.out_of(figures)))
+    with store.write(CONTACT_GROUP_LOCK) as connection:
+        lock_all_groups(store, connection)
+        contacts: int = connection.execute(delete(contact).where(contact.c.destination == number)).rowcount
+    messages = responses = reasons = 0
+    for name in sorted({*traces.keys, *traces.requests}):
+        for piece in in_pieces(traces.requests.get(name, ()), REQUESTS_AT_ONCE):
+            with store.write(campaign_lock(name)) as connection:
+                for request_id in piece:
+                    changed = _forget_words(connection, request_id, words)
+                    responses += changed[0]
+                    reasons += changed[1]
+        for keys in in_pieces(traces.keys.get(name, ()), REQUESTS_AT_ONCE):
+            with store.write(campaign_lock(name)) as connection:
+                of_campaign = select(campaign.c.id).where(campaign.c.name == name).scalar_subquery()
+                this = and_(message.c.campaign_id == of_campaign, message.c.message_key.in_(keys))
+                forgotten = update(message).where(this, message.c.destination == number)
+                messages += connection.execute(forgotten.values(destination=FORGOTTEN_NUMBER)).rowcount
+    return NumberCounts(messages, contacts, responses, reasons, len(traces.attempts))
+
+
+def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[bytes]], set[int]]:
+    """Return the keys of the messages to a number, by campaign, and the requests that hold them or held them before."""
+    found: defaultdict[str, list[bytes]] = defaultdict(list)
+    linked: set[int] = set()
+    rows = connection.execute(
+        select(campaign.c.name, message.c.campaign_id, message.c.message_key, message.c.request_id)
+        .select_from(message.join(campaign, campaign.c.id == message.c.campaign_id))
+        .where(message.c.destination == number)
+    ).all()
+    for name, campaign_id, key, request_id in rows:
+        found[name].append(bytes(key))
+        linked.add(request_id)
+        this = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == bytes(key))
+        linked.update(connection.execute(select(former_holder.c.request_id).where(this)).scalars())
+    return found, linked
+
+
+def _candidates(
+    connection: Connection, words: _Words, linked: Collection[int]
+) -> Iterator[tuple[int, str, str | None, str | None, bool]]:
+    """Yield the requests whose words may be about a number.
+
+    :param linked: the requests that had a message to the number.
+    :returns: id, campaign, response and reason of each, and whether it may have had a message to the number.
+    """
+    columns = (request.c.id, campaign.c.name, request.c.response, request.c.reason)
+    query = select(*columns).select_from(request.join(campaign))
+    for piece in in_pieces(sorted(linked)):
+        for row in connection.execute(query.where(request.c.id.in_(piece))).all():
+            yield (*row, True)
+    texts = (request.c.response, request.c.reason)
+    unlinked = or_(
+        *(text.like(words.pattern) for text in texts),
+        and_(
+            _has_lost_messages(),
+            or_(
+                *(t.like(f"%{each}%") for t in texts for each in words.masked),
+                func.lower(request.c.response).like('%"sample"%'),
+            ),
+        ),
+    )
+    streaming = connection.execution_options(yield_per=REQUESTS_AT_ONCE)
+    with closing(streaming.execute(query.add_columns(_has_lost_messages()).where(unlinked))) as rows:
+        for number, name, response, reason, has_lost in rows:
+            if number not in linked:
+                yield number, name, response, reason, bool(has_lost)
+
+
+def _has_lost_messages() -> ColumnElement[bool]:
+    """Return the condition for requests of which the ledger no longer has every message: they were not sent."""
+    held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id)
+    former = select(func.count()).select_from(former_holder).where(former_holder.c.request_id == request.c.id)
+    has_lost: ColumnElement[bool] = request.c.submitted > held.scalar_subquery() + former.scalar_subquery()
+    return has_lost
+
+
+def _forget_words(connection: Connection, request_id: int, words: _Words) -> tuple[bool, bool]:
+    """Take a number out of a request's response and reason, and return of each whether it has changed."""
+    this = request.c.id == request_id
+    row = connection.execute(select(request.c.response, request.c.reason).where(this)).first()
+    if row is None:  # its campaign was purged meanwhile
+        return False, False
+    rows = connection.execute(
+        select(message.c.message_key, message.c.destination).where(message.c.request_id == request_id)
+    )
+    keys = {destination: bytes(key).hex() for key, destination in rows if destination}
+    response = None if row.response is None else words.out_of_response(row.response, theirs=True, others=keys)
+    reason = None if row.reason is None else words.out_of(row.reason, theirs=True)
+    connection.execute(update(request).where(this).values(response=response, reason=reason))
+    return response != row.response, reason != row.reason
+
+
+def _count_names(connection: Connection, words: _Words, name: ColumnElement[str]) -> int:
+    names = connection.execute(select(name).where(name.like(words.pattern)).distinct()).scalars()
+    return sum(words.out_of(each) != each for each in names)
+
+
+class _Words:
+    """Takes a number out of words.
+
+    :param digits: with country code.
+    :param keys: the keys of the messages to it, in hex.
+    """
+
+    def __init__(self, digits: str, keys: Collection[str] = ()) -> None:
+        national = [f"0{digits[length:]}" for length in _COUNTRY_CODES]
+        self.masked = tuple(mask_number(each) for each in (digits, *national))
+        self.pattern = f"%{'%'.join(digits)}%"
+        """For ``LIKE``: texts with these digits in this order, whatever stands between them."""
+        self._number = int(digits)
+        self._keys = frozenset(keys)
+        self._written = _pattern_of([digits])
+        self._written_anyhow = _pattern_of([digits, *national])
+
+    def out_of(self, text: str, *, theirs: bool = False) -> str:
+        """Return a text without the number.
+
+        :param theirs: whether the text may be about the person: then it loses national and masked forms of the number,
+            too, which other people's numbers can share.
+        """
+        if not theirs:
+            return self._written.sub(FORGOTTEN, text)
+        text = self._written_anyhow.sub(FORGOTTEN, text)
+        for masked in self.masked:
+            text = text.replace(masked, FORGOTTEN)
+        return text
+
+    def out_of_response(self, body: str, *, theirs: bool, others: Mapping[int, str] | None = None) -> str:
+        """Return a response without the number, and without ``Sample`` where that may be a text to it.
+
+        A fault about the person loses all its words. Which message it is about stays known by its key, as in a redacted
+        response: the row report of the other recipients needs that.
+
+        :param body: as the ledger keeps it, JSON.
+        :param theirs: whether the request may have had a message to the number.
+        :param others: the message keys of the request by number, in hex; None where they are not needed.
+        """
+        theirs = theirs or self.out_of(body) != body
+
+        def without(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            kept = [(key, value) for key, value in pairs if not (theirs and key.lower() == "sample")]
+            return {
+                self.out_of(key, theirs=theirs): self._out_of_value(key, value, theirs=theirs) for key, value in kept
+            }
+
+        before = json.loads(body)
+        # The hook is called for each object, the innermost first: nothing here recurses into what the service nested.
+        changed = json.loads(body, object_pairs_hook=without)
+        faults, keys = _faults_in(before), before.get(FAULT_KEYS)
+        if not isinstance(keys, list):
+            known = {self._number: next(iter(self._keys), None), **(others or {})}
+            keys = [known.get(faulted_number(fault) or 0) if isinstance(fault, dict) else None for fault in faults]
+        mine = [place for place, key in enumerate(keys[: len(faults)]) if key in self._keys]
+        for place in mine:
+            _faults_in(changed)[place] = {"ErrorMessage": FORGOTTEN}
+        if mine:
+            changed[FAULT_KEYS] = keys
+        return body if changed == before else json.dumps(changed)
+
+    def _out_of_value(self, key: str, value: Any, *, theirs: bool) -> Any:
+        if key.lower() in _COUNTED:
+            return value
+        if isinstance(value, str):
+            return self.out_of(value, theirs=theirs)
+        if isinstance(value, list):
+            return [self._out_of_value(key, each, theirs=theirs) for each in value]
+        return FORGOTTEN if isinstance(value, (int, float)) and value == self._number else value
+
+
+def _pattern_of(numbers: Sequence[str]) -> re.Pattern[str]:
+    written = "|".join(_BETWEEN_DIGITS.join(number) for number in numbers)
+    return re.compile(rf"(?<!\d)(?:\+|00)?(?:{written})(?!\d)")
+
+
+def _faults_in(response: dict[str, Any]) -> list[Any]:
+    """Return the list of faults within a response itself, so that it can be changed; a new one where it has none."""
+    within = _field(response, "sendresponse", dict) or response
+    return _field(_field(within, "errorreport", dict) or {}, "faults", list) or []
+
+
+def _field(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:
+    return next((value for key, value in fields.items() if key.lower() == name and isinstance(value, kind)), None)

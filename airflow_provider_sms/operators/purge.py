@@ -1,0 +1,63 @@
+"""The operator that forgets what the ledger has kept for long enough."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
+
+from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.execution.failures import describe, is_permanent, log_unforeseen
+from airflow_provider_sms.stop_flag import StopFlag
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from airflow.providers.common.compat.sdk import Context
+
+
+class PurgeLedgerOperator(BaseOperator):
+    """Forget campaigns, with everybody whom they texted, and balances once they are older than the retention.
+
+    It forgets what ``airflow-sms ledger purge`` forgets, and keeps the same: campaigns with unknown requests or
+    requests under way, paused campaigns, and campaigns of which a task waits. A forgotten campaign protects nobody:
+    a task that runs again under its name texts everybody again. Sends that run meanwhile go on.
+
+    Returns counts: what was forgotten, and which campaigns were kept. Running it again forgets nothing more.
+
+    :param retention_days: whole days without activity after which a campaign is forgotten. None means ``[sms]
+        retention_days``; 0 means that nothing is forgotten.
+    :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
+        ledger_conn_id``, else a file on this machine. (templated)
+    """
+
+    template_fields: Sequence[str] = ("ledger_conn_id",)
+    ui_color = "#e3f2ee"
+
+    def __init__(self, *, retention_days: int | None = None, ledger_conn_id: str | None = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.retention_days = retention_days
+        self.ledger_conn_id = ledger_conn_id
+        self.stop_signal = StopFlag()
+
+    def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
+        """Forget what is older than the retention.
+
+        :raises AirflowFailException: a retry could not help.
+        :raises AirflowException: a retry could help.
+        """
+        from airflow_provider_sms.execution.retention import apply_retention
+
+        self.stop_signal = StopFlag()
+        try:
+            return apply_retention(self.ledger_conn_id, self.retention_days, self.stop_signal)
+        except AirflowException:
+            raise
+        except Exception as error:  # noqa: BLE001  # the words of an error of the database may quote a row
+            log_unforeseen(error)
+            cause = error if isinstance(error, SmsError) else None
+            raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from cause
+
+    def on_kill(self) -> None:
+        """End after the transaction that runs; the next run goes on from there."""
+        self.stop_signal.set()

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.cli import write_commands
+from airflow_provider_sms.ledger import remains
+from airflow_provider_sms.ledger.model import UNKNOWN
+from airflow_provider_sms.masking import mask_number
+
+PERSON, OTHER = people(2)
+NUMBER = PERSON.destination
+
+
+def bytes_of(path):
+    return b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*"))
+
+
+def test_a_person_at_a_terminal_forgets_a_number(ledger, sent, rows, holders, at_terminal, ledger_path):
+    """The command says what it found, what that means, what it removed, and what is left outside of the tables."""
+    sent([PERSON, OTHER])
+    sent([PERSON], UNKNOWN, campaign="summer")
+    at_terminal("y\n")
+    said = ledger("forget", NUMBER)
+    assert said.status == 0
+    lines = said.err.splitlines()
+    assert lines[0].endswith(" has of this number: 2 messages")
+    assert lines[1].startswith("Its messages stay claimed, by a digest, in 2 campaigns: spring, summer.")
+    assert lines[2].startswith("What became of 1 request is unknown or still under way.")
+    assert "no frequency cap protects it any more" in lines[3]
+    assert lines[4].startswith("Forget this number? [y/N] Forgotten: 2 messages")
+    assert ("PostgreSQL keeps deleted rows" in lines[5]) != ledger_path.exists()
+    assert rows("SELECT destination FROM sms_message ORDER BY destination") == [(0,), (0,), (int(OTHER.destination),)]
+    assert holders([PERSON], "summer") == {UNKNOWN}
+    assert ledger("who", NUMBER).status == 1
+
+
+def test_the_file_and_its_log_do_not_hold_the_number(ledger, sent_to_file, ledger_path):
+    """Though another process has the ledger open, which keeps SQLite from removing its log."""
+    sent_to_file([PERSON, OTHER])
+    assert int(NUMBER).to_bytes(6, "big") in bytes_of(ledger_path)
+    assert ledger("forget", NUMBER, "--yes").status == 0
+    held = [int(each.destination).to_bytes(6, "big") in bytes_of(ledger_path) for each in (PERSON, OTHER)]
+    assert held == [False, True]
+
+
+def test_a_copy_that_no_row_has_is_reported(ledger, sent_to_file, ledger_path):
+    """The bytes of the files decide, and not the tables: the status is 1, and the words tell how it goes."""
+    sent_to_file([PERSON], run_id=f"{NUMBER[:4]}-{NUMBER}")
+    said = ledger("forget", NUMBER, "--yes")
+    assert said.status == 1
+    assert "Not forgotten: 1 name of a campaign, a run or a contact group" in said.err
+    assert f"The bytes of {ledger_path} still hold the number" in said.err
+    assert said.err.endswith(f"sqlite3 {ledger_path} VACUUM\n")
+
+
+def test_a_log_that_is_in_use_is_reported(ledger, sent_to_file, ledger_path, file_store, monkeypatch):
+    """A reader keeps the log from being emptied: the status is 1, and the same command completes it later."""
+    monkeypatch.setattr(remains, "PATIENCE_SECONDS", 0.05)
+    sent_to_file([PERSON])
+    with file_store.read() as connection:
+        connection.exec_driver_sql("SELECT * FROM sms_message").fetchall()
+        said = ledger("forget", NUMBER, "--yes")
+    assert (said.status, "another process reads or writes there" in said.err) == (1, True)
+    said = ledger("forget", NUMBER)
+    assert (said.status, "has of this number: nothing\n" in said.err) == (0, True)
+    assert int(NUMBER).to_bytes(6, "big") not in bytes_of(ledger_path)
+
+
+def test_a_number_is_read_from_stdin(ledger, sent, rows, monkeypatch):
+    """So it lands in no shell's history; it may be written nationally."""
+    sent([PERSON])
+    monkeypatch.setattr(sys, "stdin", io.StringIO(f"0{NUMBER[2:]}\n"))
+    assert ledger("forget", "-", "--default-region", "ZA", "--yes").status == 0
+    assert rows("SELECT destination FROM sms_message") == [(0,)]
+
+
+def test_nothing_is_forgotten_without_a_yes(ledger, sent, rows, at_terminal, audit_rows):
+    """What is found is shown first, as by ``who``: so the audit log has the look, and that nothing followed."""
+    sent([PERSON])
+    at_terminal("n\n")
+    said = ledger("forget", NUMBER)
+    assert (said.status, "has of this number: 1 message\n" in said.err) == (1, True)
+    assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
+    assert [event for event, *_ in audit_rows()] == ["sms.forget", "sms.forget.shown", "sms.forget.failed"]
+
+
+def test_the_audit_log_has_it_without_the_number(ledger, sent, audit_rows, monkeypatch):
+    """Masked, and as a keyed digest, with what was found."""
+    monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "0" * 43 + "=")
+    sent([PERSON])
+    ledger("forget", NUMBER, "--yes")
+    begun, shown = audit_rows()
+    details = shown[3]
+    assert (begun[0], shown[0]) == ("sms.forget", "sms.forget.shown")
+    assert (details["number"], len(details["number_digest"]), details["messages"]) == (mask_number(NUMBER), 32, 1)
+    assert NUMBER not in str([begun, shown])
+
+
+@pytest.mark.parametrize("event", ["sms.forget", "sms.forget.shown"])
+def test_nothing_is_forgotten_or_shown_that_is_not_in_the_audit_log(ledger, sent, rows, audit_log_fails, event):
+    """The act is recorded first; an act that cannot be recorded is not done."""
+    sent([PERSON])
+    audit_log_fails(event)
+    said = ledger("forget", NUMBER, "--yes")
+    assert (said.status, "of this number" in said.err) == (1, False)
+    assert rows("SELECT destination FROM sms_message") == [(int(NUMBER),)]
+
+
+def test_a_number_that_is_claimed_meanwhile_is_reported(ledger, sent, monkeypatch):
+    """The ledger is looked through again at the end: the status is 1, and the words say to run it again."""
+    sent([PERSON])
+    monkeypatch.setattr(write_commands, "confirm", lambda *_, **__: sent([PERSON], campaign="autumn"))
+    said = ledger("forget", NUMBER)
+    assert (said.status, "claimed a message to this number since" in said.err) == (1, True)
+
+
+def test_no_number_is_no_wish(ledger, sent):
+    """What is no number is refused before anything is read, without the words that were typed."""
+    sent([PERSON])
+    said = ledger("forget", "12")
+    assert (said.status, said.err.startswith("This is no number that can be texted")) == (1, True)

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+from support.sending import claimant
+
+from airflow_provider_sms.ledger import remains, sqlite
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.remains import files_with_number, remove_remains
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+
+NUMBER = "27821234567"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "own.db"
+
+
+@pytest.fixture
+def file_store(path):
+    """A ledger in a file, by a build of SQLite that only marks the place of a deleted row as free."""
+    with pytest.MonkeyPatch.context() as patch:
+        enter_wal = sqlite._enter_wal
+
+        def plain(connection, *, give_up):
+            enter_wal(connection, give_up=give_up)
+            connection.execute("PRAGMA secure_delete=OFF")
+
+        patch.setattr(sqlite, "_enter_wal", plain)
+        with closing(open_sqlite(path)) as store:
+            yield store
+
+
+def claim(store, numbers):
+    ledger = CampaignLedger(store, "c", claimant(), cap=FrequencyCap("g", 60.0))
+    for start in range(0, len(numbers), 100):
+        some = numbers[start : start + 100]
+        # Keys are digests: they come in any order, and split pages everywhere.
+        keys = [(int(number) * 0x9E3779B97F4A7C15F39CC0605CEDC835 % (1 << 128)).to_bytes(16, "big") for number in some]
+        ledger.commit(chunks=[Chunk(keys, some)], claim_seconds=60.0)
+
+
+def test_deleted_numbers_are_in_no_file_of_the_ledger(file_store, path):
+    """Rows that have moved to another page before left no copy behind, and the log is emptied at once."""
+    numbers = [str(27821000000 + 7919 * n) for n in range(4000)]
+    claim(file_store, numbers)
+    with file_store.write(1) as connection:
+        connection.exec_driver_sql("DELETE FROM sms_message")
+        connection.exec_driver_sql("DELETE FROM sms_contact WHERE destination <> 0")
+    assert remove_remains(file_store).is_gone
+    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert [number for number in numbers if int(number).to_bytes(6, "big") in content] == []
+
+
+def test_a_number_that_is_taken_out_of_its_row_leaves_no_copy(file_store, path):
+    """The pages stay in use, so nothing else would ever overwrite a copy in one of them."""
+    numbers = [str(27821000000 + 7919 * n) for n in range(4000)]
+    claim(file_store, numbers)
+    taken = set(numbers[::40])
+    with file_store.write(1) as connection:
+        for number in taken:
+            connection.exec_driver_sql("UPDATE sms_message SET destination = 0 WHERE destination = ?", (int(number),))
+            connection.exec_driver_sql("DELETE FROM sms_contact WHERE destination = ?", (int(number),))
+    assert remove_remains(file_store).is_gone
+    content = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert {number for number in taken if int(number).to_bytes(6, "big") in content} == set()
+
+
+def test_a_reader_keeps_the_log_from_being_emptied_and_that_is_told(file_store, path, monkeypatch):
+    """The words tell what to do; once the reader has gone, another try succeeds."""
+    monkeypatch.setattr(remains, "PATIENCE_SECONDS", 0.05)
+    claim(file_store, [NUMBER])
+    with closing(sqlite3.connect(path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM sms_message").fetchall()
+        with file_store.write(1) as connection:
+            connection.exec_driver_sql("DELETE FROM sms_message")
+        left = remove_remains(file_store)
+        assert (left.is_gone, "Run the command again when nothing sends" in left.words) == (False, True)
+    assert remove_remains(file_store).is_gone
+    assert path.with_name("own.db-wal").stat().st_size == 0
+
+
+def test_a_claim_after_the_log_was_emptied_waits_for_others_as_before(file_store, monkeypatch):
+    """The connection is used again, and the short wait for the log is not left behind in it."""
+    monkeypatch.setattr(remains, "PATIENCE_SECONDS", 0.05)
+    remove_remains(file_store)
+    with file_store.read() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 60_000
+
+
+def test_a_server_keeps_deleted_rows_and_that_is_told(store):
+    """Nobody but the server's owner can remove what PostgreSQL keeps, so nothing is promised."""
+    left = remove_remains(store)
+    told = {True: "overwritten with zeros", None: "PostgreSQL keeps deleted rows until VACUUM"}
+    assert told[left.is_gone] in left.words
+
+
+@pytest.mark.parametrize("number", [NUMBER, "999999999999999"])
+def test_files_that_hold_a_number_are_named(path, number):
+    """As an integer of a row, in the file or in its log, or as text, as in a campaign's name."""
+    with closing(open_sqlite(path)) as store:
+        claim(store, [number])
+        remove_remains(store)
+        assert files_with_number(path, number) == [path]
+        claim(store, [str(int(number) - 1)])
+        assert files_with_number(path, str(int(number) - 1)) == [path.with_name("own.db-wal")]
+        CampaignLedger(store, "to 27820000001", claimant())
+    assert [files_with_number(path, each) for each in ("27820000001", "27820000002")] == [[path], []]

@@ -1,0 +1,102 @@
+"""What a task does after a person was forgotten: nobody is texted twice, and what it reports is true."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from contextlib import closing
+from datetime import timedelta
+
+import pyarrow.parquet as pq
+import pytest
+from support.task_fixtures import numbers
+
+from airflow_provider_sms.cli.main import main
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.forget import find_number, forget_number
+from airflow_provider_sms.reporting.summary import COUNTS
+
+FIRST, *OTHERS = numbers(5)
+UNANSWERED = [{"kind": "status", "status": 500, "accepted": True}]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"], autouse=True)
+def ledger(request, ledger_path, airflow_home, monkeypatch):
+    """The ledger of this test: in a file, or on a server."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_ledger_url")
+        fields = {"conn_type": "postgres", "host": url.query["host"], "schema": url.database, "login": url.username}
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(fields))
+        monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
+
+
+def forget(number=FIRST):
+    main(["ledger", "forget", number, "--yes"])
+
+
+def counts(ran):
+    return {name: ran.summary[name] for name in COUNTS if ran.summary[name]}
+
+
+def test_a_campaign_texts_a_forgotten_person_once(send, people, witnessed, tmp_path):
+    """Run again with the same table it sends nothing, and summary, report and export have everybody."""
+    send(people(5), campaign="spring")
+    forget()
+    again = send(people(5), campaign="spring", report=str(tmp_path / "rows.parquet"))
+    assert (again.state, counts(again)) == ("success", {"already_sent": 5})
+    assert set(witnessed().values()) == {1}
+    rows = pq.read_table(tmp_path / "rows.parquet")
+    assert Counter(rows["status"].to_pylist()) == {"already_sent": 5}
+    main(["ledger", "export", "spring", str(tmp_path / "export.parquet")])
+    exported = pq.read_table(tmp_path / "export.parquet")["destination"].to_pylist()
+    assert sorted(exported) == [*OTHERS, "forgotten"]
+
+
+@pytest.mark.parametrize(("policy", "texts"), [("fail", 1), ("resend", 2)])
+def test_an_unknown_message_to_a_forgotten_person_follows_the_policy(send, people, sandbox, witnessed, policy, texts):
+    """It is sent again where everybody else's is, and nowhere else; nothing remembers the number afterwards."""
+    sandbox.state.set_faults(UNANSWERED)
+    lost = send(people(5), campaign="spring")
+    assert (lost.state, counts(lost)) == ("failed", {"unknown": 5})
+    forget()
+    again = send(people(5), campaign="spring", on_unknown=policy)
+    assert counts(again) == ({"unknown": 5} if policy == "fail" else {"accepted": 5})
+    assert set(witnessed().values()) == {texts}
+    with pytest.raises(SystemExit):
+        main(["ledger", "who", FIRST])
+
+
+def test_a_retry_texts_nobody_again(send, people, sandbox, witnessed):
+    """Forgotten between two attempts of a task: the second one compares its table with the first one's, by key."""
+
+    def forget_two(_):
+        with closing(open_ledger(None)) as store:
+            for number in (FIRST, OTHERS[0]):
+                forget_number(store, number, find_number(store, number))
+
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 503, "retry_after": "0", "times": 3}])
+    how = {"chunk_size": 1, "concurrency": 1, "on_unknown": "resend"}
+    ran = send(people(5), retries=1, on_retry_callback=forget_two, **how)
+    assert (ran.state, ran.tries, counts(ran)) == ("success", 2, {"accepted": 4, "already_sent": 1})
+    assert set(witnessed().values()) == {1}
+
+
+def test_released_as_not_sent_the_person_is_texted_like_everybody(send, people, sandbox, witnessed):
+    """A decision frees the message, key and all: who must not be texted has to be out of the table."""
+    sandbox.state.set_faults([{"kind": "status", "status": 500}])
+    send(people(5), campaign="spring")
+    forget()
+    main(["ledger", "resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes"])
+    again = send(people(5), campaign="spring", suppress=[{"destination": FIRST}])
+    assert counts(again) == {"accepted": 4, "suppressed": 1}
+    assert sorted(number for number, _ in witnessed()) == OTHERS
+
+
+def test_a_frequency_cap_no_longer_protects_a_forgotten_person(send, people, witnessed):
+    """The cap remembers a person by the number alone, and so it forgets them."""
+    cap = {"campaign_group": "all", "min_interval": timedelta(days=1)}
+    send(people(5), campaign="spring", **cap)
+    forget()
+    again = send(people(5), campaign="summer", **cap)
+    assert counts(again) == {"accepted": 1, "suppressed": 4}
+    assert Counter(number for number, _ in witnessed().elements())[FIRST] == 2

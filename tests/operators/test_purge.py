@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from decimal import Decimal
+
+import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
+from support.airflow import run_task
+from support.sending import claimant
+from support.sending import people as recipients
+
+from airflow_provider_sms.execution import retention
+from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.balances import record_balance
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.pauses import pause
+from airflow_provider_sms.ledger.progress import note_progress
+from airflow_provider_sms.operators.sms import PurgeLedgerOperator
+
+NOTHING = {"campaigns": 0, "messages": 0, "attempts": 0, "balances": 0}
+KEPT = {"open": 0, "paused": 0, "waiting": 0, "in_use": 0}
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store(request, ledger_path, airflow_home, monkeypatch):
+    """An empty ledger, as the configuration names it: in a file, or on a server."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_ledger_url")
+        fields = {"conn_type": "postgres", "host": url.query["host"], "schema": url.database, "login": url.username}
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_LEDGER", json.dumps(fields))
+        monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "sms_ledger")
+    with closing(open_ledger(None)) as store:
+        yield store
+
+
+@pytest.fixture
+def sent(store, monkeypatch):
+    """Send messages as an attempt of a task would, some days ago."""
+
+    def sent(messages, campaign, *, days, state=ACCEPTED):
+        at = time.time() - days * 86_400
+        monkeypatch.setattr(store, "clock", lambda: at)
+        ledger = CampaignLedger(store, campaign, claimant(run_id=campaign), clock=lambda: at)
+        chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
+        (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+        ledger.commit(outcomes=[Outcome(claimed.request_id, state)])
+        return ledger
+
+    return sent
+
+
+@pytest.fixture
+def purge():
+    """Run a PurgeLedgerOperator in Airflow."""
+    return lambda **arguments: run_task(lambda: PurgeLedgerOperator(task_id="purge", **arguments))
+
+
+@pytest.fixture
+def names(store):
+    def names():
+        with store.read() as connection:
+            return sorted(connection.exec_driver_sql("SELECT name FROM sms_campaign").scalars())
+
+    return names
+
+
+def test_what_is_older_than_the_retention_is_forgotten(store, sent, purge, names, ledger_path):
+    """It returns counts, keeps what the command keeps, and forgets nothing more when it runs again."""
+    sent(recipients(3), "old", days=11)
+    record_balance(store, "sms_default", Decimal(1))
+    sent(recipients(2), "unknown", days=12, state=UNKNOWN)
+    sent(recipients(2), "paused", days=13)
+    pause(store, "paused", "ann")
+    waits = sent(recipients(2), "waiting", days=14)
+    note_progress(store, "waiting", waits._claimant_id, "waiting for hours")
+    sent(recipients(2), "young", days=9)
+    ran = purge(retention_days=10)
+    kept = {**KEPT, "open": 1, "paused": 1, "waiting": 1}
+    assert ran.state == "success"
+    before, erased = ran.summary.pop("before"), ran.summary.pop("erased")
+    gone = {"campaigns": 1, "messages": 3, "attempts": 1, "balances": 1}
+    assert ran.summary == {"retention_days": 10, **gone, "kept": kept}
+    assert (before[:2], erased) == ("20", True if ledger_path.exists() else None)
+    assert names() == ["paused", "unknown", "waiting", "young"]
+    again = purge(retention_days=10).summary
+    assert (again["campaigns"], again["messages"], again["balances"], again["kept"]) == (0, 0, 0, kept)
+
+
+def test_the_configured_retention_holds_where_the_operator_names_none(sent, purge, names, monkeypatch):
+    """``[sms] retention_days`` is for every such task; an operator's own days take precedence, 0 included."""
+    sent(recipients(3), "old", days=11)
+    monkeypatch.setenv("AIRFLOW__SMS__RETENTION_DAYS", "10")
+    assert purge(retention_days=12).summary["campaigns"] == 0
+    assert purge(retention_days=0).summary == {
+        "retention_days": 0,
+        "before": None,
+        **NOTHING,
+        "kept": KEPT,
+        "erased": None,
+    }
+    assert purge().summary["campaigns"] == 1
+    assert names() == []
+
+
+@pytest.mark.parametrize("configured", [None, "0", ""])
+def test_without_a_retention_nothing_is_forgotten(sent, purge, names, monkeypatch, configured):
+    """The default keeps everything, whatever its age."""
+    sent(recipients(3), "old", days=4000)
+    if configured is not None:
+        monkeypatch.setenv("AIRFLOW__SMS__RETENTION_DAYS", configured)
+    ran = purge()
+    assert (ran.state, ran.summary["campaigns"], names()) == ("success", 0, ["old"])
+
+
+def test_no_send_forgets_anything(send, people, sent, names, monkeypatch):
+    """A retention is heeded by this operator alone."""
+    sent(recipients(3), "old", days=11)
+    monkeypatch.setenv("AIRFLOW__SMS__RETENTION_DAYS", "10")
+    assert send(people(3), campaign="new").state == "success"
+    assert names() == ["new", "old"]
+
+
+@pytest.mark.parametrize("days", [-1, 1.5, "10", True])
+def test_days_that_are_no_whole_number_are_refused(purge, ledger_path, days):
+    """A retry could not help, and nothing is forgotten."""
+    with pytest.raises(AirflowFailException, match="retention_days must be a whole number of days"):
+        PurgeLedgerOperator(task_id="purge", retention_days=days).execute({})
+
+
+def test_a_wrong_option_is_refused(monkeypatch, ledger_path):
+    """The error names the option."""
+    monkeypatch.setenv("AIRFLOW__SMS__RETENTION_DAYS", "90d")
+    with pytest.raises(AirflowFailException, match=r"\[sms\] retention_days must be a whole number"):
+        PurgeLedgerOperator(task_id="purge").execute({})
+
+
+def test_no_ledger_is_an_error(ledger_path, airflow_home):
+    """Another ledger than that of the senders would keep everybody for ever, and nobody would notice."""
+    with pytest.raises(AirflowFailException, match="There is no ledger at"):
+        PurgeLedgerOperator(task_id="purge", retention_days=10).execute({})
+
+
+def test_a_killed_task_ends_between_two_transactions(sent, names, store, monkeypatch):
+    """It fails, so that nobody believes that all is forgotten; the next run goes on from there."""
+    for number in range(3):
+        sent(recipients(1, 10 * number), f"old {number}", days=20 - number)
+    operator = PurgeLedgerOperator(task_id="purge", retention_days=10)
+    forget = retention.forget
+
+    def killed(*arguments, **options):
+        forgotten = forget(*arguments, **options)
+        operator.on_kill()
+        return forgotten
+
+    monkeypatch.setattr(retention, "forget", killed)
+    with pytest.raises(AirflowException, match="Told to stop"):
+        operator.execute({})
+    assert names() == ["old 1", "old 2"]

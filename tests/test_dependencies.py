@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "airflow_provider_sms"
+# Python 3.10 has none; what is declared is the same there.
+tomllib = pytest.importorskip("tomllib")
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = PROJECT["optional-dependencies"]
+OPTIONAL = {
+    "sandbox": ("sandbox/",),
+    "postgres": ("hooks/ledger.py", "ledger/postgres"),
+    "openlineage": ("operators/openlineage.py",),
+}
+"""Paths below the package that may import what an extra declares, by extra."""
+OF_AIRFLOW = {
+    # Widgets of the web server of Airflow 2, whose connection form asks for them; nothing else does.
+    "hooks/connection_form.py": {"flask-appbuilder", "flask-babel", "wtforms"},
+    # A dependency of Airflow 3 itself; before, a trigger of Airflow's core does the same.
+    "execution/deferral.py": {"apache-airflow-providers-standard"},
+    "execution/human_input.py": {"apache-airflow-providers-standard"},
+}
+"""What Airflow brings along wherever a module imports it, by module."""
+
+
+def canonical(name):
+    """Return the name of a distribution, without extras and versions, as PEP 503 writes it."""
+    return re.sub(r"[-_.]+", "-", re.match(r"[\w.-]+", name)[0]).lower()
+
+
+def imported(path):
+    """Return the modules that a file imports when it runs; those that only types need are left out."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def distributions(module):
+    """Return the distributions of which one has a module; none for the standard library and this package."""
+    top, *rest = module.split(".")
+    if top in sys.stdlib_module_names or top == "airflow_provider_sms":
+        return set()
+    if module.startswith("airflow.providers."):
+        return {"apache-airflow-providers-" + ("common-" + rest[2] if rest[1] == "common" else rest[1])}
+    if top == "airflow":
+        return {"apache-airflow"}
+    # Several distributions may fill one namespace package.
+    return {canonical(each) for each in packages_distributions().get(top, [top])}
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_each_import_is_declared(path):
+    """What the package imports is installed with it, or with the extra that the importing module belongs to."""
+    name = str(path.relative_to(PACKAGE))
+    declared = {canonical(each) for each in PROJECT["dependencies"]} | OF_AIRFLOW.get(name, set())
+    for extra, paths in OPTIONAL.items():
+        if name.startswith(paths):
+            declared |= {canonical(each) for each in EXTRAS[extra]}
+    needed = {module: distributions(module) for module in imported(path)}
+    assert {module: found for module, found in needed.items() if found and not found & declared} == {}
+
+
+def test_an_undeclared_import_is_found(tmp_path):
+    """An import of another distribution counts wherever it stands, except for types."""
+    path = tmp_path / "module.py"
+    path.write_text(
+        "from typing import TYPE_CHECKING\nimport json\nif TYPE_CHECKING:\n    import ruff\n"
+        "def f():\n    import yaml.reader\n    from airflow.providers.common.io.x import y\n"
+    )
+    assert [distributions(module) for module in imported(path)] == [
+        set(),
+        set(),
+        {"pyyaml"},
+        {"apache-airflow-providers-common-io"},
+    ]

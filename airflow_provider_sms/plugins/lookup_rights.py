@@ -52,7 +52,8 @@ class LookUpRights:
         if self._allowed == _OFF:
             raise HTTPException(status.HTTP_404_NOT_FOUND, "Looking up numbers is turned off in this Airflow")
         if not self.any:
-            raise HTTPException(status.HTTP_403_FORBIDDEN, "You may look up no number: you may not edit any DAG")
+            verb = "edit" if self._allowed == _EDITORS else "see"
+            raise HTTPException(status.HTTP_403_FORBIDDEN, f"You may look up no number: you may {verb} no DAG")
 
     def may_look_into(self, dag_id: str) -> bool:
         """Return whether a look-up finds messages of this DAG."""

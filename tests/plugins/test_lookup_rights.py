@@ -35,7 +35,8 @@ def offered(site, name):
 
 def test_people_who_may_edit_no_dag_look_up_nothing(site, look_up):
     """Whether somebody was texted is no business of a viewer: the page is neither linked nor shown."""
-    assert look_up("vic").status_code == 403
+    refused = look_up("vic")
+    assert (refused.status_code, refused.json()["detail"]) == (403, "You may look up no number: you may edit no DAG")
     assert offered(site, "vic") == (False, 403)
     assert "spring" in look_up("ed").text
     assert offered(site, "ed") == (True, 200)

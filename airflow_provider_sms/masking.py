@@ -9,8 +9,8 @@ SHORTEST_NUMBER = 7
 """Digits of the shortest number that is shown in part."""
 
 _ENCODED = r"%[0-9A-Fa-f]{2}|\\(?:u[0-9A-Fa-f]{4}|[nrt])|&#?\w{1,8};"
-"""A sign as URLs, JSON and HTML write it: its letters separate no two numbers."""
-# No part of it is repeated within a repetition, so the time grows with the text and no faster.
+"""A sign as URLs, JSON and HTML write it. Its letters do not end a number."""
+# Nothing is repeated within a repetition: the time grows in proportion to the text.
 _BOUNDARY = re.compile(rf"(?P<sign>{_ENCODED})|{re.escape(STARS)}|[^\W\d_]+")
 _DIGITS = re.compile(r"\+?(\d+)")
 _FIRST_TO_LAST_DIGIT = re.compile(r"\+?\d.*\d", re.DOTALL)

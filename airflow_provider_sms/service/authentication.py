@@ -23,6 +23,7 @@ from airflow_provider_sms.exceptions import (
     ServiceError,
     UnknownOutcomeError,
 )
+from airflow_provider_sms.service.echoes import forms_of
 from airflow_provider_sms.service.errors import error_for
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class FetchedToken:
         if ":" in client_id:
             raise InputError("client_id has a colon, which HTTP Basic cannot carry")
         basic = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
-        self.secrets = (client_secret, basic)
+        self.secrets = (*forms_of(client_secret), *forms_of(f"{client_id}:{client_secret}"))
         self._authorization = Authorization(f"Basic {basic}")
         self._transport = transport
         self._url = url

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.service.authentication import FetchedToken, FixedToken, TokenSource
+from airflow_provider_sms.service.echoes import forms_of
 from airflow_provider_sms.service.elapsed import elapsed
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.inputs import checked_url, message_entries, request_body
@@ -201,4 +202,4 @@ class SmsClient:
         if response.status == HTTPStatus.OK:
             return response.body
         texts = (text for text in hidden if len(text) >= _SHORTEST_HIDDEN)
-        raise error_for(response, hidden=(token.value, *self._tokens.secrets, *texts), now=time.time())
+        raise error_for(response, hidden=(*forms_of(token.value), *self._tokens.secrets, *texts), now=time.time())

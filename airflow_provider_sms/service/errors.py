@@ -44,6 +44,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.service.echoes import blanked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -78,7 +79,7 @@ def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> Se
     :return: the error, with the status, the service's code and, of a request that may be repeated, the seconds that the
         service asked to wait.
     """
-    hidden = sorted(filter(None, hidden), key=len, reverse=True)
+    hidden = set(hidden)
     code, words = _own_words(response.body)
     kind = _kind(response.status, own=bool(code))
     if not code and not words:
@@ -154,7 +155,6 @@ def _lowered(document: Any) -> dict[str, Any]:
 
 def _harmless(text: str, hidden: Iterable[str], limit: int) -> str:
     """Return a text without hidden texts, with masked numbers, on one line; cut last, or a piece of them would show."""
-    for secret in hidden:
-        text = text.replace(secret, "***")
+    text = blanked(text, hidden)
     text = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -75,14 +75,16 @@ def _without_people(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _with_field(name: str, change: Callable[[Any], Any], fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an object with one field changed, where it holds an object or a list.
+    """Return an object with one field changed, where the field has its type: a list of faults, otherwise an object.
 
     :param name: of the field, in lower case.
     """
-    return {
-        key: change(value) if key.lower() == name and isinstance(value, (dict, list)) else value
-        for key, value in fields.items()
-    }
+    kind = list if name == "faults" else dict
+
+    def is_it(key: str, value: Any) -> bool:
+        return key.lower() == name and isinstance(value, kind)
+
+    return {key: change(value) if is_it(key, value) else value for key, value in fields.items()}
 
 
 def _masked(value: Any, depth: int = 0) -> Any:

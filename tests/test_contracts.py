@@ -335,6 +335,9 @@ OF_EVERY_OPERATOR = {
     "sms_conn_id": "sms_default",
     "campaign": None,
     "on_unknown": "fail",
+    "approvers": None,
+    "four_eyes": False,
+    "approval_notifiers": None,
     "ledger_conn_id": None,
 }
 PARAMETERS = {
@@ -366,6 +369,7 @@ PARAMETERS = {
         "credit_interval": 60.0,
         "approve": False,
         "approve_above": None,
+        "approval_timeout": None,
         "send_window": None,
         **OF_EVERY_OPERATOR,
     },

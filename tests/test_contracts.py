@@ -337,6 +337,9 @@ OF_EVERY_OPERATOR = {
     "sms_conn_id": "sms_default",
     "campaign": None,
     "on_unknown": "fail",
+    "approvers": None,
+    "four_eyes": False,
+    "approval_notifiers": None,
     "raw_responses": False,
     "ledger_conn_id": None,
 }
@@ -369,6 +372,7 @@ PARAMETERS = {
         "credit_interval": 60.0,
         "approve": False,
         "approve_above": None,
+        "approval_timeout": None,
         "send_window": None,
         **OF_EVERY_OPERATOR,
     },

@@ -145,6 +145,10 @@ def bulk_sms_task(
     credit_interval: float = ...,
     approve: bool = ...,
     approve_above: int | Mapping[str, float] | None = ...,
+    approvers: Sequence[str | Mapping[str, str]] | None = ...,
+    four_eyes: bool = ...,
+    approval_notifiers: Any = ...,
+    approval_timeout: float | timedelta | None = ...,
     send_window: SendWindow | None = ...,
     ledger_conn_id: str | None = ...,
     # The function returns the recipients, and the task one summary.

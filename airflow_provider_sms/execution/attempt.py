@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import describe
@@ -147,7 +148,8 @@ class BulkAttempt:
         self._telemetry.enter(session, self._campaign)
         options = self._options()
         settings = SmsHook(task.sms_conn_id).get_settings()
-        decision = self._take_event(session)
+        rules = DecisionRules.of(self._context, options.question)
+        decision = self._take_event(session, rules)
         ledger = session.campaign(self._campaign, "bulk", options.frequency_cap)
         if task.resumed:
             replay(ledger, self._counts)
@@ -161,7 +163,7 @@ class BulkAttempt:
             response_texts=keeps_response_texts(),
         )
         scanned = self._check(options, stack, session.store, ledger, sending.resends)
-        preflight = Preflight(task, options, self._campaign, session, settings, self._telemetry)
+        preflight = Preflight(task, options, rules, self._campaign, session, settings, self._telemetry)
         every_row = SeenRows()
         every_row.until = scanned.scan.rows
         try:
@@ -183,7 +185,7 @@ class BulkAttempt:
             total=scanned.scan.valid,
             counts=self._counts,
             telemetry=self._telemetry,
-            asks=options.on_unknown == "ask",
+            asks=rules if options.on_unknown == "ask" else None,
             wait=preflight.wait,
         )
         if plan.is_settled:
@@ -194,8 +196,10 @@ class BulkAttempt:
             with self._summary_before_wait():
                 self._send(options, scanned, plan, delivery)
 
-    def _take_event(self, session: LedgerSession) -> PlanDecision | None:
+    def _take_event(self, session: LedgerSession, rules: DecisionRules) -> PlanDecision | None:
         """Carry out a person's decision about unknown requests, or return the one about the plan.
+
+        The decision of a person who may not decide is neither: the task asks again.
 
         :raises AirflowFailException: the decision is that the task fails; or the balance cannot be read.
         """
@@ -203,8 +207,8 @@ class BulkAttempt:
         if event is None or read_event(event) != "decision":
             return None
         if is_plan_decision(event):
-            return read_plan_decision(event)
-        record_request_decision(session, event)
+            return read_plan_decision(event, rules, self._task.deadline)
+        record_request_decision(session, event, rules)
         return None
 
     def _check(

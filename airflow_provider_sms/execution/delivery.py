@@ -26,6 +26,7 @@ from airflow_provider_sms.sending.threads import run_uninterrupted
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from airflow_provider_sms.execution.decision_rules import DecisionRules
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
@@ -61,7 +62,7 @@ class Delivery:
 
     :param total: messages in all.
     :param counts: counts the messages by outcome.
-    :param asks: whether a person decides about unknown requests.
+    :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
     :param wait: gives up the slot until the condition holds that stopped the sending; None where none stops it.
     """
 
@@ -73,7 +74,7 @@ class Delivery:
     total: int
     counts: SendCounts
     telemetry: Telemetry
-    asks: bool
+    asks: DecisionRules | None
     wait: Callable[[StopReason], NoReturn] | None = None
 
     def begin(self, counts: SendCounts | None = None) -> None:
@@ -162,8 +163,8 @@ class Delivery:
         if end.error is None and not stopped:
             if end.stop_reason is not None and self.wait is not None:
                 self.wait(end.stop_reason)
-            if self.asks and counts.unknown_requests:
-                self._ask(campaign)
+            if self.asks is not None and counts.unknown_requests:
+                self._ask(campaign, self.asks)
         failed = failure(campaign, counts, end.error, stopped=stopped, resend_unknown=self.options.resend_unknown)
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
@@ -172,7 +173,7 @@ class Delivery:
         if counts.settled > total:
             log.warning("%d messages that were sent are no longer in the source", counts.settled - total)
 
-    def _ask(self, campaign: str) -> NoReturn:
+    def _ask(self, campaign: str, rules: DecisionRules) -> NoReturn:
         counts, session = self.counts, self.session
         try:
             asked = ask(session.store, campaign, session.who, session.claimant_id, counts.unknown_requests)
@@ -185,4 +186,4 @@ class Delivery:
             "%d messages may have been sent: waiting for a person, in Airflow's required actions", counts.unknown
         )
         self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": counts.unknown})
-        ask_about_requests(self.task.context, campaign, counts.unknown, asked)
+        ask_about_requests(self.task.context, rules, campaign, counts.unknown, asked)

@@ -6,6 +6,7 @@ import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.human_input import record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
@@ -54,8 +55,9 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         options = read_options()
         key = group_key(options.message, options.groups)
         settings = SmsHook(task.sms_conn_id).get_settings()
+        rules = DecisionRules.of(task.context, options.question)
         if task.resumed:
-            record_request_decision(session, task.event)
+            record_request_decision(session, task.event, rules)
         ledger = session.campaign(campaign, "group")
         sending = SendingOptions(
             chunk_size=1,
@@ -65,7 +67,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
             raw_responses=options.raw_responses,
             response_texts=keeps_response_texts(),
         )
-        asks = options.on_unknown == "ask"
+        asks = rules if options.on_unknown == "ask" else None
         delivery = Delivery(
             task, session, settings, ledger, sending, total=1, counts=counts, telemetry=telemetry, asks=asks
         )

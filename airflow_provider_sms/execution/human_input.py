@@ -2,6 +2,7 @@
 
 One kind of question is about unknown requests, the other about a plan. Airflow shows the first question of a task
 instance for ever, whatever the task asks later: so one task asks one kind, and the form about a plan names that plan.
+Airflow shows the subject as plain text, and others may pass it on as Markdown: texts of others are code in it, too.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.decision_rules import SOMEBODY
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
+from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.xcom import PLAN
 from airflow_provider_sms.ledger.decisions import FAIL, RESEND, answer
 from airflow_provider_sms.ledger.model import ACCEPTED
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.execution.decision_rules import DecisionRules
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.planning.plan import Plan
@@ -46,11 +50,13 @@ class PlanDecision(NamedTuple):
     :param send: whether the plan may be sent.
     :param by: the person, as Airflow knows them.
     :param plan_id: the plan that the form named; None where the decision came without the form's field.
+    :param expired: whether nobody decided in time; then it is a no.
     """
 
     send: bool
     by: str
     plan_id: str | None
+    expired: bool = False
 
 
 def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail' or 'resend'") -> None:
@@ -66,7 +72,9 @@ def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail
         raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from error
 
 
-def ask_about_requests(context: Context, campaign: str, unknown: int, asked: Sequence[RequestRow]) -> NoReturn:
+def ask_about_requests(
+    context: Context, rules: DecisionRules, campaign: str, unknown: int, asked: Sequence[RequestRow]
+) -> NoReturn:
     """Ask about unknown requests, and give up the slot until a person decides.
 
     :param unknown: messages of the task that may have been sent.
@@ -74,13 +82,14 @@ def ask_about_requests(context: Context, campaign: str, unknown: int, asked: Seq
     """
     _ask(
         context,
+        rules,
         options=list(OPTIONS),
-        subject=f"Campaign {campaign}: {_count(unknown)} may have been sent",
-        body=_requests_body(campaign, unknown, asked),
+        subject=f"Campaign {code(campaign)}: {_count(unknown)} may have been sent",
+        body="\n".join([*_requests_body(campaign, unknown, asked), *rules.describe()]),
     )
 
 
-def ask_about_plan(context: Context, plan: Plan, samples: Sequence[tuple[str, str]]) -> NoReturn:
+def ask_about_plan(context: Context, rules: DecisionRules, plan: Plan, samples: Sequence[tuple[str, str]]) -> NoReturn:
     """Ask whether to send a plan, and give up the slot until a person decides.
 
     The form has a field with the plan's id: a decision about a later plan has to name that one, which only a person
@@ -90,20 +99,25 @@ def ask_about_plan(context: Context, plan: Plan, samples: Sequence[tuple[str, st
     """
     _ask(
         context,
+        rules,
         options=[SEND, STOP],
-        subject=f"Campaign {plan.campaign}: send {plan.to_send} messages for about {plan.cost:f} credits?",
-        body=_plan_body(plan, samples),
+        subject=f"Campaign {code(plan.campaign)}: send {plan.to_send} messages for about {plan.cost:f} credits?",
+        body="\n".join([*_plan_body(plan, samples), *rules.describe()]),
         field=(FIELD, plan.id, "The plan that you decide about. Change it only where the log asks for another plan"),
     )
 
 
-def record_request_decision(session: LedgerSession, event: Mapping[str, Any]) -> None:
+def record_request_decision(session: LedgerSession, event: Mapping[str, Any], rules: DecisionRules) -> None:
     """Carry out a person's decision about the requests that the task asked about, and record who it was.
+
+    The decision of a person who may not decide is left out, so the task asks again.
 
     :raises AirflowFailException: the decision is that the task fails.
     :raises InputError: the decision is none of the options.
     """
     decision, by = read_request_decision(event)
+    if not _may_decide(event, rules):
+        return
     count = answer(session.store, session.who, decision, by)
     log.info("%s decided about %d unknown requests: %s", by, count, decision)
     if decision == FAIL:
@@ -119,44 +133,85 @@ def read_request_decision(event: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_plan_decision(event: Mapping[str, Any]) -> bool:
-    """Return whether Airflow brings back a decision about a plan."""
-    return set(event.get("chosen_options") or ()) <= {SEND, STOP} and "chosen_options" in event
+    """Return whether Airflow brings back a decision about a plan, or the end of the time for one."""
+    return _has_expired(event) or (set(event.get("chosen_options") or ()) <= {SEND, STOP} and "chosen_options" in event)
 
 
-def read_plan_decision(event: Mapping[str, Any]) -> PlanDecision:
-    """Return the decision about a plan that Airflow brings back.
+def read_plan_decision(
+    event: Mapping[str, Any], rules: DecisionRules, deadline: datetime | None = None
+) -> PlanDecision | None:
+    """Return the decision about a plan that Airflow brings back; None where the person may not decide.
 
+    :param deadline: a decision after it does not count. Airflow itself still takes one until its scheduler has noticed
+        the deadline.
     :raises InputError: it is none of the options.
     """
+    if _has_expired(event) or (deadline is not None and _decided_at(event) > deadline):
+        return PlanDecision(send=False, by="nobody", plan_id=None, expired=True)
+    send = _chosen(event, (SEND, STOP)) == SEND
+    if not _may_decide(event, rules):
+        return None
     named = (event.get("params_input") or {}).get(FIELD)
     plan_id = None if named is None else str(named).strip()
-    return PlanDecision(_chosen(event, (SEND, STOP)) == SEND, _person(event), plan_id)
+    return PlanDecision(send, _person(event), plan_id)
 
 
 def _ask(
-    context: Context, *, options: list[str], subject: str, body: str, field: tuple[str, str, str] | None = None
+    context: Context,
+    rules: DecisionRules,
+    *,
+    options: list[str],
+    subject: str,
+    body: str,
+    field: tuple[str, str, str] | None = None,
 ) -> NoReturn:
-    """Ask in Airflow's required actions, and give up the slot until a person decides.
+    """Ask in Airflow's required actions, notify, and give up the slot until a person decides.
 
     :param options: one of which is chosen.
     :param body: Markdown.
     :param field: name, text and description of a field to fill in; None means no field.
     """
-    from airflow.sdk.execution_time.hitl import upsert_hitl_detail
+    from airflow.sdk.execution_time.hitl import HITLUser, upsert_hitl_detail
 
     ti_id: Any = context["ti"].id
     params = {} if field is None else _text_field(*field)
-    upsert_hitl_detail(ti_id=ti_id, options=options, subject=subject, body=body, params=params)
+    users = rules.assigned_users
+    upsert_hitl_detail(
+        ti_id=ti_id,
+        options=options,
+        subject=subject,
+        body=body,
+        params=params,
+        assigned_users=None if users is None else [HITLUser(id=each.id, name=each.name) for each in users],
+    )
+    _notify(context, rules)
+    timeout = rules.options.timeout
+    deadline = None if timeout is None else datetime.now(timezone.utc) + timeout
+    kwargs = None if deadline is None else {"deadline": deadline.isoformat()}
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput
     except ImportError:  # before 3.3 a trigger has to wait
         from airflow.providers.standard.triggers.hitl import HITLTrigger
 
         trigger = HITLTrigger(
-            ti_id=ti_id, options=options, params=params, defaults=None, multiple=False, timeout_datetime=None
+            ti_id=ti_id, options=options, params=params, defaults=None, multiple=False, timeout_datetime=deadline
         )
-        raise TaskDeferred(trigger=trigger, method_name=RESUME_METHOD) from None
-    raise TaskAwaitingInput(method_name=RESUME_METHOD)
+        raise TaskDeferred(trigger=trigger, method_name=RESUME_METHOD, kwargs=kwargs) from None
+    raise TaskAwaitingInput(method_name=RESUME_METHOD, kwargs=kwargs, timeout=timeout)
+
+
+def _notify(context: Context, rules: DecisionRules) -> None:
+    """Say that a question waits. It waits all the same where that fails: it stands in Airflow's required actions."""
+    for notifier in rules.options.notifiers:
+        try:
+            # A copy, since a notifier writes its template fields into the context.
+            notifier({**context})
+        except Exception as error:  # noqa: BLE001  # a notifier can fail in any way, and its words may hold a number
+            log.warning(
+                "%s failed with %s: nobody was notified by it. The question waits in Airflow's required actions",
+                type(notifier).__name__,
+                type(error).__name__,
+            )
 
 
 def _text_field(name: str, value: str, description: str) -> dict[str, Any]:
@@ -176,19 +231,39 @@ def _chosen(event: Mapping[str, Any], options: Collection[str]) -> str:
     return str(chosen[0])
 
 
+def _may_decide(event: Mapping[str, Any], rules: DecisionRules) -> bool:
+    """Return whether the person who answered may decide; log why not."""
+    refusal = rules.refusal(event.get("responded_by_user") or {})
+    if refusal is not None:
+        log.warning(
+            "The decision of %s does not count, since that user %s: the task asks again", _person(event), refusal
+        )
+    return refusal is None
+
+
+def _has_expired(event: Mapping[str, Any]) -> bool:
+    return event.get("error_type") == "timeout"
+
+
+def _decided_at(event: Mapping[str, Any]) -> datetime:
+    """Return when a person decided; now where Airflow does not say."""
+    at = event.get("responded_at")
+    return at if isinstance(at, datetime) else datetime.now(timezone.utc)
+
+
 def _person(event: Mapping[str, Any]) -> str:
     """Return the person who decided, as Airflow knows them."""
     user = event.get("responded_by_user") or {}
-    return str(user.get("name") or user.get("id") or "somebody in Airflow")
+    return str(user.get("name") or user.get("id") or SOMEBODY)
 
 
 def _count(messages: int) -> str:
     return "1 message" if messages == 1 else f"{messages} messages"
 
 
-def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> str:
+def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> list[str]:
     lines = [
-        f"The service's response was lost, so {_count(unknown)} of campaign `{campaign}` were texted, or were not.",
+        f"The service's response was lost, so {_count(unknown)} of campaign {code(campaign)} were texted, or were not.",
         "Everything else is done. The service's own list of sent messages tells which.",
         "",
         "| Request | Messages | Sent at (UTC) | Why it is unknown |",
@@ -196,27 +271,27 @@ def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> 
     ]
     for question in asked[:MAX_LISTED]:
         when = datetime.fromtimestamp(question.claimed_at, timezone.utc)
-        why = _cell(question.reason or "")
+        why = cell(question.reason or "")
         lines.append(f"| {question.request_id} | {question.messages} | {when:%Y-%m-%d %H:%M:%S} | {why} |")
     if len(asked) > MAX_LISTED:
         lines += ["", f"… and {len(asked) - MAX_LISTED} more requests: see `airflow-sms ledger unknown`."]
-    lines += [
+    return [
+        *lines,
         "",
         "- **Resend**: they are texted again. People who got the first text get a second one.",
         "- **Treat as sent**: they are not texted again. People who did not get the text go without it.",
         "- **Fail**: the task fails, and the requests stay unknown.",
     ]
-    return "\n".join(lines)
 
 
-def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> str:
-    lines = [f"Nothing has been sent yet. Plan `{plan.id}`:", "", "| | |", "|---|---|"]
-    lines += [f"| {_cell(name)} | {_cell(value)} |" for name, value in plan.lines()]
+def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> list[str]:
+    lines = [f"Nothing has been sent yet. Plan {code(plan.id)}:", "", "| | |", "|---|---|"]
+    lines += [f"| {name} | {cell(value)} |" for name, value in plan.lines()]
     lines += ["", "Some of the messages:", ""]
     for destination, content in samples:
-        # A text as a block of code is shown as it is, and never as Markdown.
-        lines += [f"`{mask_number(destination)}`", "", *(f"    {line}" for line in content.splitlines()), ""]
-    lines += [
+        lines += [code(mask_number(destination)), "", *block(content), ""]
+    return [
+        *lines,
         "- **Send**: the messages go out; nothing sent can be called back.",
         "- **Stop**: the task fails, and nobody is texted.",
         "",
@@ -226,8 +301,3 @@ def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> str:
             "the field."
         ),
     ]
-    return "\n".join(lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from datetime import datetime
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.execution.decision_rules import QuestionOptions
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.planning.limits import Limits, Threshold
@@ -31,6 +33,7 @@ class SendingTask:
     :param stop: set when Airflow ends the task.
     :param name_campaign: returns the campaign's name: as a ledger has it, where one is given; empty where the task's
         name is refused later.
+    :param deadline: until when a person could decide; None where the task has not asked, or asked without a limit.
     """
 
     context: Context
@@ -39,6 +42,7 @@ class SendingTask:
     ledger_conn_id: str | None
     stop: StopFlag
     name_campaign: Callable[[LedgerBackend | None], str]
+    deadline: datetime | None = None
 
     @property
     def resumed(self) -> bool:
@@ -57,6 +61,7 @@ class GroupOptions:
     groups: Sequence[str]
     send_options: dict[str, Any] | None
     on_unknown: str
+    question: QuestionOptions
     raw_responses: bool
 
 
@@ -67,6 +72,7 @@ class BulkOptions:
     :param limits: ``max_rows``, ``max_cost``, ``max_invalid`` and ``max_parts_per_message``.
     :param approval_threshold: ``approve_above``; None means that no plan needs approval for its size.
     :param frequency_cap: ``campaign_group`` and ``min_interval``; None means no cap.
+    :param question: ``approvers``, ``four_eyes``, ``approval_notifiers`` and ``approval_timeout``.
     """
 
     message: str | None
@@ -94,3 +100,4 @@ class BulkOptions:
     limits: Limits
     approval_threshold: Threshold | None
     frequency_cap: FrequencyCap | None
+    question: QuestionOptions

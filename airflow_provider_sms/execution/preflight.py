@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.execution.decision_rules import DecisionRules
     from airflow_provider_sms.execution.human_input import PlanDecision
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
@@ -60,10 +61,14 @@ class Account(NamedTuple):
 
 @dataclass(frozen=True)
 class Preflight:
-    """Checks the conditions of a send, and gives up the slot until they hold."""
+    """Checks the conditions of a send, and gives up the slot until they hold.
+
+    :param rules: of the question to a person.
+    """
 
     task: SendingTask
     options: BulkOptions
+    rules: DecisionRules
     campaign: str
     session: LedgerSession
     settings: ClientSettings
@@ -94,9 +99,14 @@ class Preflight:
         :param samples: destinations and texts of some messages, for the person.
         :param decision: of the person for whom this attempt waited; None where it has not waited for one.
         :raises ServiceError: the service refused the token when the balance was read.
-        :raises AirflowFailException: the person said no.
+        :raises AirflowFailException: the person said no, or nobody decided in time.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
         """
+        if decision is not None and decision.expired:
+            raise AirflowFailException(
+                f"Nobody decided about campaign {self.campaign} within approval_timeout, so nothing was sent. Clear "
+                "the task to ask again"
+            )
         if decision is not None and not decision.send:
             self._record(plan, STOP, decision.by)
             raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
@@ -158,9 +168,14 @@ class Preflight:
             log.warning("%s approved plan %s, but %s. Nothing was sent", decision.by, meant, changed)
         latest = latest_approval(session.store, self.campaign)
         if latest is not None and latest.allows(plan.id, plan.to_send):
-            log.info("%s has approved plan %s", latest.decided_by, plan.id)
-            push_approval(self.task.context, latest.plan_id, SEND, latest.decided_by, latest.decided_at)
-            return
+            refusal = self.rules.refusal_of_earlier(latest.decided_by)
+            if refusal is None:
+                log.info("%s has approved plan %s", latest.decided_by, plan.id)
+                push_approval(self.task.context, latest.plan_id, SEND, latest.decided_by, latest.decided_at)
+                return
+            log.info(
+                "%s has approved plan %s, which does not count, since that user %s", latest.decided_by, plan.id, refusal
+            )
         if first not in (None, plan.id):
             log.warning(
                 "A person is asked again. Airflow shows the question with the first plan, %s: look at the plan above "
@@ -172,7 +187,7 @@ class Preflight:
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
         note_question(session.store, self.campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
         self.telemetry.note(AttemptState.WAITING_FOR_APPROVAL, {"to_send": plan.to_send})
-        ask_about_plan(self.task.context, plan, samples)
+        ask_about_plan(self.task.context, self.rules, plan, samples)
 
     def _record(self, plan: Plan, decision: str, by: str) -> None:
         session = self.session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from airflow_provider_sms.operators.links import SmsSandboxLink
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping, Sequence
 
     from airflow.providers.common.compat.sdk import BaseOperatorLink, Context
 
@@ -33,6 +34,9 @@ class SmsOperatorBase(BaseOperator):
     :param campaign: within it a message goes out at most once. None means one campaign for each task and DAG run,
         ``{dag_id}/{task_id}/{run_id}``.
     :param on_unknown: ``fail``, ``ask`` or ``resend``.
+    :param approvers: users of Airflow who may answer the task's question. None means all whom Airflow lets answer.
+    :param four_eyes: whether the person who triggered the run may not answer it.
+    :param approval_notifiers: Airflow's notifiers that say that the question waits.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
@@ -48,6 +52,9 @@ class SmsOperatorBase(BaseOperator):
         sms_conn_id: str = SmsHook.default_conn_name,
         campaign: str | None = None,
         on_unknown: str = "fail",
+        approvers: Sequence[str | Mapping[str, str]] | None = None,
+        four_eyes: bool = False,
+        approval_notifiers: Any = None,
         raw_responses: bool = False,
         ledger_conn_id: str | None = None,
         **kwargs: Any,
@@ -59,6 +66,9 @@ class SmsOperatorBase(BaseOperator):
         # What a template renders to may be None, which is no name.
         self._is_named = campaign is not None
         self.on_unknown = on_unknown
+        self.approvers = approvers
+        self.four_eyes = four_eyes
+        self.approval_notifiers = approval_notifiers
         self.raw_responses = raw_responses
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
@@ -71,21 +81,22 @@ class SmsOperatorBase(BaseOperator):
         """
         return self._attempt(context, None)
 
-    def execute_complete(self, context: Context, event: Any) -> Any:
+    def execute_complete(self, context: Context, event: Any, deadline: str | None = None) -> Any:
         """Go on after a deferral.
 
         :param event: Airflow's: a moment, a balance, or a person's decision.
+        :param deadline: until when the person could decide, in ISO 8601; None means no limit.
         """
-        return self._attempt(context, event)
+        return self._attempt(context, event, None if deadline is None else datetime.fromisoformat(deadline))
 
     @abstractmethod
     def send(self, task: SendingTask) -> Any:
         """Make one attempt, or the leg of it that follows a deferral, and return the task's result."""
 
-    def _attempt(self, context: Context, event: Any) -> Any:
+    def _attempt(self, context: Context, event: Any, deadline: datetime | None = None) -> Any:
         self.stop_signal = StopFlag()
         name = partial(self.campaign_name, context)
-        task = SendingTask(context, event, self.sms_conn_id, self.ledger_conn_id, self.stop_signal, name)
+        task = SendingTask(context, event, self.sms_conn_id, self.ledger_conn_id, self.stop_signal, name, deadline)
         try:
             return self.send(task)
         except AirflowException:

@@ -86,6 +86,13 @@ class BulkSmsOperator(SmsOperatorBase):
         (Airflow 3.1 and newer).
     :param approve_above: the same for a plan of more than that many messages, or beyond one of
         ``{"rows": 10000, "cost": 500}``. None means no size.
+    :param approvers: users of Airflow who may answer the question of ``approve`` or of ``on_unknown="ask"``, each by
+        id, or as ``{"id": …, "name": …}``. None means all whom Airflow lets answer.
+    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
+    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
+        means that nobody is notified.
+    :param approval_timeout: seconds, or a timedelta, within which a person has to decide about the plan; later nothing
+        is sent, and the task fails without a retry. None means no limit.
     :param send_window: the hours in which messages may go out, a
         :class:`~airflow_provider_sms.send_window.window.SendWindow`; outside of them the task gives up its slot until
         they begin. None means any hours.
@@ -138,6 +145,7 @@ class BulkSmsOperator(SmsOperatorBase):
         credit_interval: float = 60.0,
         approve: bool = False,
         approve_above: int | Mapping[str, float] | None = None,
+        approval_timeout: float | timedelta | None = None,
         send_window: SendWindow | None = None,
         **kwargs: Any,
     ) -> None:
@@ -169,6 +177,7 @@ class BulkSmsOperator(SmsOperatorBase):
         self.credit_interval = credit_interval
         self.approve = approve
         self.approve_above = approve_above
+        self.approval_timeout = approval_timeout
         self.send_window = send_window
 
     @property

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import BulkOptions
+from airflow_provider_sms.operators.question_options import read_question_options
 from airflow_provider_sms.planning.limits import Limits, Threshold
 
 if TYPE_CHECKING:
@@ -61,6 +62,7 @@ def read_bulk_options(task: Any) -> BulkOptions:
         "frequency_cap": _frequency_cap(task.campaign_group, task.min_interval),
     }
     _check_waits(task)
+    made["question"] = read_question_options(task)
     taken = {each.name: getattr(task, each.name) for each in fields(BulkOptions) if each.name not in made}
     return BulkOptions(**taken, **made)
 

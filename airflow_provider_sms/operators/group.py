@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import GroupOptions
 from airflow_provider_sms.operators.base import SmsOperatorBase
+from airflow_provider_sms.operators.question_options import read_question_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +31,11 @@ class GroupSmsOperator(SmsOperatorBase):
     :param on_unknown: what happens to a send whose response was lost. ``fail``: the task fails, and the text is not
         sent again; ``resend``: it is, at the risk of texting people twice; ``ask``: the task waits, without a slot, for
         a person to decide in Airflow's required actions (Airflow 3.1 and newer).
+    :param approvers: users of Airflow who may answer that question, each by id, or as ``{"id": …, "name": …}``. None
+        means all whom Airflow lets answer.
+    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
+    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
+        means that nobody is notified.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
@@ -74,4 +80,5 @@ class GroupSmsOperator(SmsOperatorBase):
         message = tidy_text(self.message)
         if message in MISSING_WORDS:
             raise InputError(f"message is {message!r}: was there no value to render it from?")
-        return GroupOptions(message, groups, self.send_options, self.on_unknown, self.raw_responses)
+        question = read_question_options(self)
+        return GroupOptions(message, groups, self.send_options, self.on_unknown, question, self.raw_responses)

@@ -1,17 +1,22 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 import sys
 import time
 from contextlib import closing
+from datetime import datetime, timedelta, timezone
 
 import pandas as pd
 import pytest
+from airflow.providers.common.compat.sdk import BaseNotifier
+from markdown_it import MarkdownIt
 from support.airflow import run_task, stored_xcoms
-from support.people import somebody_answers
+from support.people import NOBODY, somebody_answers
 from support.versions import CAN_ASK, PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.decision_rules import DecisionRules, QuestionOptions
 from airflow_provider_sms.execution.human_input import PlanDecision, read_plan_decision, read_request_decision
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -23,6 +28,9 @@ needs_an_answer = pytest.mark.skipif(
     not PARKS_WHO_ASKS,
     reason="before Airflow 3.3 nobody can answer in dag.test(); acceptance/test_asking.py holds that a person is asked",
 )
+
+
+ANYBODY = DecisionRules(QuestionOptions())
 
 
 def counts(ran):
@@ -121,7 +129,7 @@ def test_the_question_says_what_is_unknown(send, people, lost):
         send(people(450, first_name="Secretname"), on_unknown="ask", campaign="spring", concurrency=1)
     (question,) = questions
     assert question["options"] == ["Resend", "Treat as sent", "Fail"]
-    assert question["subject"] == "Campaign spring: 200 messages may have been sent"
+    assert question["subject"] == "Campaign `spring`: 200 messages may have been sent"
     assert question["body"].count("| 100 | 20") == 2
     assert "connection" in question["body"].lower()
     assert ("2782" in question["body"], "Secretname" in question["body"]) == (False, False)
@@ -159,7 +167,7 @@ def test_groups_are_asked_about_too(sms_default, ledger_path, sandbox, witnessed
             lambda: GroupSmsOperator(task_id="text", message="Hi all", groups=["staff"], on_unknown="ask", campaign="c")
         )
     assert (ran.state, ran.xcoms["return_value"]["Messages"]) == ("success", 5)
-    assert questions[0]["subject"] == "Campaign c: 1 message may have been sent"
+    assert questions[0]["subject"] == "Campaign `c`: 1 message may have been sent"
     assert (len(witnessed()), set(witnessed().values())) == (5, {1})
 
 
@@ -206,7 +214,7 @@ def test_the_question_shows_the_plan_and_three_messages(send, people):
     with somebody_answers("Stop") as questions:
         send(people(150), "# Hi {first_name}\n*you*", approve=True)
     body = questions[0]["body"]
-    assert "| to send | 150 messages in 2 requests |" in body
+    assert "| to send | `150 messages in 2 requests` |" in body
     assert "    # Hi Name0\n    *you*" in body
     assert (body.count("    # Hi"), body.count("`2782")) == (3, 3)
     assert "27820000000" not in body
@@ -307,10 +315,164 @@ def test_nothing_to_send_needs_no_approval(send, people):
 def test_a_decision_names_its_plan():
     """An answer without the form's field names none."""
     event = {"chosen_options": ["Send"], "responded_by_user": {"name": "ann"}, "params_input": {"plan": " ab "}}
-    assert read_plan_decision(event) == PlanDecision(send=True, by="ann", plan_id="ab")
-    assert read_plan_decision({**event, "params_input": {}}).plan_id is None
+    assert read_plan_decision(event, ANYBODY) == PlanDecision(send=True, by="ann", plan_id="ab")
+    assert read_plan_decision({**event, "params_input": {}}, ANYBODY).plan_id is None
     with pytest.raises(InputError, match="must be one of Send, Stop"):
-        read_plan_decision({**event, "chosen_options": []})
+        read_plan_decision({**event, "chosen_options": []}, ANYBODY)
+
+
+# Who may decide, who hears of it, and for how long
+
+
+@needs_an_answer
+def test_a_person_who_may_not_decide_sends_nothing(send, people, ledger_path, witnessed):
+    """Neither their yes nor their no counts: the task asks again, and the ledger has the approver alone."""
+    with somebody_answers(("Send", {}, "eve"), ("Stop", {}, "eve"), ("Send", {}, "ann")) as questions:
+        ran = send(people(150), approve=True, approvers=["ann", {"id": "9", "name": "bob`"}])
+    assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 150}, 3)
+    assert questions[0]["assignees"] == [{"id": "ann", "name": "ann"}, {"id": "9", "name": "bob`"}]
+    assert "Only these may decide: `ann`, `` bob` ``." in questions[0]["body"]
+    assert ran.log.count("The decision of eve does not count, since that user is not one of approvers") == 2
+    assert (recorded(ledger_path), set(witnessed().values())) == ([("send", "ann", 150)], {1})
+
+
+@needs_an_answer
+def test_an_approval_on_record_counts_only_if_it_is_an_approvers(send, people, ledger_path, sandbox):
+    """A task of the same campaign whom anybody may answer does not open one with approvers."""
+    path = people(150)
+    sandbox.state.set_faults([{"kind": "status", "status": 403, "body": '{"errorCode": "InsufficientCredits"}'}])
+    with somebody_answers(("Send", {}, "eve")):
+        assert send(path, campaign="c", approve=True, concurrency=1).state == "failed"
+    with somebody_answers("Stop", name="ann") as questions:
+        ran = send(path, campaign="c", approve=True, approvers=["7"])
+    assert (ran.state, len(questions), sandbox.state.accepted) == ("failed", 1, [])
+    assert "eve has approved plan" in ran.log
+    assert [who for _, who, _ in recorded(ledger_path)] == ["eve", "ann"]
+
+
+@needs_an_answer
+def test_a_person_who_may_not_decide_leaves_requests_unknown(send, people, lost, ledger_path, witnessed):
+    """The question about unknown requests is asked again, and nothing is texted again meanwhile."""
+    lost(1)
+    with somebody_answers(("Resend", {}, "eve"), ("Treat as sent", {}, "ann")) as questions:
+        ran = send(people(150), on_unknown="ask", concurrency=1, approvers=["ann"])
+    assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 150}, 2)
+    assert (decisions(ledger_path), set(witnessed().values())) == ([("accepted", "accepted", "ann")], {1})
+
+
+@needs_an_answer
+def test_of_groups_only_approvers_decide_too(sms_default, ledger_path, sandbox, witnessed):
+    """A text to groups is not sent again by the decision of anybody else."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    with somebody_answers(("Resend", {}, "eve"), ("Fail", {}, "ann")) as questions:
+        ran = run_task(
+            lambda: GroupSmsOperator(
+                task_id="text", message="Hi all", groups=["staff"], on_unknown="ask", approvers=["ann"]
+            )
+        )
+    assert (ran.state, len(questions), set(witnessed().values())) == ("failed", 2, {1})
+    assert decisions(ledger_path) == [("unknown", "fail", "ann")]
+
+
+@needs_an_answer
+def test_a_plan_that_nobody_decides_about_in_time_is_not_sent(send, people, ledger_path, sandbox, tmp_path):
+    """The task fails without a retry and says so; the rows are in the report, and no decision is on record."""
+    report = tmp_path / "report.parquet"
+    with somebody_answers(NOBODY) as questions:
+        ran = send(people(150), campaign="c", approve=True, approval_timeout=3600, retries=2, report=str(report))
+    assert (ran.state, ran.tries, counts(ran), sandbox.state.accepted) == ("failed", 1, {"not_sent": 150}, [])
+    assert "Nobody decided about campaign c within approval_timeout, so nothing was sent" in ran.log
+    assert "Without a decision within 1:00:00" in questions[0]["body"]
+    assert (questions[0]["timeout"] is not None, recorded(ledger_path), len(pd.read_parquet(report))) == (True, [], 150)
+
+
+def test_a_decision_after_the_time_does_not_count():
+    """Airflow takes one for as long as its scheduler has not looked."""
+    at = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    event = {"chosen_options": ["Send"], "responded_by_user": {"id": "1", "name": "ann"}, "responded_at": at}
+    assert read_plan_decision(event, ANYBODY, at).send
+    late = read_plan_decision(event, ANYBODY, at - timedelta(seconds=1))
+    assert (late.send, late.expired) == (False, True)
+    assert read_plan_decision({**event, "responded_at": None}, ANYBODY, at).expired
+
+
+@needs_an_answer
+def test_those_who_are_notified_find_the_question(send, people, ledger_path):
+    """Each notifier is called once for a question, after it was asked; one that fails stops nothing."""
+    seen = []
+
+    class Tell(BaseNotifier):
+        template_fields = ("campaign", "task")
+
+        def __init__(self, campaign, error=None):
+            super().__init__()
+            self.campaign, self.task, self.error = campaign, "{{ ti.task_id }}", error
+
+        def notify(self, context):
+            seen.append((self.campaign, self.task, context["ti"].xcom_pull(key="plan", task_ids="send")["to_send"]))
+            if self.error is not None:
+                raise self.error
+
+    notifiers = [Tell("{{ run_id }}", RuntimeError("27820000001")), Tell("second")]
+    with somebody_answers("Send") as questions:
+        ran = send(people(150), approve=True, approval_notifiers=notifiers)
+    assert (ran.state, len(questions), len(seen)) == ("success", 1, 2)
+    assert seen[1] == ("second", "send", 150)
+    assert "Tell failed with RuntimeError: nobody was notified by it" in ran.log
+
+
+@needs_an_answer
+def test_with_four_eyes_the_person_who_triggered_the_run_sends_nothing(send, people, ledger_path, sandbox):
+    """Their approval does not count, and somebody else's does."""
+    myself = "dag_test"  # whom dag.test() names
+    with somebody_answers(("Send", {}, myself), ("Stop", {}, "ann")) as questions:
+        ran = send(people(150), approve=True, four_eyes=True)
+    assert (ran.state, len(questions), sandbox.state.accepted) == ("failed", 2, [])
+    assert f"The decision of {myself} does not count, since that user triggered this run" in ran.log
+    assert f"`{myself}` triggered this run, and may not decide." in questions[0]["body"]
+    assert recorded(ledger_path) == [("stop", "ann", 150)]
+
+
+# Texts of others in a question
+
+HOSTILE = r"![x](http://evil.example/x.png) | [Sign in](http://evil.example/) <b>`www.evil.example`\|" + chr(0x202E)
+
+
+def rendered(question):
+    """Return the kinds of everything in a question, as Markdown has them."""
+    parser = MarkdownIt("gfm-like")
+    tokens = [each for part in ("subject", "body") for each in parser.parse(question[part])]
+    return {each.type for token in tokens for each in (token, *(token.children or ()))}
+
+
+def rows_of(question):
+    """Return the number of cells of each row in a question's table."""
+    tokens = [each.type for each in MarkdownIt("gfm-like").parse(question["body"])]
+    rows = " ".join(tokens).split("tr_open")[1:]
+    return [row.split("tr_close")[0].count("_open") for row in rows]
+
+
+@needs_an_answer
+def test_texts_of_others_are_code_in_a_question_about_requests(send, people, sandbox):
+    """The campaign's name and the service's words bring no image, no link and no HTML, and stay in their place."""
+    body = json.dumps({"errorCode": "Broken", "errorMessage": HOSTILE})
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 500, "body": body}])
+    with somebody_answers("Treat as sent") as questions:
+        ran = send(people(250), on_unknown="ask", campaign=HOSTILE[:-1], concurrency=1)
+    (question,) = questions
+    assert (ran.state, question["body"].count("evil") > 3) == ("success", True)
+    assert not rendered(question) & {"image", "link_open", "html_inline", "html_block"}
+    assert rows_of(question) == [4, 4]
+
+
+@needs_an_answer
+def test_texts_of_others_are_code_in_a_question_about_a_plan(send, people):
+    """So are the texts of its messages, and the characters that its table names."""
+    with somebody_answers("Stop") as questions:
+        send(people(9), HOSTILE.replace("{", "") + "\n\n# one\r- two", campaign=HOSTILE[:-1], approve=True)
+    (question,) = questions
+    assert not rendered(question) & {"image", "link_open", "html_inline", "html_block"}
+    assert (chr(0x202E) in question["body"].split("Some of the messages")[0], set(rows_of(question))) == (False, {2})
 
 
 # An Airflow that cannot ask

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.airflow import TOKEN, a_ledger
-from support.faults.rest import ENDED, RUN_SECONDS, until
+from support.faults.rest import ENDED, RUN_SECONDS, RestApi, until
 from support.faults.standalone import running_airflow
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ DAGS = """
 from datetime import datetime, timedelta, timezone
 
 from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_sms.notifications.sms import SmsNotifier
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
 for dag_id, options in {dags!r}.items():
@@ -70,6 +71,10 @@ class CampaignSite:
     def url(self) -> str:
         return self.airflow.url
 
+    def user(self, name: str) -> RestApi:
+        """Return Airflow's API with the rights of a user."""
+        return RestApi(self.url, self.airflow.home, name)
+
     def send(self, dag_id: str) -> None:
         """Start a campaign's DAG run."""
         self.airflow.trigger(dag_id, self.run)
@@ -83,14 +88,18 @@ class CampaignSite:
         wanted = states or ENDED
         until(lambda: self.state(dag_id) in wanted, seconds=RUN_SECONDS, what=f"{dag_id} is {wanted}", every=0.5)
 
-    def await_question(self, dag_id: str) -> None:
-        """Wait until a campaign's task waits for a person and accepts an answer."""
+    def await_question(self, dag_id: str, times: int = 1) -> None:
+        """Wait until a campaign's task waits for a person, for the nth time, and accepts an answer."""
         self.await_state(dag_id, "awaiting_input", "deferred")
         # Airflow 3.3 treats a task as failed when the answer arrives before the end of its process is recorded.
         output = self.airflow.home / "standalone-0.out"
         known = re.compile(rf"Received executor event.*dag_id='{dag_id}'")
         what = f"the scheduler knows that {dag_id} waits"
-        until(lambda: known.search(output.read_text(errors="replace")), seconds=RUN_SECONDS, what=what, every=0.5)
+
+        def is_known() -> bool:
+            return len(known.findall(output.read_text(errors="replace"))) >= times
+
+        until(is_known, seconds=RUN_SECONDS, what=what, every=0.5)
 
     def await_texted(self, conn_id: str, people: int) -> None:
         """Wait until a sandbox has accepted more messages than this."""

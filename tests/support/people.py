@@ -6,22 +6,26 @@ import threading
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
+NOBODY = "nobody"
+"""In place of an option: nobody answers in time."""
+
 
 @contextmanager
 def somebody_answers(*options, name="ann"):
     """Answer the next questions one after the other, like Airflow's API from 3.3 on, and return the questions.
 
-    :param options: the chosen option, or a pair of the option and the form's fields, which may be a function
-        without arguments that is called once the question is there.
+    :param options: the chosen option; a pair of the option and the form's fields, which may be a function without
+        arguments that is called once the question is there; a triple with the user's id as well, who is of that name;
+        or ``NOBODY``.
     """
     questions = []
-    left = list(options)
+    left, expired = list(options), set()
     ended = threading.Event()
 
     def answer():
         try:
             while not ended.wait(0.1):
-                _look(left, name, questions)
+                _look(left, name, questions, expired)
         except BaseException:
             _give_up()
             raise
@@ -35,13 +39,13 @@ def somebody_answers(*options, name="ann"):
         thread.join()
 
 
-def _look(left, name, questions):
+def _look(left, name, questions, expired):
     """Answer a waiting task; without an answer, fail the task, so that no run waits for ever."""
     from airflow.utils.session import create_session
 
     with create_session() as session:
         found = session.execute(_waiting()).first()
-        is_open = found is not None and found[0].responded_at is None
+        is_open = found is not None and found[0].responded_at is None and found[0].ti_id not in expired
     # Outside the session, because a thread has only one.
     chosen = _next_choice(left) if is_open else None
     with create_session() as session:
@@ -51,21 +55,36 @@ def _look(left, name, questions):
         detail, instance = found
         if detail.responded_at is None and is_open:
             questions.append(
-                {"subject": detail.subject, "body": detail.body, "options": detail.options, "params": detail.params}
+                {
+                    "subject": detail.subject,
+                    "body": detail.body,
+                    "options": detail.options,
+                    "params": detail.params,
+                    "assignees": detail.assignees,
+                    "timeout": instance.trigger_timeout,
+                }
             )
-            detail.responded_by = {"id": "7", "name": name}
-            detail.responded_at = datetime.now(timezone.utc)
-            option, detail.params_input = chosen or (detail.options[-1], {})
-            detail.chosen_options = [option]
-        _wake(detail, instance, session)
+            if chosen == NOBODY:
+                expired.add(detail.ti_id)
+            else:
+                option, fields, *user = chosen or (detail.options[-1], {})
+                detail.responded_by = {"id": user[0], "name": user[0]} if user else {"id": "7", "name": name}
+                detail.responded_at = datetime.now(timezone.utc)
+                detail.chosen_options, detail.params_input = [option], fields
+        if detail.ti_id in expired:
+            _wake({"error": "The time has passed", "error_type": "timeout"}, instance, session)
+        elif detail.responded_at is not None:
+            _wake(detail.as_resume_event_payload(), instance, session)
 
 
 def _next_choice(left):
     if not left:
         return None
     chosen = left.pop(0)
-    option, fields = (chosen, {}) if isinstance(chosen, str) else chosen
-    return option, fields() if callable(fields) else fields
+    if chosen == NOBODY:
+        return NOBODY
+    option, fields, *user = (chosen, {}) if isinstance(chosen, str) else chosen
+    return option, fields() if callable(fields) else fields, *user
 
 
 def _waiting():
@@ -79,11 +98,11 @@ def _waiting():
     return asked.where(TaskInstance.state == "awaiting_input")
 
 
-def _wake(detail, instance, session):
+def _wake(event, instance, session):
     from airflow.models.trigger import handle_event_submit
     from airflow.triggers.base import TriggerEvent
 
-    handle_event_submit(TriggerEvent(detail.as_resume_event_payload()), task_instance=instance, session=session)
+    handle_event_submit(TriggerEvent(event), task_instance=instance, session=session)
 
 
 def _give_up():

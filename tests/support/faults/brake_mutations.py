@@ -7,8 +7,10 @@ from support.faults.mutation import BRAKES, CLEARANCE, SCHEDULES, SENDER, Mutati
 ALIVE = "tests/execution/test_liveness.py"
 APPROVAL = "tests/execution/test_human_input.py"
 APPROVALS = "tests/ledger/test_approvals.py"
+MARKDOWN = "tests/execution/test_markdown.py"
 PARKED = "tests/ledger/test_attempts.py"
 PLAN = "tests/execution/test_planning.py"
+RULES = "tests/execution/test_decision_rules.py"
 
 BRAKE_MUTATIONS = (
     Mutation(
@@ -242,6 +244,70 @@ BRAKE_MUTATIONS = (
         "        state=ACCEPTED,\n",
         (SENDER,),
         first="test_a_request_of_which_nobody_was_taken_is_not_sent",
+    ),
+    Mutation(
+        "anybody may approve, whoever is named",
+        "execution/decision_rules.py",
+        "        if self.options.approvers is not None and key not in allowed:\n",
+        "        if False:\n",
+        (RULES, APPROVAL),
+        first="test_only_approvers_may_decide_and_their_ids_tell_them_apart",
+    ),
+    Mutation(
+        "whoever triggered the run may approve it",
+        "execution/decision_rules.py",
+        "_triggered_by(context) if options.four_eyes else None",
+        "None",
+        (RULES, APPROVAL),
+        first="test_an_approver_who_triggered_the_run_is_not_assigned",
+    ),
+    Mutation(
+        "a run of somebody whom Airflow does not name excludes nobody",
+        "execution/decision_rules.py",
+        "    if kind in RUN_BY_NOBODY:\n",
+        "    if True:\n",
+        (RULES,),
+        first="test_a_run_of_somebody_whom_airflow_does_not_name_is_refused",
+    ),
+    Mutation(
+        "a decision that does not count is carried out",
+        "execution/human_input.py",
+        "    return refusal is None\n",
+        "    return True\n",
+        (APPROVAL,),
+        first="test_a_person_who_may_not_decide_sends_nothing",
+    ),
+    Mutation(
+        "an approval on record counts, whoever made it",
+        "execution/preflight.py",
+        "            refusal = self.rules.refusal_of_earlier(latest.decided_by)\n",
+        "            refusal = None\n",
+        (APPROVAL,),
+        first="test_an_approval_on_record_counts_only_if_it_is_an_approvers",
+    ),
+    Mutation(
+        "a decision after the time for it counts",
+        "execution/human_input.py",
+        " or (deadline is not None and _decided_at(event) > deadline):\n",
+        ":\n",
+        (APPROVAL,),
+        first="test_a_decision_after_the_time_does_not_count",
+    ),
+    Mutation(
+        "a backtick in a name ends its code",
+        "execution/markdown.py",
+        '(1 + max(map(len, re.findall("`+", shown)), default=0))',
+        "1",
+        (MARKDOWN,),
+        first="test_any_text_is_one_code_span",
+    ),
+    Mutation(
+        "a backslash of others opens a cell",
+        "execution/markdown.py",
+        '.replace("\\\\|", "\\\\ |")',
+        "",
+        (MARKDOWN,),
+        first="test_no_backslash_that_counts_stands_before_a_bar_or_a_fence",
     ),
     Mutation(
         "an answer that took nobody and charged is believed",

@@ -42,11 +42,13 @@ class RestApi:
 
     :param url: URL of the web server.
     :param home: the Airflow's AIRFLOW_HOME.
+    :param user: the user to sign in; None means the first one.
     """
 
-    def __init__(self, url, home):
+    def __init__(self, url, home, user=None):
         self.url = url
         self.home = home
+        self._user = user
         self._session = requests.Session()
         self._session.trust_env = False
         # Where much happens at once, Airflow's SQLite database is locked for longer than its API waits for it.
@@ -100,8 +102,9 @@ class RestApi:
             return "admin", (self.home / "standalone_admin_password.txt").read_text().strip()
         people = self.home / "simple_auth_manager_passwords.json.generated"
         if people.is_file():
-            name, password = next(iter(json.loads(people.read_text()).items()))
-            known = {"username": name, "password": password}
+            passwords = json.loads(people.read_text())
+            name = self._user or next(iter(passwords))
+            known = {"username": name, "password": passwords[name]}
             answer = self._session.post(f"{self.url}/auth/token", json=known, timeout=PATIENCE)
         else:
             answer = self._session.get(f"{self.url}/auth/token", timeout=PATIENCE)

@@ -1,0 +1,80 @@
+"""The check of an operator's arguments about its question to a person, once they are rendered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from math import isfinite
+from typing import Any
+
+from airflow.providers.common.compat.sdk import BaseNotifier
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.decision_rules import Approver, QuestionOptions
+
+
+def read_question_options(task: Any) -> QuestionOptions:
+    """Return ``approvers``, ``four_eyes``, ``approval_notifiers`` and ``approval_timeout`` of an operator.
+
+    An argument about a question that is never asked is refused: it would protect nothing.
+
+    :raises InputError: names the argument.
+    """
+    approves = getattr(task, "approve", False) or getattr(task, "approve_above", None) is not None
+    timeout = getattr(task, "approval_timeout", None)
+    options = QuestionOptions(
+        _approvers(task.approvers), _is_on(task.four_eyes), _notifiers(task.approval_notifiers), _timeout(timeout)
+    )
+    if not (approves or task.on_unknown == "ask"):
+        for name in ("approvers", "four_eyes", "approval_notifiers"):
+            if getattr(task, name):
+                raise InputError(f"{name} needs a question: set approve=True, approve_above or on_unknown='ask'")
+    if timeout is not None and not approves:
+        raise InputError("approval_timeout needs approve=True or approve_above: no other question has a time limit")
+    return options
+
+
+def _approvers(given: Any) -> tuple[Approver, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, Sequence) and not isinstance(given, str) and given:
+        approvers = [_approver(each) for each in given]
+        if all(approvers):
+            return tuple(filter(None, approvers))
+    raise InputError(
+        "approvers must be a list with the id of at least one user of Airflow, as 'ann' or as {'id': '3', 'name': "
+        "'ann'}, or None for everybody whom Airflow lets answer"
+    )
+
+
+def _approver(given: Any) -> Approver | None:
+    """Return a user; None where the value cannot be one."""
+    user = given if isinstance(given, Mapping) else {"id": given, "name": given}
+    if set(user) != {"id", "name"} or not all(isinstance(each, str) and each.strip() for each in user.values()):
+        return None
+    return Approver(user["id"], user["name"])
+
+
+def _is_on(four_eyes: Any) -> bool:
+    if not isinstance(four_eyes, bool):
+        raise InputError("four_eyes must be True or False")
+    return four_eyes
+
+
+def _notifiers(given: Any) -> Sequence[BaseNotifier]:
+    if given is None:
+        return ()
+    notifiers = given if isinstance(given, (list, tuple)) else [given]
+    if not all(isinstance(each, BaseNotifier) for each in notifiers):
+        raise InputError("approval_notifiers must be one of Airflow's notifiers, a list of them, or None for nobody")
+    return tuple(notifiers)
+
+
+def _timeout(given: Any) -> timedelta | None:
+    if given is None:
+        return None
+    if type(given) in (int, float) and isfinite(given):
+        given = timedelta(seconds=given)
+    if not isinstance(given, timedelta) or given <= timedelta(0):
+        raise InputError("approval_timeout must be a number of seconds above 0, a timedelta, or None for no limit")
+    return given

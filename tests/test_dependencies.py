@@ -10,6 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "airflow_provider_sms"
+INSTALLED = packages_distributions()
 # Python 3.10 has none; what is declared is the same there.
 tomllib = pytest.importorskip("tomllib")
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -58,7 +59,7 @@ def distributions(module):
     if top == "airflow":
         return {"apache-airflow"}
     # Several distributions may fill one namespace package.
-    return {canonical(each) for each in packages_distributions().get(top, [top])}
+    return {canonical(each) for each in INSTALLED.get(top, [top])}
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.reader import LedgerReader
 
-EXAMINED = 3_000
+EXAMINED = 2_000
 """Campaigns that one page of the list looks at: a tenth of a second in a file, whatever is searched for."""
 _FIRST_WINDOW, _LARGEST_WINDOW = 50, 1_000
 """Campaigns that are read at a time: few at first, which is enough for a page if nothing is searched for."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.reader import LedgerReader
 
-SECONDS = 2.0
+SECONDS = 1.0
 """Seconds after which a look-up begins to read no further piece."""
 PIECE_REQUESTS = 1_000
 """Requests whose messages are read at a time, up to 100,000 messages: some tenths of a second."""

@@ -1,4 +1,4 @@
-"""Turns: few responses that read the ledger are made at a time, and one for each user.
+"""Turns: one response that reads the ledger is made at a time.
 
 The pages are made in Airflow's own web server, by the same threads and under the same lock of Python as Airflow's API.
 A user who opens a page forty times must not keep all other users of Airflow waiting.
@@ -21,15 +21,13 @@ from starlette.concurrency import run_in_threadpool
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-AT_ONCE = 2
-"""Responses that a process makes at a time, of all users: Airflow's own requests find threads and processors free."""
 WAITING = 3
 """Requests of a user that may wait for a turn: as many pages as people have open and come due at the same time."""
 PATIENCE_SECONDS = 5.0
 """Seconds that a request waits for its turn."""
 RETRY_SECONDS = 5
 """Seconds after which a refused request may be tried again."""
-_LOOK_SECONDS = 0.02
+_LOOK_SECONDS = 0.05
 """Seconds between two looks whether it is a request's turn."""
 
 
@@ -38,7 +36,7 @@ class Turns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._busy: set[str] = set()
+        self._busy = False
         self._present: Counter[str] = Counter()
 
     @asynccontextmanager
@@ -55,7 +53,7 @@ class Turns:
                 raise _too_many()
             self._present[user_id] += 1
         try:
-            while not self._begin(user_id):
+            while not self._begin():
                 if time.monotonic() > give_up:
                     raise _too_many()
                 await asyncio.sleep(_LOOK_SECONDS)
@@ -63,18 +61,16 @@ class Turns:
                 yield
             finally:
                 with self._lock:
-                    self._busy.discard(user_id)
+                    self._busy = False
         finally:
             with self._lock:
                 self._present[user_id] -= 1
                 self._present += Counter()  # drops the users who have none
 
-    def _begin(self, user_id: str) -> bool:
+    def _begin(self) -> bool:
         with self._lock:
-            if user_id in self._busy or len(self._busy) >= AT_ONCE:
-                return False
-            self._busy.add(user_id)
-            return True
+            was_busy, self._busy = self._busy, True
+        return not was_busy
 
 
 TURNS = Turns()
@@ -82,7 +78,7 @@ TURNS = Turns()
 
 
 def in_turn(route: Callable[..., Any]) -> Callable[..., Any]:
-    """Decorate a route that reads the ledger: it is run in a thread when it is its user's turn.
+    """Decorate a route that reads the ledger: it runs in a thread when it is the user's turn.
 
     :param route: a function with an argument ``access``, the user.
     """

@@ -245,6 +245,7 @@ def test_the_list_is_searched_by_name(look, browser, site):
     inside = frame(page)
     name, rows = inside.get_by_label("Name"), inside.locator("table.campaigns tbody tr")
     browser.expect(rows).to_have_count(4)
+    page.wait_for_function("frames[0].document.readyState === 'complete'")  # its script has run
     for word, found in (("OVERDUE acc", 1), ("Zanele & Söns", 0)):
         name.fill(word)
         inside.get_by_role("button", name="Show").click()

@@ -265,9 +265,9 @@ def test_the_list_is_searched_by_name(look, browser, site):
     inside.get_by_role("button", name="Show").click()
     inside.get_by_role("link", name="Show all").click()
     browser.expect(rows).to_have_count(4)
-    logged = (site.airflow.home / "standalone-0.out").read_text(errors="replace")
-    assert "state=waiting" in logged
-    assert "Zanele" not in logged
+    log = site.airflow.home / "standalone-0.out"
+    until(lambda: "state=waiting" in log.read_text(errors="replace"), seconds=RUN_SECONDS, what="the search is logged")
+    assert "Zanele" not in log.read_text(errors="replace")
 
 
 def test_the_balance_of_each_connection_is_drawn(look, browser):

@@ -480,6 +480,7 @@ ERRORS = [
 DOCUMENTED = [
     "operators.sms.BulkSmsOperator",
     "operators.sms.GroupSmsOperator",
+    "operators.sms.PurgeLedgerOperator",
     "operators.sms.SendWindow",
     "operators.sms.SOUTH_AFRICAN_DIRECT_MARKETING",
     "decorators.bulk_sms.bulk_sms_task",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support.faults.mutation import SQLITE, Mutation
 
+FORGET = "tests/ledger/test_forget.py"
 DURABILITY = "tests/ledger/test_postgres_durability.py"
 SILENCE = "tests/ledger/test_postgres_timeouts.py"
 FLUSH = "tests/sending/test_sender.py"
@@ -203,5 +204,31 @@ STORE_MUTATIONS = (
         "    return False\n",
         (HOOK,),
         first="test_the_configuration_can_require_a_standby",
+    ),
+    Mutation(
+        "forgetting a person frees their messages",
+        "ledger/forget.py",
+        "forgotten = update(message).where(this, message.c.destination == number)\n"
+        "                messages += connection.execute(forgotten.values(destination=FORGOTTEN_NUMBER)).rowcount\n",
+        "forgotten = delete(message).where(this, message.c.destination == number)\n"
+        "                messages += connection.execute(forgotten).rowcount\n",
+        (FORGET,),
+        first="test_a_message_stays_claimed_without_its_number",
+    ),
+    Mutation(
+        "deleted numbers stay in the file",
+        "ledger/sqlite.py",
+        '        dbapi_connection.execute("PRAGMA secure_delete=ON")\n',
+        "",
+        ("tests/ledger/test_remains.py",),
+        first="test_a_number_that_is_taken_out_of_its_row_leaves_no_copy",
+    ),
+    Mutation(
+        "a purge that is told to stop goes on",
+        "ledger/purge.py",
+        "    while not (gone or should_stop()):\n",
+        "    while not gone:\n",
+        ("tests/ledger/test_purge.py",),
+        first="test_a_purge_that_is_told_to_stop_ends_between_two_transactions",
     ),
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import is_mount_point, network_filesystem, open_sqlite, settle_path
 
 
@@ -92,7 +93,7 @@ def test_reading_waits_for_no_writer(tmp_path):
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with store.read() as connection:
-        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == 5
+        assert connection.exec_driver_sql("SELECT version FROM sms_ledger_version").scalar() == SCHEMA_VERSION
     other.close()
     store.close()
 

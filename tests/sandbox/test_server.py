@@ -31,7 +31,7 @@ def test_it_starts_and_stops_at_once_and_leaves_no_thread():
             sandbox.state.set_balance(3)
         took.append(time.monotonic() - started)
     assert min(took) < TICK_SECONDS - 0.1  # the others say how busy the machine is
-    assert before == set(threading.enumerate())
+    assert set(threading.enumerate()) <= before  # a thread of an earlier test may end meanwhile
 
 
 def test_it_stops_at_once_with_open_connections():

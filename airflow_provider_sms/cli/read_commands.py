@@ -55,7 +55,8 @@ def show_status(args: Namespace) -> None:
         print_rows([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
     else:
         print_rows([fields], args.output)
-    if unknown := found.requests.get(UNKNOWN, 0):
+    # An unknown request holds no message once all of them were sent again, and then needs no decision.
+    if found.messages.get(UNKNOWN) and (unknown := found.requests.get(UNKNOWN, 0)):
         print_message(
             f"What became of {counted(unknown, 'request')} is unknown. List them: airflow-sms ledger unknown "
             "--campaign NAME. Close them: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, delete, func, or_, select
+from sqlalchemy import and_, delete, exists, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.backend import in_pieces
@@ -46,14 +46,20 @@ REQUESTS_AT_ONCE = 100
 CLAIMANTS_AT_ONCE = 100
 """Attempts forgotten in one transaction: a task that registers meanwhile waits for a fraction of a second."""
 
-_OPEN = (CLAIMED, UNKNOWN)
+_OPEN = and_(
+    request.c.state.in_((CLAIMED, UNKNOWN)),
+    # An unknown request whose messages were all sent again by later ones waits for nothing any more.
+    exists().where(message.c.request_id == request.c.id),
+)
+"""The condition for requests that may be under way, or that somebody still has to decide about."""
 
 
 class OldCampaign(NamedTuple):
     """A campaign in which nothing has happened for a long time.
 
     :param last_activity: seconds since the epoch.
-    :param open_requests: requests that are unknown or may be under way; a campaign that has any is kept.
+    :param open_requests: requests that hold messages and are unknown or may be under way; a campaign that has any is
+        kept.
     :param newest_request: id of its last request; 0 where it has none.
     :param paused: whether it is paused; then it is kept, since the pause would be forgotten with it.
     :param waiting: the state of an attempt that is deferred, as in ``waiting for hours``; None where none is. If the
@@ -116,7 +122,7 @@ def old_campaigns(store: LedgerBackend, before: float) -> list[OldCampaign]:
         .where(of_campaign)
     )
     paused_now = and_(pauses.c.campaign_id == campaign.c.id, pauses.c.resumed_at.is_(None))
-    left_open = select(func.count()).select_from(request).where(of_campaign, request.c.state.in_(_OPEN))
+    left_open = select(func.count()).select_from(request).where(of_campaign, _OPEN)
     query = select(
         campaign.c.id,
         campaign.c.name,
@@ -190,7 +196,7 @@ def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
         return 0, True
     of_campaign = request.c.campaign_id == old.campaign_id
     newer = and_(request.c.state.in_((ACCEPTED, NOT_SENT)), request.c.id > old.newest_request)
-    in_use = select(request.c.id).where(of_campaign, or_(request.c.state.in_(_OPEN), newer)).limit(1)
+    in_use = select(request.c.id).where(of_campaign, or_(_OPEN, newer)).limit(1)
     if connection.execute(in_use).scalar() is not None:
         raise InputError(f"Campaign {old.name} is in use again: the rest of it is kept")
     newly_recorded = and_(progress.c.campaign_id == old.campaign_id, progress.c.updated_at > old.last_activity)

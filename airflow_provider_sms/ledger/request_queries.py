@@ -121,7 +121,7 @@ def requests_among(connection: Connection, ids: Collection[int], now: float) -> 
 
 
 def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRow]:
-    """Return the requests whose outcome is unknown, oldest first.
+    """Return the requests whose outcome is unknown, oldest first, without those whose messages were all sent again.
 
     :param name: of the campaign; None means all.
     :raises InputError: the ledger has no such campaign.
@@ -130,7 +130,8 @@ def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRo
     with store.read() as connection:
         now = store.clock()
         which = true() if name is None else request.c.campaign_id == require_campaign(connection, name)
-        return read_requests(connection, and_(which, state_at(now) == UNKNOWN), now)
+        found = read_requests(connection, and_(which, state_at(now) == UNKNOWN), now)
+    return [row for row in found if row.messages]
 
 
 def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:

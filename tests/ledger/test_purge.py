@@ -18,6 +18,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKN
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import note_progress
 from airflow_provider_sms.ledger.purge import OldCampaign, choose, forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 TABLES = ("sms_campaign", "sms_request", "sms_message", "sms_decision", "sms_claimant")
@@ -203,6 +204,19 @@ def test_a_campaign_with_an_open_request_is_to_be_kept(store, enter, counts, sta
     with pytest.raises(InputError, match="in use"):
         forget(store, old)
     assert counts() == before
+
+
+def test_a_request_whose_messages_were_sent_again_keeps_no_campaign(store, enter, counts):
+    """It stays unknown for ever, but nobody has to decide about it any more."""
+    lost = send(enter(), people(3), UNKNOWN)
+    ledger = enter(2)
+    again = claim(ledger, people(3), {m.key: lost for m in people(3)})
+    ledger.commit(outcomes=[Outcome(again, ACCEPTED)])
+    assert unknown_requests(store) == []
+    (old,) = old_campaigns(store, LATER)
+    assert old.open_requests == 0
+    assert forget(store, old) == 3
+    assert counts()[:3] == (0, 0, 0)
 
 
 @pytest.mark.parametrize("state", [ACCEPTED, NOT_SENT, None])

@@ -162,7 +162,8 @@ def _all_teams() -> set[str]:
     return set(Team.get_all_team_names())
 
 
-def _access(user: Annotated[object, Depends(airflow_user)]) -> Access:
+async def _access(user: Annotated[object, Depends(airflow_user)]) -> Access:
+    # Not in a thread, which costs more than this does, and of which Airflow's web server has a limited number.
     return Access(user)  # type: ignore[arg-type]
 
 

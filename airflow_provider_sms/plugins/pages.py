@@ -25,7 +25,7 @@ from airflow_provider_sms.plugins.templating import render_page, root_path
 from airflow_provider_sms.plugins.turns import in_turn
 
 
-def _offer_look_up(request: Request, access: Viewer) -> None:
+async def _offer_look_up(request: Request, access: Viewer) -> None:
     """Let the page's navigation ask whether the user may look up a number."""
     request.state.look_up_rights = LookUpRights(access)
 

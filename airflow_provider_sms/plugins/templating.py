@@ -30,7 +30,7 @@ def render_page(request: Request, template: str, status_code: int = 200, **value
         .render(
             root=root,
             airflow=root.removesuffix(PREFIX),
-            look_up_rights=getattr(request.state, "look_up_rights", None),  # not known on the page of an error
+            look_up_rights=getattr(request.state, "look_up_rights", None),  # None on the page of an error
             **values,
         )
     )
@@ -47,6 +47,8 @@ def render_error(request: Request, error: str, status_code: int) -> Response:
     if "text/html" in request.headers.get("accept", ""):
         # A visitor without an Airflow login gets neither styles nor scripts.
         template = "sign_in.html" if status_code == HTTPStatus.UNAUTHORIZED else "error.html"
+        # To ask Airflow for rights would cost more than the page that was refused.
+        request.state.look_up_rights = None
         return render_page(request, template, status_code, error=error, token=None)
     return JSONResponse({"detail": error}, status_code)
 

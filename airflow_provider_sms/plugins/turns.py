@@ -1,7 +1,7 @@
 """Turns: one response that reads the ledger is made at a time.
 
 The pages are made in Airflow's own web server, by the same threads and under the same lock of Python as Airflow's API.
-A user who opens a page forty times must not keep all other users of Airflow waiting.
+A user who opens a page forty times must not keep all other users of Airflow waiting: turns go round the users who wait.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
@@ -27,17 +28,30 @@ PATIENCE_SECONDS = 5.0
 """Seconds that a request waits for its turn."""
 RETRY_SECONDS = 5
 """Seconds after which a refused request may be tried again."""
-_LOOK_SECONDS = 0.05
-"""Seconds between two looks whether it is a request's turn."""
+_LOOK_SECONDS = 0.02
+"""Seconds between two looks whether it is a request's turn. Nothing is made in between, so it is short."""
+
+
+@dataclass(eq=False)
+class _Waiting:
+    """A request that waits for its turn."""
+
+    user_id: str
 
 
 class Turns:
-    """The turns of a process, of any number of event loops."""
+    """The turns of a process, of any number of event loops.
+
+    The next turn goes to the waiting user whose last turn began longest ago, and of a user to the request that came
+    first. So a user with several requests delays each of another user's by one response, not by all of them.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._busy = False
         self._present: Counter[str] = Counter()
+        self._waiting: list[_Waiting] = []
+        self._last_turn: dict[str, float] = {}
 
     @asynccontextmanager
     async def turn(self, user_id: str) -> AsyncIterator[None]:
@@ -52,8 +66,10 @@ class Turns:
             if self._present[user_id] > WAITING:
                 raise _too_many()
             self._present[user_id] += 1
+            request = _Waiting(user_id)
+            self._waiting.append(request)
         try:
-            while not self._begin():
+            while not self._begin(request):
                 if time.monotonic() > give_up:
                     raise _too_many()
                 await asyncio.sleep(_LOOK_SECONDS)
@@ -64,13 +80,21 @@ class Turns:
                     self._busy = False
         finally:
             with self._lock:
+                if request in self._waiting:  # it waited too long, or the server is shutting down
+                    self._waiting.remove(request)
                 self._present[user_id] -= 1
                 self._present += Counter()  # drops the users who have none
 
-    def _begin(self) -> bool:
+    def _begin(self, request: _Waiting) -> bool:
+        """Begin a request's turn if it is the next one, and return whether it is."""
         with self._lock:
-            was_busy, self._busy = self._busy, True
-        return not was_busy
+            # The list is in the order of arrival, and the first of several with the same time is the minimum.
+            if self._busy or request is not min(self._waiting, key=lambda each: self._last_turn.get(each.user_id, 0.0)):
+                return False
+            self._busy = True
+            self._waiting.remove(request)
+            self._last_turn[request.user_id] = time.monotonic()
+        return True
 
 
 TURNS = Turns()

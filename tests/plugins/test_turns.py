@@ -8,7 +8,7 @@ from fastapi import HTTPException
 from support.plugins import Person
 from support.told import tell
 
-from airflow_provider_sms.plugins import turns
+from airflow_provider_sms.plugins import authorization, turns
 from airflow_provider_sms.plugins.turns import WAITING, Turns, in_turn
 
 
@@ -16,15 +16,18 @@ class Looks:
     """Responses that are made until they are allowed to end.
 
     :param most: how many were made at once, of all users.
+    :param order: the requests in the order of their turns: the user, and which of all requests it is.
     """
 
     def __init__(self):
         self.now, self.most, self.of_user, self.over = 0, 0, {}, asyncio.Event()
+        self.order = []
         self.turns = Turns()
 
-    async def look(self, user):
+    async def look(self, user, number):
         try:
             async with self.turns.turn(user):
+                self.order.append((user, number))
                 self.now += 1
                 self.most = max(self.most, self.now)
                 self.of_user[user] = self.of_user.get(user, 0) + 1
@@ -40,7 +43,7 @@ def run(users, *, patience=5.0):
 
     async def all_of_them():
         looks = Looks()
-        tasks = [asyncio.create_task(looks.look(user)) for user in users]
+        tasks = [asyncio.create_task(looks.look(user, number)) for number, user in enumerate(users)]
         await asyncio.sleep(0.1 + (0 if patience > 1 else 2 * patience))
         begun = dict(looks.of_user)
         looks.over.set()
@@ -64,12 +67,18 @@ def test_a_process_makes_one_response_at_a_time():
     assert [code for code, _ in answers] == [200] * 40
 
 
+def test_a_user_with_many_requests_delays_others_by_one_response():
+    """The next turn is of the user whose last turn is longest ago, and of a user the first request is made first."""
+    looks, _, _ = run(["vic"] * (1 + WAITING) + ["ann", "ann", "ed"])
+    assert looks.order == [("vic", 0), ("ann", 4), ("ed", 6), ("vic", 1), ("ann", 5), ("vic", 2), ("vic", 3)]
+
+
 def test_nobody_waits_for_ever(monkeypatch):
     """A request that waited for its turn for too long is refused, and keeps nobody else waiting."""
     monkeypatch.setattr(turns, "PATIENCE_SECONDS", 0.1)
     looks, _, answers = run([f"user {number}" for number in range(5)], patience=0.1)
     assert sorted(code for code, _ in answers) == [200] + [429] * 4
-    assert (looks.turns._busy, looks.turns._present) == (False, {})
+    assert (looks.turns._busy, looks.turns._present, looks.turns._waiting) == (False, {}, [])
 
 
 def test_a_route_that_fails_ends_its_turn():
@@ -113,3 +122,19 @@ def test_a_page_that_must_wait_says_so(site, store, monkeypatch):
         over.set()
         thread.join()
     assert ed.get("/").status_code == 200
+
+
+def test_a_request_above_the_limit_asks_for_no_rights(site, store, monkeypatch):
+    """Its refusal costs next to nothing: neither the route nor the navigation of the error page asks Airflow."""
+
+    def ask(*arguments):
+        raise AssertionError
+
+    tell(store)
+    monkeypatch.setattr(turns, "WAITING", -1)
+    ed = Person(site, "ed")
+    monkeypatch.setattr(authorization._Permission, "holds_for", ask)
+    monkeypatch.setattr(authorization._Permission, "_ask", ask)
+    answers = [ed.get("/"), ed.get("/campaigns/1"), ed.post("/look-up", {"number": "+27820000000"})]
+    assert [each.status_code for each in answers] == [429] * 3
+    assert "Too many pages are being made" in answers[0].text

@@ -119,20 +119,20 @@ def audited(event: str, *, user: str, details: Mapping[str, Any]) -> Iterator[Au
         raise
 
 
-def seconds_until_allowed(event: str, *, user: str, limit: int, seconds: float) -> float:
-    """Return how long a user has to wait who may cause an event so many times in so many seconds; 0 means no wait.
+def seconds_until_allowed(*events: str, user: str, limit: int, seconds: float) -> float:
+    """Return how long a user has to wait who may cause events so many times in so many seconds; 0 means no wait.
 
     The rows of the audit log are counted, since the processes of a web server share them and nothing else.
     Record the event first: then requests at the same time count one another.
 
-    :param limit: rows allowed, the one just recorded included.
+    :param limit: rows allowed of all these events together, the one just recorded included.
     :raises AuditLogError: Airflow's database cannot be read.
     """
     now = datetime.now(timezone.utc)
     since = now - timedelta(seconds=seconds)
     query = (
         select(Log.dttm)
-        .where(Log.event == event, Log.owner == user, Log.dttm > since)
+        .where(Log.event.in_(events), Log.owner == user, Log.dttm > since)
         .order_by(Log.dttm.desc())
         .limit(limit + 1)
     )

@@ -1,24 +1,34 @@
 """What people do on a page: resolve unknown requests, pause and resume a campaign, look up a number.
 
-Airflow's audit log has each of these, the refused ones too, before it is done.
+Airflow's audit log has each of these, the refused ones too, before it is done. A user who is refused may write rows to
+it all the same, so these are few and short, and hold nothing that may be a number: neither fills the log, and nobody
+puts a number into it.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from math import ceil
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Request, Response, status
+from fastapi import APIRouter, HTTPException, Path, Request, Response, status
 from pydantic import BaseModel, Field
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted
-from airflow_provider_sms.hooks.audit_log import MAX_IDS, AuditedAct, audited, number_details
+from airflow_provider_sms.hooks.audit_log import (
+    MAX_IDS,
+    AuditedAct,
+    audited,
+    number_details,
+    seconds_until_allowed,
+)
 from airflow_provider_sms.hooks.ledger import ledger_reader, open_existing_ledger
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.request_queries import named_requests
+from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_number
 from airflow_provider_sms.monitoring.campaigns import NamedCampaign
 from airflow_provider_sms.monitoring.number_lookup import Position, look_up_number, parse_number
 from airflow_provider_sms.plugins.csrf import VerifiedViewer
@@ -30,10 +40,27 @@ from airflow_provider_sms.plugins.turns import in_turn
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from airflow_provider_sms.ledger.request_queries import RequestRow
+
 router = APIRouter()
 
 MAX_REQUESTS = 1000
 """Requests that one click can resolve: their ids are in the page and in the body of its request."""
+REFUSALS_A_MINUTE = 60
+"""Refused and failed acts of one user in any minute, after which the next leaves no row: more than a person makes.
+
+Requests that are made at the same time do not count one another, so there may be some rows more.
+"""
+_REFUSED_IDS = 100
+"""Ids that the row of a refused act lists: enough to find the page on which they were."""
+_MOST_PEOPLE = 10**9
+"""People of a resolution: more than any ledger has requests for."""
+
+NOT_OF_THIS_CAMPAIGN = "The page lists a request that this campaign does not have. Nothing was changed. Reload the page"
+_RESOLVE, _PAUSE, _RESUME = "sms.resolve", "sms.pause", "sms.resume"
+
+CampaignId = Annotated[int, Path(gt=0, lt=2**63)]
+"""The id of a campaign, as a ledger holds it."""
 
 
 class Resolution(BaseModel):
@@ -44,7 +71,7 @@ class Resolution(BaseModel):
 
     requests: list[Annotated[int, Field(gt=0, lt=2**63)]] = Field(min_length=1, max_length=MAX_REQUESTS)
     outcome: Literal["accepted", "not_sent"]
-    people: int
+    people: int = Field(ge=0, le=_MOST_PEOPLE)
 
 
 class NumberQuery(BaseModel):
@@ -61,15 +88,19 @@ class NumberQuery(BaseModel):
 
 
 @router.post("/campaigns/{campaign_id}/resolve")
-def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resolution) -> dict[str, Any]:
+def resolve_requests(access: VerifiedViewer, campaign_id: CampaignId, resolution: Resolution) -> dict[str, Any]:
     """Close unknown requests as sent or not sent."""
-    with _act("sms.resolve", access, campaign_id=campaign_id, **resolution.model_dump()) as act:
-        campaign, dag_id = _editable_campaign(campaign_id, access)
+    with _act(_RESOLVE, access, **_as_typed(campaign_id, resolution)) as act:
+        campaign, dag_id = _editable_campaign(campaign_id, access, act)
         with closing(open_existing_ledger(None)) as store:
             with _conflicts():
-                rows = named_requests(store, resolution.requests)
-                if any(row.campaign != campaign.name for row in rows):
-                    raise InputError("A request belongs to another campaign. Nothing was changed. Reload the page")
+                rows: list[RequestRow] = []
+                with suppress(InputError):  # the ledger does not have all of them
+                    rows = named_requests(store, resolution.requests)
+                # The same words in both cases: they must not tell which requests a hidden campaign has.
+                if not rows or any(row.campaign != campaign.name for row in rows):
+                    raise InputError(NOT_OF_THIS_CAMPAIGN)
+                act.details["requests"] = resolution.requests[:_REFUSED_IDS]  # not masked: there are such requests
                 for row in rows:
                     require_unknown(store, row.request_id)
                 people = sum(row.messages for row in rows)
@@ -78,6 +109,7 @@ def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resol
                         f"This now concerns {counted(people, 'person', 'people')}. Nothing was changed. Read the page "
                         "again, then decide"
                     )
+            act.details = {"campaign_id": campaign_id, **resolution.model_dump()}  # the ledger has all of it
             act.begin(dag_id)
             state = ACCEPTED if resolution.outcome == "accepted" else NOT_SENT
             closed: list[int] = []
@@ -97,10 +129,10 @@ def resolve_requests(access: VerifiedViewer, campaign_id: int, resolution: Resol
 
 
 @router.post("/campaigns/{campaign_id}/pause")
-def pause_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
+def pause_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str, Any]:
     """Pause a campaign: nothing more of it is claimed."""
-    with _act("sms.pause", access, campaign_id=campaign_id) as act:
-        campaign, dag_id = _editable_campaign(campaign_id, access)
+    with _act(_PAUSE, access, **_as_typed(campaign_id)) as act:
+        campaign, dag_id = _editable_campaign(campaign_id, access, act)
         with closing(open_existing_ledger(None)) as store:
             act.begin(dag_id)
             done = pause(store, campaign.name, access.user_name)
@@ -115,10 +147,10 @@ def pause_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
 
 
 @router.post("/campaigns/{campaign_id}/resume")
-def resume_campaign(access: VerifiedViewer, campaign_id: int) -> dict[str, Any]:
+def resume_campaign(access: VerifiedViewer, campaign_id: CampaignId) -> dict[str, Any]:
     """Resume a paused campaign."""
-    with _act("sms.resume", access, campaign_id=campaign_id) as act:
-        campaign, dag_id = _editable_campaign(campaign_id, access)
+    with _act(_RESUME, access, **_as_typed(campaign_id)) as act:
+        campaign, dag_id = _editable_campaign(campaign_id, access, act)
         with closing(open_existing_ledger(None)) as store:
             act.begin(dag_id)
             ended = resume(store, campaign.name, access.user_name)
@@ -145,8 +177,44 @@ def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -
     return render_page(request, "number_matches.html", token=None, number=query.number, found=found)
 
 
-def _act(event: str, access: VerifiedViewer, **details: Any) -> AbstractContextManager[AuditedAct]:
-    return audited(event, user=access.user_name, details=details)
+@contextmanager
+def _act(event: str, access: VerifiedViewer, **details: Any) -> Iterator[AuditedAct]:
+    """Record what becomes of an act, unless too many of the user's were refused or failed in the last minute.
+
+    :raises HTTPException: 429, with the seconds to wait; nothing is recorded, asked or read.
+    :raises AuditLogError: the acts cannot be counted.
+    """
+    ends = [f"{each}.{end}" for each in (_RESOLVE, _PAUSE, _RESUME, LOOK_UP) for end in ("refused", "failed")]
+    # This act is not recorded yet, and would be one more.
+    wait = ceil(seconds_until_allowed(*ends, user=access.user_name, limit=REFUSALS_A_MINUTE - 1, seconds=60))
+    if wait:
+        raise HTTPException(
+            status.HTTP_429_TOO_MANY_REQUESTS,
+            f"{REFUSALS_A_MINUTE} of your acts were refused or failed within a minute. Nothing was done. Try again in "
+            f"{wait} seconds",
+            headers={"Retry-After": str(wait)},
+        )
+    with audited(event, user=access.user_name, details=details) as act:
+        yield act
+
+
+def _as_typed(campaign_id: int, resolution: Resolution | None = None) -> dict[str, Any]:
+    """Return an act as the row of its refusal may hold it: short, and with whatever may be a number masked."""
+    details: dict[str, Any] = {"campaign_id": _masked(campaign_id)}
+    if resolution:
+        ids = resolution.requests
+        details |= {
+            "requests": [_masked(each) for each in ids[:_REFUSED_IDS]],
+            "outcome": resolution.outcome,
+            "people": _masked(resolution.people),
+        }
+        if len(ids) > _REFUSED_IDS:
+            details["of_requests"] = len(ids)
+    return details
+
+
+def _masked(typed: int) -> int | str:
+    return typed if len(str(typed)) < SHORTEST_NUMBER else mask_number(str(typed))
 
 
 @contextmanager
@@ -158,8 +226,9 @@ def _conflicts() -> Iterator[None]:
         raise HTTPException(status.HTTP_409_CONFLICT, str(error)) from None
 
 
-def _editable_campaign(campaign_id: int, access: VerifiedViewer) -> tuple[NamedCampaign, str]:
+def _editable_campaign(campaign_id: int, access: VerifiedViewer, act: AuditedAct) -> tuple[NamedCampaign, str]:
     """Return a campaign, and one of the DAGs that sent it, whose audit log has the act."""
     campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
+    act.details["campaign_id"] = campaign_id  # not masked: there is such a campaign
     access.require_edit(dags)
     return campaign, min(dags)

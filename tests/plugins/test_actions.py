@@ -12,6 +12,8 @@ from airflow_provider_sms.ledger.schema import decision
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins import actions
 
+NOT_OF_THIS_CAMPAIGN = "The page lists a request that this campaign does not have. Nothing was changed. Reload the page"
+
 
 @pytest.fixture
 def ed(site):
@@ -43,14 +45,15 @@ def test_several_requests_are_resolved_at_once(ed, store):
 
 
 def test_nothing_is_done_if_the_people_concerned_have_changed(ed, store):
-    """A confirmation holds only for the question that was asked."""
+    """A confirmation holds only for the question that was asked; nobody learns which requests other campaigns have."""
     ids = tell(store, claims=[(3, "unknown"), (4, "accepted")])
     tell(store, "other", claims=[(2, "unknown")])
     wrong = [
         ({"requests": ids[:1], "outcome": "accepted", "people": 2}, "This now concerns 3 people"),
         ({"requests": ids, "outcome": "accepted", "people": 7}, "it is accepted"),
-        ({"requests": [3], "outcome": "not_sent", "people": 2}, "belongs to another campaign"),
-        ({"requests": [99], "outcome": "not_sent", "people": 2}, "no request 99"),
+        ({"requests": [3], "outcome": "not_sent", "people": 2}, NOT_OF_THIS_CAMPAIGN),
+        ({"requests": [99], "outcome": "not_sent", "people": 2}, NOT_OF_THIS_CAMPAIGN),
+        ({"requests": [ids[0], 99], "outcome": "not_sent", "people": 3}, NOT_OF_THIS_CAMPAIGN),
     ]
     for body, words in wrong:
         answer = ed.post("/campaigns/1/resolve", body)
@@ -69,12 +72,23 @@ def test_nothing_is_done_if_the_people_concerned_have_changed(ed, store):
         {"requests": [2**63], "outcome": "accepted", "people": 1},
         {"requests": [0], "outcome": "accepted", "people": 1},
         {"requests": list(range(1, 1002)), "outcome": "accepted", "people": 1},
+        {"requests": [1], "outcome": "accepted", "people": -1},
+        {"requests": [1], "outcome": "accepted", "people": 10**9 + 1},
     ],
 )
 def test_an_invalid_resolution_is_refused(ed, store, body):
     """Before the ledger is read."""
     tell(store, claims=[(1, "unknown")])
     assert ed.post("/campaigns/1/resolve", body).status_code == 422
+
+
+@pytest.mark.parametrize("campaign_id", ["0", "-1", str(2**63), "9" * 4200])
+def test_an_id_that_no_campaign_can_have_is_refused_without_a_row(ed, store, audit_rows, campaign_id):
+    """Airflow's audit log holds ids of the ledger alone, so that nobody fills it with digits."""
+    resolution = {"requests": [1], "outcome": "accepted", "people": 1}
+    for act, body in (("pause", None), ("resume", None), ("resolve", resolution)):
+        assert ed.post(f"/campaigns/{campaign_id}/{act}", body).status_code == 422
+    assert audit_rows() == []
 
 
 def test_a_campaign_is_paused_and_resumed_under_the_users_name(ed, site, store):
@@ -142,6 +156,34 @@ def test_a_refused_act_is_in_airflows_audit_log(ed, vic, store, audit_rows):
         ("sms.resolve.refused", "ed", 1),
     ]
     assert "This now concerns 3 people" in rows[-1][3]["reason"]
+
+
+def test_a_refused_act_puts_no_number_and_no_long_list_into_the_log(ed, store, audit_rows):
+    """What may be a number is masked until the ledger is found to have it, and 100 ids are listed, with their count."""
+    tell(store, claims=[(3, "unknown")])
+    number = 27820000001
+    ed.post(f"/campaigns/{number}/pause")
+    ed.post("/campaigns/1/resolve", {"requests": [number] * 1000, "outcome": "accepted", "people": 123456789})
+    ed.post("/campaigns/1/resolve", {"requests": [1] * 101, "outcome": "accepted", "people": 1})
+    first, second, third = (details for _, _, _, details in audit_rows())
+    masked = "2782*****01"
+    assert (first["campaign_id"], second["requests"], second["of_requests"]) == (masked, [masked] * 100, 1000)
+    assert (second["campaign_id"], second["people"]) == (1, "1234*****89")
+    assert (third["requests"], third["of_requests"], third["people"]) == ([1] * 100, 101, 1)
+    assert str(number) not in str(audit_rows())
+
+
+def test_a_user_who_is_refused_often_writes_no_more_rows(ed, vic, store, audit_rows, monkeypatch):
+    """All refused acts count together; other users need not wait, and neither does a user whose acts are done."""
+    tell(store)
+    monkeypatch.setattr(actions, "REFUSALS_A_MINUTE", 2)
+    refused = [vic.post("/campaigns/1/pause"), vic.post("/look-up", {"number": "x"}), vic.post("/campaigns/1/resume")]
+    assert [each.status_code for each in refused] == [403, 409, 429]
+    assert 0 < int(refused[2].headers["retry-after"]) <= 60
+    assert "2 of your acts were refused or failed within a minute. Nothing was done" in refused[2].json()["detail"]
+    assert vic.post("/look-up", {"number": "+27820000000"}).status_code == 429
+    assert [event for event, *_ in audit_rows()] == ["sms.pause.refused", "sms.look_up.refused"]
+    assert [ed.post(f"/campaigns/1/{act}").status_code for act in ("pause", "resume", "pause", "resume")] == [200] * 4
 
 
 def test_an_act_that_fails_is_in_airflows_audit_log(ed, store, audit_rows, monkeypatch):

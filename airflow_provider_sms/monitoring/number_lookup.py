@@ -61,8 +61,8 @@ class LookUp(NamedTuple):
     """What a look-up found.
 
     :param matches: the last request first.
-    :param looked_back_to: when the oldest campaign that was read was created, seconds since the epoch; None if there
-        was none.
+    :param looked_back_to: when the oldest campaign that was read was created, seconds since the epoch; None if none was
+        read. Campaigns that the reader may not see do not count: nothing tells when they were created.
     :param rest: where the messages begin that were not read; None means that all were read.
     """
 
@@ -74,12 +74,12 @@ class LookUp(NamedTuple):
 class _Piece(NamedTuple):
     """Messages that are read at a time.
 
-    :param created_at: of its oldest campaign.
+    :param created_at: of its oldest campaign; None means that the reader may see none of its campaigns.
     :param which: the condition for them; None means that there are none.
     """
 
     position: Position
-    created_at: float
+    created_at: float | None
     which: ColumnElement[bool] | None
 
 
@@ -120,14 +120,14 @@ def look_up_number(
     looked_back_to, rest = None, None
     counts: Counter[int] | None = None
     with ledger.read() as connection:
-        for piece in _pieces(connection, may_see, start):
-            if looked_back_to is not None and time.monotonic() > give_up:
+        for number, piece in enumerate(_pieces(connection, may_see, start)):
+            if number and time.monotonic() > give_up:
                 rest = piece.position
                 break
             if piece.which is not None:
                 found = count_messages_to(connection, digits, piece.which)
                 counts = found if counts is None else counts + found
-            looked_back_to = piece.created_at
+                looked_back_to = piece.created_at
         rows = requests_to(connection, counts or {}, ledger.clock())
         named = select(campaign.c.name, campaign.c.id).where(campaign.c.name.in_({row.campaign for row in rows}))
         ids = {name: number for name, number in connection.execute(named)}  # noqa: C416  # rows are no pairs to dict()
@@ -155,7 +155,7 @@ def _pieces(connection: Connection, may_see: Callable[[str], bool], start: Posit
             yield _whole(together)
         if not visible:
             # To find that out takes time as well, and may be where a look-up stops.
-            yield _Piece(Position(rows[0].id), rows[-1].created_at, None)
+            yield _Piece(Position(rows[0].id), None, None)
 
 
 def _whole(rows: Sequence[Any]) -> _Piece:

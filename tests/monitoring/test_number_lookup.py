@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from sqlalchemy import update
 from support.told import tell
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.schema import campaign
 from airflow_provider_sms.monitoring import campaigns, number_lookup
-from airflow_provider_sms.monitoring.number_lookup import look_up_number
+from airflow_provider_sms.monitoring.number_lookup import Position, look_up_number
 
 
 def everything(dag_id):
@@ -53,10 +55,29 @@ def test_a_look_up_whose_time_is_up_goes_on_where_it_stopped(store, ledger, monk
         times.append(part.looked_back_to)
         start, pieces = part.rest, pieces + 1
     assert found == to_me[::-1]
+    times = [each for each in times if each is not None]
     assert times == sorted(times, reverse=True)
     assert pieces >= 4
     whole = look_up_number(ledger, "+27820000000", None, may_see=lambda dag_id: dag_id != "d0", seconds=60.0)
     assert ([each.request.request_id for each in whole.matches], whole.rest) == (to_me[::-1], None)
+
+
+def test_a_look_up_does_not_tell_when_a_hidden_campaign_was_created(store, ledger, monkeypatch):
+    """The oldest visible campaign says how far back it looked; while it has read none, it does not say."""
+    for window in ("_FIRST_WINDOW", "_LARGEST_WINDOW"):
+        monkeypatch.setattr(campaigns, window, 1)
+    for name in ("hidden", "mine", "hidden too"):
+        tell(store, name, dag_id=name, claims=[(1, "accepted")])
+    with store.write(1) as connection:
+        for number in (1, 2, 3):
+            connection.execute(update(campaign).where(campaign.c.id == number).values(created_at=number))
+
+    def look_up(seconds):
+        return look_up_number(ledger, "+27820000000", None, may_see=lambda dag_id: dag_id == "mine", seconds=seconds)
+
+    stopped, whole = look_up(-1.0), look_up(60.0)
+    assert (stopped.looked_back_to, stopped.matches, stopped.rest) == (None, [], Position(2))
+    assert (whole.looked_back_to, len(whole.matches), whole.rest) == (2, 1, None)
 
 
 def test_text_that_is_no_number_is_refused_without_quoting_it(ledger):

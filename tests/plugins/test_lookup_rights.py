@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from support.plugins import Person
 from support.told import tell
 
 from airflow_provider_sms.hooks.audit_log import number_details
-from airflow_provider_sms.plugins import lookup_rights
+from airflow_provider_sms.monitoring import campaigns
+from airflow_provider_sms.monitoring.number_lookup import look_up_number
+from airflow_provider_sms.plugins import actions, lookup_rights
 from airflow_provider_sms.plugins.authorization import Access
+from airflow_provider_sms.plugins.lookup_rights import LookUpRights
 
 NUMBER = "27820000000"
 LINK = 'href="/sms/look-up"'
@@ -48,6 +53,16 @@ def test_an_editor_finds_the_campaigns_of_editable_dags_alone(look_up, monkeypat
     monkeypatch.setattr(Access, "may_edit", lambda self, dag_ids: "other" not in dag_ids and edit(self, dag_ids))
     found = look_up("ed").text
     assert ("spring" in found, "summer" in found) == (True, False)
+
+
+def test_a_look_up_that_stops_before_a_visible_campaign_says_so(look_up, monkeypatch):
+    """Without the time at which a hidden one was created; a button goes on to older campaigns."""
+    monkeypatch.setattr(campaigns, "_FIRST_WINDOW", 1)
+    monkeypatch.setattr(LookUpRights, "may_look_into", lambda self, dag_id: dag_id != "other")
+    monkeypatch.setattr(actions, "look_up_number", partial(look_up_number, seconds=-1.0))
+    found = look_up("ed").text
+    assert "The time was up before a campaign in which you may look" in found
+    assert ("(UTC)" in found, 'data-start="1"' in found) == (False, True)
 
 
 def test_viewers_may_look_up_where_the_option_says_so(site, look_up, option):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Iterator, Sequence
 
+    from airflow_provider_sms.hooks.audit_log import AuditedAct
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.forget import NumberCounts, NumberTraces
     from airflow_provider_sms.ledger.request_queries import RequestRow
@@ -276,7 +277,9 @@ def forget_person(args: Namespace) -> None:
         if any(traces.counts):
             print_message(*_meaning(traces))
             confirm("Forget this number?", yes=args.yes)
-            print_message(f"Forgotten: {_listed(forget_number(store, digits, traces))}")
+            removed = forget_number(store, digits, traces)
+            print_message(f"Forgotten: {_listed(removed)}")
+            _note_removed(act, removed)
             left = find_number(store, digits)
         # Also where nothing was found: a command before may have been kept from it.
         remains = remove_remains(store)
@@ -292,6 +295,17 @@ def forget_person(args: Namespace) -> None:
         _require_gone(Path(described), digits)
     if remains.is_gone is False:
         raise InputError("The number is out of the ledger's tables, and not out of its files yet")
+
+
+def _note_removed(act: AuditedAct, removed: NumberCounts) -> None:
+    """Record that a number was removed; where that fails say so, since the removal cannot be undone."""
+    try:
+        act.note_done(**removed._asdict())
+    except AuditLogError:
+        print_message(
+            "Airflow's database cannot be written: its audit log has the request to forget, and no row "
+            "sms.forget.done, which says that the number was removed"
+        )
 
 
 def _listed(counts: NumberCounts) -> str:
@@ -373,7 +387,8 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
         print_message(f"Kept, because a task of them is {state} and would text people again: {names}")
     if waiting:
         print_message(
-            "If such a task no longer waits, for example because it was deleted in Airflow, add --include-waiting"
+            "If such a task no longer waits, for example because it was deleted or marked as failed in Airflow, add "
+            "--include-waiting"
         )
     if not going:
         print_message(f"No campaign can be forgotten: each is kept, or has been active since {iso(before)}")

@@ -184,6 +184,9 @@ def _ask(
         params=params,
         assigned_users=None if users is None else [HITLUser(id=each.id, name=each.name) for each in users],
     )
+    if users is not None:
+        ids = ", ".join(each.id for each in users)
+        log.info("Only these users may answer, by their ids in Airflow, which does not check that they exist: %s", ids)
     _notify(context, rules)
     timeout = rules.options.timeout
     deadline = None if timeout is None else datetime.now(timezone.utc) + timeout

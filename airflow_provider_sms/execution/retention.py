@@ -77,7 +77,7 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
     for why, some in (
         ("they have requests that are unknown or under way", unsettled),
         ("they are paused", paused),
-        ("a task of them waits", waiting),
+        ("a task of them waits (if it has ended, airflow-sms ledger purge --include-waiting forgets them)", waiting),
     ):
         if some:
             names = ", ".join(old.name for old in some[:_NAMED])

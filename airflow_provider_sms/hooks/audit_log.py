@@ -86,6 +86,14 @@ class AuditedAct:
         """
         self._record(f"{self._event}.shown", **details)
 
+    def note_done(self, **details: Any) -> None:
+        """Record that the act is complete, as the event ``EVENT.done``.
+
+        :param details: counts of what was changed.
+        :raises AuditLogError: it is not recorded, though it is done.
+        """
+        self._record(f"{self._event}.done", **details)
+
     def note_error(self, error: Exception) -> None:
         """Record that the act was not done: ``EVENT.refused`` for a status of HTTP below 500, else ``EVENT.failed``."""
         status = getattr(error, "status_code", HTTPStatus.INTERNAL_SERVER_ERROR)

@@ -93,11 +93,32 @@ def test_the_audit_log_has_it_without_the_number(ledger, sent, audit_rows, monke
     monkeypatch.setenv("AIRFLOW__CORE__FERNET_KEY", "0" * 43 + "=")
     sent([PERSON])
     ledger("forget", NUMBER, "--yes")
-    begun, shown = audit_rows()
-    details = shown[3]
-    assert (begun[0], shown[0]) == ("sms.forget", "sms.forget.shown")
-    assert (details["number"], len(details["number_digest"]), details["messages"]) == (mask_number(NUMBER), 32, 1)
-    assert NUMBER not in str([begun, shown])
+    found = audit_rows()
+    assert [event for event, *_ in found] == ["sms.forget", "sms.forget.shown", "sms.forget.done"]
+    for _, _, _, details in found[1:]:
+        assert (details["number"], len(details["number_digest"]), details["messages"]) == (mask_number(NUMBER), 32, 1)
+    assert NUMBER not in str(found)
+
+
+def test_a_number_of_which_nothing_is_found_is_not_recorded_as_removed(ledger, sent, audit_rows):
+    """The event ``sms.forget.done`` says that something was removed."""
+    sent([OTHER])
+    assert ledger("forget", NUMBER, "--yes").status == 0
+    assert [event for event, *_ in audit_rows()] == ["sms.forget", "sms.forget.shown"]
+
+
+def test_a_removal_that_the_audit_log_does_not_take_is_finished_and_said(
+    ledger, sent_to_file, ledger_path, audit_rows, audit_log_fails
+):
+    """The number is gone by then, so the command goes on, empties the log file, and names the missing row."""
+    sent_to_file([PERSON])
+    audit_log_fails("sms.forget.done")
+    said = ledger("forget", NUMBER, "--yes")
+    assert said.status == 0
+    assert "Forgotten: 1 message\nAirflow's database cannot be written: " in said.err
+    assert "sms.forget.done" in said.err
+    assert int(NUMBER).to_bytes(6, "big") not in bytes_of(ledger_path)
+    assert [event for event, *_ in audit_rows()] == ["sms.forget", "sms.forget.shown"]
 
 
 @pytest.mark.parametrize("event", ["sms.forget", "sms.forget.shown"])

@@ -333,6 +333,7 @@ def test_a_person_who_may_not_decide_sends_nothing(send, people, ledger_path, wi
     assert questions[0]["assignees"] == [{"id": "ann", "name": "ann"}, {"id": "9", "name": "bob`"}]
     assert "Only these may decide: `ann`, `` bob` ``." in questions[0]["body"]
     assert ran.log.count("The decision of eve does not count, since that user is not one of approvers") == 2
+    assert "their ids in Airflow, which does not check that they exist: ann, 9\n" in ran.log
     assert (recorded(ledger_path), set(witnessed().values())) == ([("send", "ann", 150)], {1})
 
 

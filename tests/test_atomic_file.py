@@ -62,13 +62,22 @@ def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path, write
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     (left,) = names(tmp_path)
-    others = [".other.parquet.0123.partial", ".report.parquet.swp", "report.parquet.partial"]
+    others = [f".other.parquet.{'0' * 16}.partial", ".report.parquet.my-own-notes.partial", "report.parquet.partial"]
     for other in others:
         (tmp_path / other).touch()
     with whole_file(tmp_path / "report.parquet") as file:
         file.write(b"whole")
     assert left.startswith(".report.parquet.")
     assert names(tmp_path) == sorted([*others, "report.parquet"])
+
+
+def test_a_named_pipe_under_a_hidden_name_does_not_hold_up_a_write(tmp_path):
+    """Opening a pipe waits for its other end: nobody who may write to the folder can make a task wait for ever."""
+    pipe = tmp_path / f".report.parquet.{'0' * 16}.partial"
+    os.mkfifo(pipe)
+    write = "import sys; from airflow_provider_sms.atomic_file import whole_file\nwith whole_file(sys.argv[1]): pass"
+    subprocess.run([sys.executable, "-c", write, str(tmp_path / "report.parquet")], check=True, timeout=10)
+    assert names(tmp_path) == [pipe.name, "report.parquet"]
 
 
 @pytest.mark.parametrize("way", WAYS)

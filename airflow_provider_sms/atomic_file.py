@@ -65,11 +65,14 @@ def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                _refuse_existing(path, overwrite=overwrite)
                 if not hidden.exists():
-                    # Nothing can link over a file that exists, so the file gets the hidden name on its way.
-                    os.link(_own_name(file.fileno()), hidden, src_dir_fd=folder, follow_symlinks=True)
-                hidden.replace(path)
+                    # A link replaces nothing, so a file that is to replace another one gets the hidden name first.
+                    name = hidden if overwrite else path
+                    os.link(_own_name(file.fileno()), name, src_dir_fd=folder, follow_symlinks=True)
+                if overwrite:
+                    hidden.replace(path)
+                elif hidden.exists():
+                    _rename_to_new(hidden, path)
             except BaseException:
                 hidden.unlink(missing_ok=True)
                 raise
@@ -78,9 +81,22 @@ def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
         os.close(folder)
 
 
-def _refuse_existing(path: Path, *, overwrite: bool) -> None:
-    if not overwrite and os.path.lexists(path):
-        raise FileExistsError(f"{path} exists")
+def _rename_to_new(hidden: Path, path: Path) -> None:
+    """Rename a file to a name that no other file has.
+
+    :raises FileExistsError: another file has the name, even since a moment ago.
+    """
+    try:
+        os.link(hidden, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # The file system knows no links. Between this check and the next line another file can still get the name.
+        if os.path.lexists(path):
+            raise FileExistsError(f"{path} exists") from None
+        hidden.replace(path)
+    else:
+        hidden.unlink()
 
 
 def _create(hidden: Path) -> int:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import secrets
 import shutil
+import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _PARTIAL = ".partial"
 """Suffix of a hidden name. The leading dot hides the file from readers of its folder as a table."""
+_RANDOM_BYTES = 8
+"""Random bytes of a hidden name, written as hex digits: two writers of one file never choose the same name."""
 _COPY_BYTES = 1 << 20
 """Bytes copied at a time to an object store."""
 
@@ -53,7 +57,7 @@ def _copied(path: Any) -> Iterator[IO[bytes]]:
 @contextmanager
 def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
     _remove_partial_files(path)
-    hidden = path.with_name(f".{path.name}.{secrets.token_hex(8)}{_PARTIAL}")
+    hidden = path.with_name(f".{path.name}.{secrets.token_hex(_RANDOM_BYTES)}{_PARTIAL}")
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         with os.fdopen(_create(hidden), "wb") as file:
@@ -61,11 +65,14 @@ def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
                 yield file
                 file.flush()
                 os.fsync(file.fileno())
-                _refuse_existing(path, overwrite=overwrite)
                 if not hidden.exists():
-                    # Nothing can link over a file that exists, so the file gets the hidden name on its way.
-                    os.link(_own_name(file.fileno()), hidden, src_dir_fd=folder, follow_symlinks=True)
-                hidden.replace(path)
+                    # A link replaces nothing, so a file that is to replace another one gets the hidden name first.
+                    name = hidden if overwrite else path
+                    os.link(_own_name(file.fileno()), name, src_dir_fd=folder, follow_symlinks=True)
+                if overwrite:
+                    hidden.replace(path)
+                elif hidden.exists():
+                    _rename_to_new(hidden, path)
             except BaseException:
                 hidden.unlink(missing_ok=True)
                 raise
@@ -74,9 +81,22 @@ def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
         os.close(folder)
 
 
-def _refuse_existing(path: Path, *, overwrite: bool) -> None:
-    if not overwrite and os.path.lexists(path):
-        raise FileExistsError(f"{path} exists")
+def _rename_to_new(hidden: Path, path: Path) -> None:
+    """Rename a file to a name that no other file has.
+
+    :raises FileExistsError: another file has the name, even since a moment ago.
+    """
+    try:
+        os.link(hidden, path)
+    except FileExistsError:
+        raise
+    except OSError:
+        # The file system knows no links. Between this check and the next line another file can still get the name.
+        if os.path.lexists(path):
+            raise FileExistsError(f"{path} exists") from None
+        hidden.replace(path)
+    else:
+        hidden.unlink()
 
 
 def _create(hidden: Path) -> int:
@@ -109,17 +129,20 @@ def _lock(descriptor: int) -> None:
 
 def _remove_partial_files(path: Path) -> None:
     """Remove the hidden files that dead processes have left of a file; what cannot be removed harms no other file."""
+    hidden = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{{2 * _RANDOM_BYTES}}}{re.escape(_PARTIAL)}")
     with suppress(OSError), os.scandir(path.parent) as entries:
         for entry in entries:
-            if entry.name.startswith(f".{path.name}.") and entry.name.endswith(_PARTIAL):
+            if hidden.fullmatch(entry.name):
                 with suppress(OSError):
                     _remove_unless_locked(entry.path)
 
 
 def _remove_unless_locked(name: str) -> None:
-    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW)
+    """Remove a regular file that no process has locked; a named pipe is left alone, and its open never waits."""
+    descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        Path(name).unlink()
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            Path(name).unlink()
     finally:
         os.close(descriptor)

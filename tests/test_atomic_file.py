@@ -62,13 +62,22 @@ def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path, write
     process.send_signal(signal.SIGKILL)
     process.wait(10)
     (left,) = names(tmp_path)
-    others = [".other.parquet.0123.partial", ".report.parquet.swp", "report.parquet.partial"]
+    others = [f".other.parquet.{'0' * 16}.partial", ".report.parquet.my-own-notes.partial", "report.parquet.partial"]
     for other in others:
         (tmp_path / other).touch()
     with whole_file(tmp_path / "report.parquet") as file:
         file.write(b"whole")
     assert left.startswith(".report.parquet.")
     assert names(tmp_path) == sorted([*others, "report.parquet"])
+
+
+def test_a_named_pipe_under_a_hidden_name_does_not_hold_up_a_write(tmp_path):
+    """Opening a pipe waits for its other end: nobody who may write to the folder can make a task wait for ever."""
+    pipe = tmp_path / f".report.parquet.{'0' * 16}.partial"
+    os.mkfifo(pipe)
+    write = "import sys; from airflow_provider_sms.atomic_file import whole_file\nwith whole_file(sys.argv[1]): pass"
+    subprocess.run([sys.executable, "-c", write, str(tmp_path / "report.parquet")], check=True, timeout=10)
+    assert names(tmp_path) == [pipe.name, "report.parquet"]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -120,6 +129,41 @@ def test_a_link_is_a_file_that_exists(tmp_path):
     with pytest.raises(FileExistsError), whole_file(path, overwrite=False) as file:
         file.write(b"whole")
     assert (path.is_symlink(), names(tmp_path)) == (True, ["report.parquet"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_that_appears_at_the_last_moment_is_not_replaced(tmp_path, monkeypatch, way):
+    """Of two writers that replace nothing, one succeeds: naming the file is the check that no other has the name."""
+    if way == WAYS[1]:
+        monkeypatch.delattr(os, "O_TMPFILE")
+    path, link = tmp_path / "export.parquet", os.link
+
+    def link_too_late(*arguments, **options):
+        path.write_bytes(b"of another process")
+        link(*arguments, **options)
+
+    monkeypatch.setattr(os, "link", link_too_late)
+    with pytest.raises(FileExistsError), whole_file(path, overwrite=False) as file:
+        file.write(b"whole")
+    assert (path.read_bytes(), names(tmp_path)) == (b"of another process", ["export.parquet"])
+
+
+@pytest.mark.parametrize("links", [True, False])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_new_file_that_replaces_nothing_gets_its_name(tmp_path, monkeypatch, way, links):
+    """Also where the file system knows no links, such as FAT; then an existing file is looked for first."""
+    if way == WAYS[1]:
+        monkeypatch.delattr(os, "O_TMPFILE")
+    if not links:
+        if way == WAYS[0]:
+            pytest.skip("a file without a name needs links")
+        monkeypatch.setattr(os, "link", lambda *_, **__: (tmp_path / "not" / "there").stat())
+    path = tmp_path / "export.parquet"
+    with whole_file(path, overwrite=False) as file:
+        file.write(b"whole")
+    with pytest.raises(FileExistsError), whole_file(path, overwrite=False) as file:
+        file.write(b"second")
+    assert (path.read_bytes(), names(tmp_path)) == (b"whole", ["export.parquet"])
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path):

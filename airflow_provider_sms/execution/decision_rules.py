@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unicodedata import normalize
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.markdown import code
@@ -97,7 +98,9 @@ class DecisionRules:
 
         :param name: the person, as the ledger names them.
         """
-        return self._refusal(Approver(name, name), name, {each.name for each in self.options.approvers or ()})
+        # An id of FAB is a number, which says nothing about the name: another user may have chosen it as theirs.
+        named = (each for each in self.options.approvers or () if not (each.name == each.id and each.id.isdecimal()))
+        return self._refusal(Approver(name, name), name, {each.name for each in named})
 
     def describe(self) -> list[str]:
         """Return the lines of Markdown that tell these rules to a person."""
@@ -122,9 +125,14 @@ class DecisionRules:
         return None
 
     def _is_excluded(self, user: Approver) -> bool:
-        # An auth manager may take a user name in capital letters, too.
-        excluded = None if self.triggered_by is None else self.triggered_by.casefold()
-        return excluded in (user.id.casefold(), user.name.casefold())
+        if self.triggered_by is None:
+            return False
+        return _folded(self.triggered_by) in (_folded(user.id), _folded(user.name))
+
+
+def _folded(name: str) -> str:
+    """Return a name for comparing: an auth manager may take it in capital letters, or in another form of Unicode."""
+    return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
 def _triggered_by(context: Context) -> str | None:

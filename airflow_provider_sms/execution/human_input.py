@@ -8,7 +8,7 @@ Airflow shows the subject as plain text, and others may pass it on as Markdown: 
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowFailException, TaskDeferred
@@ -40,6 +40,8 @@ MAX_LISTED = 50
 """Requests that such a question lists: a person reads no more, and Airflow stores the question."""
 SEND, STOP = "Send", "Stop"
 """The buttons of a question about a plan."""
+_SHORTEST_TIMEOUT = timedelta(seconds=1)
+"""Airflow takes no time below zero, which is left where a question comes again after its deadline."""
 FIELD = "plan"
 """The field of the form with the id of the plan that the decision is about."""
 
@@ -89,13 +91,21 @@ def ask_about_requests(
     )
 
 
-def ask_about_plan(context: Context, rules: DecisionRules, plan: Plan, samples: Sequence[tuple[str, str]]) -> NoReturn:
+def ask_about_plan(
+    context: Context,
+    rules: DecisionRules,
+    plan: Plan,
+    samples: Sequence[tuple[str, str]],
+    deadline: datetime | None = None,
+) -> NoReturn:
     """Ask whether to send a plan, and give up the slot until a person decides.
 
     The form has a field with the plan's id: a decision about a later plan has to name that one, which only a person
     who has looked at it knows.
 
     :param samples: destinations and texts of some messages; the numbers are masked here.
+    :param deadline: until when a person can decide, if the question comes again since a decision did not count: who may
+        not decide cannot keep a question open. None means that the time of the rules begins now.
     """
     _ask(
         context,
@@ -104,6 +114,7 @@ def ask_about_plan(context: Context, rules: DecisionRules, plan: Plan, samples: 
         subject=f"Campaign {code(plan.campaign)}: send {plan.to_send} messages for about {plan.cost:f} credits?",
         body="\n".join([*_plan_body(plan, samples), *rules.describe()]),
         field=(FIELD, plan.id, "The plan that you decide about. Change it only where the log asks for another plan"),
+        deadline=deadline,
     )
 
 
@@ -164,6 +175,7 @@ def _ask(
     subject: str,
     body: str,
     field: tuple[str, str, str] | None = None,
+    deadline: datetime | None = None,
 ) -> NoReturn:
     """Ask in Airflow's required actions, notify, and give up the slot until a person decides.
 
@@ -188,8 +200,11 @@ def _ask(
         ids = ", ".join(each.id for each in users)
         log.info("Only these users may answer, by their ids in Airflow, which does not check that they exist: %s", ids)
     _notify(context, rules)
-    timeout = rules.options.timeout
-    deadline = None if timeout is None else datetime.now(timezone.utc) + timeout
+    now, timeout = datetime.now(timezone.utc), rules.options.timeout
+    if deadline is None:
+        deadline = None if timeout is None else now + timeout
+    else:
+        timeout = max(deadline - now, _SHORTEST_TIMEOUT)
     kwargs = None if deadline is None else {"deadline": deadline.isoformat()}
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput

@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+"""Controls but the tab, and characters that override, embed or isolate the direction of writing."""
 
 
 def code(text: str) -> str:
@@ -37,5 +39,9 @@ def cell(text: str) -> str:
 
 
 def block(text: str) -> list[str]:
-    """Return the lines of a code block, which has to stand between empty lines; no line for an empty text."""
-    return [f"    {line}" for line in text.splitlines()]
+    """Return the lines of a code block, which has to stand between empty lines; no line for an empty text.
+
+    A control, or a character that overrides the direction of writing, becomes ``�``. Tabs stay, and so do the joiners
+    of emoji and of scripts that need them.
+    """
+    return [f"    {_CONTROL.sub(REPLACEMENT, line)}" for line in text.splitlines()]

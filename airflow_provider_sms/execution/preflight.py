@@ -187,7 +187,9 @@ class Preflight:
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
         note_question(session.store, self.campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
         self.telemetry.note(AttemptState.WAITING_FOR_APPROVAL, {"to_send": plan.to_send})
-        ask_about_plan(self.task.context, self.rules, plan, samples)
+        # A decision about another plan begins the time anew; one that did not count is no decision here.
+        deadline = self.task.deadline if decision is None else None
+        ask_about_plan(self.task.context, self.rules, plan, samples, deadline)
 
     def _record(self, plan: Plan, decision: str, by: str) -> None:
         session = self.session

@@ -120,7 +120,8 @@ def _base_url(name: str, connection: ConnectionLike) -> str:
     elif connection.schema:
         raise InputError(f"{name}: put the whole base URL with its path into host, and leave schema empty")
     address, slash, path = rest.partition("/")
-    if connection.port is not None and ":" not in address:
+    # Colons within brackets are those of an IPv6 address.
+    if connection.port is not None and ":" not in address.rpartition("]")[2]:
         address = f"{address}:{connection.port}"
     return f"{scheme}://{address}{slash}{path}"
 

@@ -1,7 +1,8 @@
 """Echoes: secrets and texts that the service repeats in its words, however it encodes them.
 
 A gateway's page of an error can hold the whole request that it refused, escaped for a URL, for JSON or for HTML, and
-with the credentials in base64 as HTTP Basic sends them.
+with the credentials in base64 as HTTP Basic sends them. A shorter message holds a piece of a text, in capital letters
+or with other white space. So pieces are compared by their letters and digits alone.
 """
 
 from __future__ import annotations
@@ -14,12 +15,18 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 BLANK = "***"
 
 _SHORTEST_BASE64 = 6
 """Characters of the shortest base64 that is blanked: a shorter one occurs in any words."""
+
+_SHORTEST_PIECE = 12
+"""Letters and digits of the shortest piece of a text that is blanked: a shorter one occurs in any words."""
+
+_SHORTEST_PIECE_OF_WORD = 8
+"""The same for a hidden text without white space, such as a token, and for one of fewer than 12 letters and digits."""
 
 _MAX_LAYERS = 5
 """Encodings within each other that are looked through: a proxy may quote the page of another one."""
@@ -49,26 +56,68 @@ def forms_of(secret: str) -> tuple[str, ...]:
     return (secret, *(form for form in forms if len(form) >= _SHORTEST_BASE64 and form != secret))
 
 
-def blanked(text: str, hidden: Iterable[str]) -> str:
+def blanked(text: str, hidden: Iterable[str], *, pieces: bool = True) -> str:
     """Return a text without hidden texts, also where these are escaped for a URL, JSON or HTML.
 
     The text comes back decoded as far as needed to find them.
 
     :param hidden: empty ones are left out.
+    :param pieces: whether sizable pieces of hidden texts are blanked as well, in any case and with any white space and
+        signs. That takes about a second for a million characters.
     """
     spaced = {each for each in hidden if each}
     ordered = sorted(spaced | {each.replace(" ", "+") for each in spaced}, key=len, reverse=True)
+
+    def without_whole(decoded: str) -> str:
+        for each in ordered:
+            decoded = decoded.replace(each, BLANK)
+        return decoded
+
+    text = _in_each_layer(text, without_whole)
+    if not (pieces and text):
+        return text
+    known = _pieces_of(spaced)
+    return _in_each_layer(text, lambda decoded: _without_pieces(decoded, known))
+
+
+def _in_each_layer(text: str, clean: Callable[[str], str]) -> str:
+    """Return a text cleaned as it is and in each encoding; decoded no further than it had to be cleaned."""
     decoded = text
     for _ in range(_MAX_LAYERS):
-        clean = decoded
-        for each in ordered:
-            clean = clean.replace(each, BLANK)
-        if clean != decoded:
-            text = clean
-        decoded = _ESCAPED.sub(_unescaped, clean)
-        if decoded == clean:
+        cleaned = clean(decoded)
+        if cleaned != decoded:
+            text = cleaned
+        decoded = _ESCAPED.sub(_unescaped, cleaned)
+        if decoded == cleaned:
             break
     return text
+
+
+def _pieces_of(hidden: Iterable[str]) -> dict[int, set[str]]:
+    """Return the shortest pieces that are blanked, by their length: a longer one is covered by those within it."""
+    known: dict[int, set[str]] = {_SHORTEST_PIECE_OF_WORD: set(), _SHORTEST_PIECE: set()}
+    for each in hidden:
+        folded = "".join(filter(str.isalnum, each)).casefold()
+        is_text = len(folded) >= _SHORTEST_PIECE and any(map(str.isspace, each))
+        length = _SHORTEST_PIECE if is_text else _SHORTEST_PIECE_OF_WORD
+        known[length].update(folded[start : start + length] for start in range(len(folded) - length + 1))
+    return known
+
+
+def _without_pieces(text: str, known: Mapping[int, set[str]]) -> str:
+    """Return a text in which every run of characters that known pieces cover is blank."""
+    letters = [(each, place) for place, sign in enumerate(text) if sign.isalnum() for each in sign.casefold()]
+    folded = "".join(each for each, _ in letters)
+    covered = bytearray(len(folded))
+    for length, pieces in known.items():
+        for start in range(len(folded) - length + 1):
+            if folded[start : start + length] in pieces:
+                covered[start : start + length] = b"\1" * length
+    shown, end = [], 0
+    for run in re.finditer(b"\1+", covered):
+        shown += [text[end : letters[run.start()][1]], BLANK]
+        end = letters[run.end() - 1][1] + 1
+    return "".join([*shown, text[end:]])
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -57,6 +57,9 @@ MAX_WORDS = 300
 _MAX_FOREIGN_WORDS = 200
 """Characters that an error carries of a body in no known form: most likely the page of a proxy."""
 
+_MAX_READ = 20_000
+"""Characters of the service's words in which echoes are looked for, which takes time. No later ones are shown."""
+
 _LONGEST_WAIT = 2.0**31
 """Seconds for which any longer wait is taken (RFC 9111 section 1.2.2)."""
 
@@ -84,7 +87,10 @@ def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> Se
     kind = _kind(response.status, own=bool(code))
     if not code and not words:
         words = _harmless(_plain_text(response.body), hidden, _MAX_FOREIGN_WORDS)
-    code, words = _harmless(code, hidden, MAX_WORDS), _harmless(words, hidden, MAX_WORDS)
+    # A text about credit does not blank the code by which a send waits for credit.
+    is_name = code.isascii() and code.isalpha()
+    code = _harmless(code, hidden, MAX_WORDS, pieces=not is_name)
+    words = _harmless(words, hidden, MAX_WORDS)
     label = f"HTTP {response.status}" + (f", {code}" if code else "")
     message = f"{response.operation}: {_MEANINGS[kind]} ({label})" + (f": {words}" if words else "")
     retry_after = retry_after_seconds(response.retry_after, now) if kind is ThrottledError else None
@@ -153,8 +159,8 @@ def _lowered(document: Any) -> dict[str, Any]:
     return {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
 
 
-def _harmless(text: str, hidden: Iterable[str], limit: int) -> str:
+def _harmless(text: str, hidden: Iterable[str], limit: int, *, pieces: bool = True) -> str:
     """Return a text without hidden texts, with masked numbers, on one line; cut last, or a piece of them would show."""
-    text = blanked(text, hidden)
+    text = blanked(text[:_MAX_READ], hidden, pieces=pieces)
     text = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -33,11 +33,12 @@ def checked_url(url: str, name: str) -> str:
         url = f"https://{url}"
     try:
         parts = urlsplit(url)
-        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        # An empty port is the colon of a scheme with one slash: http:/example.com would be the host http.
+        usable = bool(parts.hostname) and parts.port != 0 and not parts.netloc.endswith(":")
     except ValueError:
         usable = False
     if not usable or any(c.isspace() for c in url):
-        raise InputError(f"{name} is not a URL")
+        raise InputError(f"{name} is not a URL: write it like https://rest.example.com/v1")
     if parts.scheme not in ("http", "https"):
         raise InputError(f"{name} must begin with https:// or http://, not with {parts.scheme}://")
     if parts.username is not None or parts.query or parts.fragment:

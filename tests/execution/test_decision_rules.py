@@ -46,6 +46,21 @@ def test_the_person_who_triggered_the_run_may_not_decide(given):
     assert (but_ann.refusal(user(BOB)), but_ann.refusal_of_earlier("bob")) == (None, None)
 
 
+def test_a_number_as_an_id_is_nobodys_name():
+    """FAB's ids are numbers, and a user may choose one as a name: an approval on record has only the name."""
+    by_number = rules(approvers=(Approver("3", "3"), ANN))
+    assert by_number.refusal({"id": "3", "name": "bob"}) is None
+    assert by_number.refusal_of_earlier("3") == "is not one of approvers"
+    assert by_number.refusal_of_earlier("ann") is None
+
+
+@pytest.mark.parametrize("written", ["\u00e9d", "e\u0301d", "E\u0301D", "\uff45\u0301d"])
+def test_a_name_is_one_person_however_it_is_encoded(written):
+    """An accent may be a character of its own, and a letter a wide one: it is the person who triggered the run."""
+    assert "four_eyes=True" in rules("\u00e9d").refusal({"id": "9", "name": written})
+    assert "four_eyes=True" in rules(written).refusal_of_earlier("\u00c9d")
+
+
 def test_with_four_eyes_a_decision_of_nobody_does_not_count():
     """It could be that of the person who triggered the run; so could one on record."""
     for unknown in ({}, {"id": "1", "name": None}):

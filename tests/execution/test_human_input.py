@@ -6,6 +6,8 @@ import sys
 import time
 from contextlib import closing
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -17,7 +19,12 @@ from support.versions import CAN_ASK, PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.decision_rules import DecisionRules, QuestionOptions
-from airflow_provider_sms.execution.human_input import PlanDecision, read_plan_decision, read_request_decision
+from airflow_provider_sms.execution.human_input import (
+    PlanDecision,
+    ask_about_plan,
+    read_plan_decision,
+    read_request_decision,
+)
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -385,6 +392,31 @@ def test_a_plan_that_nobody_decides_about_in_time_is_not_sent(send, people, ledg
     assert "Nobody decided about campaign c within approval_timeout, so nothing was sent" in ran.log
     assert "Without a decision within 1:00:00" in questions[0]["body"]
     assert (questions[0]["timeout"] is not None, recorded(ledger_path), len(pd.read_parquet(report))) == (True, [], 150)
+
+
+@needs_an_answer
+def test_a_decision_that_does_not_count_leaves_the_time_as_it_was(send, people):
+    """Who may not decide cannot keep a question open by answering it again and again."""
+    with somebody_answers(("Send", {}, "bob"), "Stop") as questions:
+        send(people(150), approve=True, approvers=[{"id": "7", "name": "ann"}], approval_timeout=3600)
+    first, again = (each["resumes_with"] for each in questions)
+    assert ("deadline" in str(first), first) == (True, again)
+    assert abs(questions[1]["timeout"] - questions[0]["timeout"]) < timedelta(seconds=1)
+
+
+@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 a trigger waits, and takes the deadline as it is")
+def test_a_question_after_the_time_ends_at_once(monkeypatch):
+    """Airflow takes no time below zero; a task may need longer than was left to ask again."""
+    from airflow.sdk.exceptions import TaskAwaitingInput
+
+    monkeypatch.setattr("airflow.sdk.execution_time.hitl.upsert_hitl_detail", lambda **_: None)
+    past = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    rules = DecisionRules(QuestionOptions(timeout=timedelta(hours=1)))
+    context = {"ti": SimpleNamespace(id="1")}
+    plan = SimpleNamespace(campaign="c", id="1", to_send=1, cost=Decimal(1), lines=list)
+    with pytest.raises(TaskAwaitingInput) as caught:
+        ask_about_plan(context, rules, plan, [], deadline=past)
+    assert (caught.value.timeout, caught.value.kwargs) == (timedelta(seconds=1), {"deadline": past.isoformat()})
 
 
 def test_a_decision_after_the_time_does_not_count():

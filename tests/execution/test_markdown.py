@@ -71,6 +71,15 @@ def test_no_backslash_that_counts_stands_before_a_bar_or_a_fence(text):
 
 
 @pytest.mark.parametrize("text", HOSTILE)
+def test_no_control_is_left_in_a_block(text):
+    """A message is shown in the direction in which it is written; only its tabs and its joined characters stay."""
+    assert all(each.isprintable() for line in block(text) for each in line)
+    assert block("a\u202eb\x1b[2J\x00\tc") == ["    a\ufffdb\ufffd[2J\ufffd\tc"]
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    assert block(family) == [f"    {family}"]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
 def test_no_character_without_a_shape_is_left(text):
     """Line ends, controls and overrides of the direction of writing are neither in a name nor in a reason."""
     assert all(each.isprintable() for each in code(text) + cell(text))

@@ -22,12 +22,21 @@ def settings(**fields):
         ({"host": "rest.example.com"}, "https://rest.example.com"),
         ({"host": "rest.example.com", "port": 8443}, "https://rest.example.com:8443"),
         ({"host": "127.0.0.1/v1", "schema": "http", "port": 80}, "http://127.0.0.1:80/v1"),
+        ({"host": "[::1]/v1", "schema": "http", "port": 8025}, "http://[::1]:8025/v1"),
+        ({"host": "https://[2001:db8::1]:444", "port": 8443}, "https://[2001:db8::1]:444"),
     ],
     ids=str,
 )
 def test_the_base_url_is_completed(fields, base_url):
     """Without a scheme it is https; port and scheme may stand in their own fields."""
     assert settings(**fields).base_url == base_url
+
+
+@pytest.mark.parametrize("host", ["http:/evil.example", "https:/rest.example.com/v1", "http://:", "https:evil.example"])
+def test_a_scheme_without_both_slashes_is_refused(host):
+    """It would be taken for the name of a host, to which the token would go."""
+    with pytest.raises(InputError, match="host is not a URL: write it like"):
+        settings(host=host)
 
 
 def test_a_uri_connection_says_the_same(monkeypatch):

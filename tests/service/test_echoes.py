@@ -83,6 +83,39 @@ def test_a_text_is_blanked_as_well():
     assert blanked(json.dumps(hidden[0]), hidden) == '"***"'
 
 
+TEXT = "Dear Thandeka, your one-time code is 4711. Do not tell it to anybody."
+PIECES = {
+    "cut": TEXT[:34] + "...",
+    "without its beginning": TEXT[5:],
+    "upper case": TEXT.upper(),
+    "other white space": TEXT.replace(" ", "\n  "),
+    "other signs": TEXT.replace("-", "\N{NON-BREAKING HYPHEN}").replace(",", " -"),
+    "cut, in percent": quote(TEXT[:34]),
+    "cut, in json": json.dumps(TEXT.upper().replace(" ", "\n"))[1:60],
+}
+
+
+@pytest.mark.parametrize("piece", PIECES.values(), ids=PIECES)
+def test_a_piece_of_a_text_is_blanked(piece):
+    """Cut off, in capital letters or with other white space and signs: the words around it stay."""
+    shown = blanked(f"text invalid: {piece}", [TEXT])
+    assert shown.startswith("text invalid: ***")
+    assert not re.search("thandeka|one|time|code|tell", shown, re.IGNORECASE)
+
+
+def test_a_piece_of_a_secret_is_blanked():
+    """Eight characters of a token are enough, since no words hold them by chance."""
+    assert blanked("bad token 9f86D081e3b0…", ["9f86d081e3b0c442"]) == "bad token ***…"
+    assert blanked("bad token 9f86d08…", ["9f86d081e3b0c442"]) == "bad token 9f86d08…"
+
+
+def test_a_short_piece_stays():
+    """Fewer than 12 letters and digits of a text occur in any words, which would say nothing without them."""
+    words = "Your account was not found, dear customer"
+    assert blanked(words, ["Dear Thandi, your account was credited"]) == f"***{words[16:]}"
+    assert blanked(words, ["Dear Thandi, the account is credited"]) == words
+
+
 @pytest.mark.parametrize("piece", ["%41", "%", "\\u0041", "\\", "&amp;", "&a", "&#1"])
 def test_blanking_takes_time_in_proportion_to_the_text(piece):
     """Ten times the text takes no more than some ten times as long."""

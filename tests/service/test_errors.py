@@ -130,6 +130,21 @@ def test_a_secret_at_the_cut_is_not_half_shown():
     assert "SEC" not in str(error)
 
 
+def test_a_code_stays_though_a_text_says_the_same():
+    """A send waits for credit by this code, so a text about credit does not blank it: only a code with other signs."""
+    text = "You have insufficient credits. Recharge at once"
+    assert made(403, {"errorCode": "InsufficientCredits"}, hidden=[text]).code == "InsufficientCredits"
+    assert made(403, {"errorCode": f"Bad {text[:30]}"}, hidden=[text]).code == "Bad ***."
+
+
+def test_the_longest_words_take_no_time():
+    """Only the beginning of 10 MB of words is looked at: no more of it could show."""
+    text = "Your appointment is at ten. " * 50
+    began = time.process_time()
+    made(400, {"errorMessage": "%41&amp;x " * 1_000_000}, hidden=[f"{number} {text}" for number in range(100)])
+    assert time.process_time() - began < 3
+
+
 @pytest.mark.parametrize(
     ("value", "expected"),
     [

@@ -62,6 +62,7 @@ def _look(left, name, questions, expired):
                     "params": detail.params,
                     "assignees": detail.assignees,
                     "timeout": instance.trigger_timeout,
+                    "resumes_with": instance.next_kwargs,
                 }
             )
             if chosen == NOBODY:

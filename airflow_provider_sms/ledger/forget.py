@@ -9,7 +9,8 @@ alone are kept of every response that quotes the number, or whose request had a 
 had messages to. A response that cannot be read is deleted.
 
 Transactions are short, as those of a purge. What an interrupted one has left is found again: of each campaign, the
-numbers of its messages, by which the rest is found, go last.
+numbers of its messages, by which the rest is found, go last. A request that is under way may bring the number back with
+its response. So every look reads the requests with a message to a forgotten person again.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from airflow_provider_sms.ledger.schema import (
     progress,
     request,
 )
-from airflow_provider_sms.ledger.transitions import state_at
+from airflow_provider_sms.ledger.transitions import state_at, under_way
 from airflow_provider_sms.masking import STARS, mask_number, mask_numbers_in
 from airflow_provider_sms.service.redaction import FAULT_KEYS, counts_of_response
 from airflow_provider_sms.service.responses import faulted_number
@@ -86,6 +87,7 @@ class NumberTraces(NamedTuple):
     :param requests: the requests whose response or reason has to change, by the name of their campaign.
     :param attempts: the claimants whose figures have to change.
     :param open_requests: requests with a message to it that are unknown or may be under way.
+    :param under_way: requests with a message to it, or to a number forgotten before, that may be under way.
     :param names: campaigns, runs and contact groups with the number in their name, which stays.
     """
 
@@ -94,6 +96,7 @@ class NumberTraces(NamedTuple):
     requests: Mapping[str, Sequence[int]]
     attempts: Sequence[int]
     open_requests: int
+    under_way: int
     names: int
 
 
@@ -104,7 +107,10 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        keys, linked = _messages_to(connection, int(digits))
+        keys, theirs, linked = _messages_to(connection, int(digits))
+        # Before the responses: one that is recorded after this count makes the look incomplete, and it says so.
+        open_requests = _count(connection, theirs, state_at(store.clock()).in_((CLAIMED, UNKNOWN)))
+        may_respond = _count(connection, linked, under_way(store.clock()))
         words = _Words(digits)
         requests: defaultdict[str, list[int]] = defaultdict(list)
         responses = reasons = 0
@@ -124,20 +130,12 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
         contacts: int = connection.execute(
             select(func.count()).select_from(contact).where(contact.c.destination == int(digits))
         ).scalar_one()
-        left_open = [
-            connection.execute(
-                select(func.count())
-                .select_from(request)
-                .where(request.c.id.in_(piece), state_at(store.clock()).in_((CLAIMED, UNKNOWN)))
-            ).scalar_one()
-            for piece in in_pieces(sorted(linked))
-        ]
         names = sum(
             _count_names(connection, words, name) for name in (campaign.c.name, claimant.c.run_id, contact_group.c.name)
         )
     messages = sum(map(len, keys.values()))
     counts = NumberCounts(messages, contacts, responses, reasons, len(attempts))
-    return NumberTraces(counts, keys, requests, attempts, sum(left_open), names)
+    return NumberTraces(counts, keys, requests, attempts, open_requests, may_respond, names)
 
 
 def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> NumberCounts:
@@ -163,7 +161,7 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
         for piece in in_pieces(traces.requests.get(name, ()), REQUESTS_AT_ONCE):
             with store.write(campaign_lock(name)) as connection:
                 for request_id in piece:
-                    changed = _forget_words(connection, request_id, words)
+                    changed = _forget_words(connection, request_id, words, number)
                     responses += changed[0]
                     reasons += changed[1]
         for keys in in_pieces(traces.keys.get(name, ()), REQUESTS_AT_ONCE):
@@ -175,21 +173,35 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
     return NumberCounts(messages, contacts, responses, reasons, len(traces.attempts))
 
 
-def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[bytes]], set[int]]:
-    """Return the keys of the messages to a number, by campaign, and the requests that hold them or held them before."""
+def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[bytes]], set[int], set[int]]:
+    """Return the messages to a number, and the requests that hold them or held them before.
+
+    :returns: their keys by campaign, their requests, and these with the requests of messages to forgotten people.
+    """
     found: defaultdict[str, list[bytes]] = defaultdict(list)
+    theirs: set[int] = set()
     linked: set[int] = set()
+    columns = (message.c.campaign_id, message.c.message_key, message.c.request_id, message.c.destination)
     rows = connection.execute(
-        select(campaign.c.name, message.c.campaign_id, message.c.message_key, message.c.request_id)
+        select(campaign.c.name, *columns)
         .select_from(message.join(campaign, campaign.c.id == message.c.campaign_id))
-        .where(message.c.destination == number)
+        .where(message.c.destination.in_((number, FORGOTTEN_NUMBER)))
     ).all()
-    for name, campaign_id, key, request_id in rows:
-        found[name].append(bytes(key))
-        linked.add(request_id)
+    for name, campaign_id, key, request_id, destination in rows:
         this = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == bytes(key))
-        linked.update(connection.execute(select(former_holder.c.request_id).where(this)).scalars())
-    return found, linked
+        holders = {request_id, *connection.execute(select(former_holder.c.request_id).where(this)).scalars()}
+        linked |= holders
+        if destination == number:
+            found[name].append(bytes(key))
+            theirs |= holders
+    return found, theirs, linked
+
+
+def _count(connection: Connection, ids: Collection[int], condition: ColumnElement[bool]) -> int:
+    """Count the requests among some that meet a condition."""
+    query = select(func.count()).select_from(request).where(condition)
+    pieces = in_pieces(sorted(ids))
+    return sum(connection.execute(query.where(request.c.id.in_(piece))).scalar_one() for piece in pieces)
 
 
 def _candidates(
@@ -197,7 +209,7 @@ def _candidates(
 ) -> Iterator[tuple[int, str, str | None, str | None, bool]]:
     """Yield the requests whose words may be about a number.
 
-    :param linked: the requests that had a message to the number.
+    :param linked: the requests that had a message to the number, or to a forgotten person.
     :returns: id, campaign, response and reason of each, and whether it may have had a message to the number.
     """
     columns = (request.c.id, campaign.c.name, request.c.response, request.c.reason)
@@ -231,7 +243,7 @@ def _has_lost_messages() -> ColumnElement[bool]:
     return has_lost
 
 
-def _forget_words(connection: Connection, request_id: int, words: _Words) -> tuple[bool, bool]:
+def _forget_words(connection: Connection, request_id: int, words: _Words, number: int) -> tuple[bool, bool]:
     """Take a number out of a request's response and reason, and return of each whether it has changed."""
     this = request.c.id == request_id
     row = connection.execute(select(request.c.response, request.c.reason).where(this)).first()
@@ -240,7 +252,8 @@ def _forget_words(connection: Connection, request_id: int, words: _Words) -> tup
     rows = connection.execute(
         select(message.c.message_key, message.c.destination).where(message.c.request_id == request_id)
     )
-    keys = {destination: bytes(key).hex() for key, destination in rows if destination}
+    # A forgotten message may have been to this number, too: its response can come after the number was forgotten.
+    keys = {destination or number: bytes(key).hex() for key, destination in rows if destination is not None}
     response = None if row.response is None else words.out_of_response(row.response, theirs=True, keys=keys)
     reason = None if row.reason is None else words.out_of(row.reason, theirs=True)
     connection.execute(update(request).where(this).values(response=response, reason=reason))

@@ -230,6 +230,18 @@ def test_words_that_are_tied_to_nobody_lose_the_number_too(store, enter, forget,
     assert find_number(store, NUMBER).counts == NOTHING
 
 
+FULL_WIDTH = "".join(chr(0xFF10 + int(digit)) for digit in NUMBER)
+
+
+@pytest.mark.parametrize("written", ["%2B%20".join(NUMBER), f"%32{NUMBER[1:]}", " ...- ".join(NUMBER), FULL_WIDTH])
+def test_a_reason_of_the_persons_request_loses_every_number(enter, forget, rows, written):
+    """Signs between the digits, encodings and digits of other scripts hide none."""
+    send(enter(), [PERSON], UNKNOWN, reason=f"refused: {written} is barred")
+    assert forget()[1].reasons == 1
+    ((reason,),) = rows("SELECT reason FROM sms_request")
+    assert reason.replace("%", "") == "refused: forgotten is barred"
+
+
 def test_a_longer_number_is_another_one(enter, forget, rows):
     """Digits before or after it make it somebody else's, also in a text with many digits."""
     kept = response(Sample="", ErrorReport={"Faults": [fault(f"1{NUMBER}"), fault(f"{NUMBER}1")]})
@@ -264,6 +276,21 @@ def test_what_an_interrupted_command_left_is_found_again(store, enter, monkeypat
     monkeypatch.undo()
     again = find_number(store, NUMBER)
     assert (again.counts.messages, again.counts.responses) == (1, 1)
+
+
+def test_a_response_that_comes_after_it_is_found_again(store, enter, forget, rows):
+    """While its request may be under way that is told, also after the number is gone; then another look cleans it."""
+    ledger = enter(clock=store.clock)
+    request_id = claim(ledger, [PERSON, OTHERS[0]])
+    assert [forget()[0].under_way for _ in range(2)] == [1, 1]
+    masked = {"ScrubbedDestination": mask_number(NUMBER), "Status": "_".join(NUMBER)}
+    late = response(ErrorReport={"Faults": [masked]}, sms_ledger_fault_keys=[PERSON.key.hex()])
+    ledger.commit(outcomes=[Outcome(request_id, ACCEPTED, response=late)])
+    traces, gone = forget()
+    assert (traces.under_way, traces.open_requests, gone.responses) == (0, 0, 1)
+    ((body,),) = rows("SELECT response FROM sms_request")
+    assert json.loads(body)["ErrorReport"] == {"Faults": [{}]}
+    assert find_number(store, NUMBER).counts == NOTHING
 
 
 def test_what_is_claimed_meanwhile_is_found_again(store, enter):

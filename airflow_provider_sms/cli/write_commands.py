@@ -324,7 +324,7 @@ def _meaning(traces: NumberTraces) -> list[str]:
             "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
         )
     if traces.counts.responses:
-        lines.append("Responses keep counts alone, and lose the words about other people: the number can be anywhere in them.")
+        lines.append("Responses keep counts alone. The words about other people go, too: the number can be in them.")
     lines.append(
         "Other campaigns text the number as before, and no frequency cap protects it any more: take it out of every "
         "table, or put it on a list of suppressed numbers. Row reports, exports and Airflow's XComs are not changed."

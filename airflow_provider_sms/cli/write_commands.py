@@ -290,7 +290,15 @@ def forget_person(args: Namespace) -> None:
             "in it. Only airflow-sms ledger purge forgets campaigns with their names"
         )
     if any(left.counts):
-        raise InputError("A task that sends has claimed a message to this number since. Run the command again")
+        raise InputError(
+            "A task that sends has claimed a message to this number, or recorded a response to it, since. Run the "
+            "command again"
+        )
+    if left.under_way:
+        raise InputError(
+            f"{counted(left.under_way, 'request')} with a message to a forgotten number may still be under way, and a "
+            "response may hold the number. Run the command again when the task that sends has ended"
+        )
     if remains.is_gone is not None:
         _require_gone(Path(described), digits)
     if remains.is_gone is False:
@@ -330,7 +338,7 @@ def _meaning(traces: NumberTraces) -> list[str]:
             "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
         )
     if traces.counts.responses:
-        lines.append("Responses lose the sample of a text, which may be another person's: nobody knows whose it is.")
+        lines.append("Responses keep counts alone. The words about other people go, too: the number can be in them.")
     lines.append(
         "Other campaigns text the number as before, and no frequency cap protects it any more: take it out of every "
         "table, or put it on a list of suppressed numbers. Row reports, exports and Airflow's XComs are not changed."
@@ -347,9 +355,9 @@ def _require_gone(ledger: Path, digits: str) -> None:
 
     if holding := files_with_number(ledger, digits):
         raise InputError(
-            f"The bytes of {_join([str(file) for file in holding])} still hold the number: in a name, or where an "
-            "earlier version left a copy that no row has any more. For a copy, run this while nothing sends: "
-            f"sqlite3 {shlex.quote(str(ledger))} VACUUM"
+            f"The bytes of {_join([str(file) for file in holding])} still hold the number: in a name, within a longer "
+            "number or digest, or where an earlier version left a copy that no row has any more. For a copy, run this "
+            f"while nothing sends: sqlite3 {shlex.quote(str(ledger))} VACUUM"
         )
 
 

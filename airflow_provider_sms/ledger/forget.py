@@ -4,11 +4,13 @@ What keeps a message from going out twice is its key, a digest of 16 bytes. So e
 holds it, under its key, and only its number is replaced by one that nobody has.
 
 The contact of a frequency cap is the number itself, and is deleted: no cap protects the person any more. A response of
-the service may name the number, and hold a text of which nobody knows whose it is. So the text goes out of every
-response to a request that had a message to the number, or that no longer tells whom it had messages to.
+the service may hold the number in any field and any spelling, and a text of which nobody knows whose it is. So counts
+alone are kept of every response that quotes the number, or whose request had a message to it or no longer tells whom it
+had messages to. A response that cannot be read is deleted.
 
 Transactions are short, as those of a purge. What an interrupted one has left is found again: of each campaign, the
-numbers of its messages, by which the rest is found, go last.
+numbers of its messages, by which the rest is found, go last. A request that is under way may bring the number back with
+its response. So every look reads the requests with a message to a forgotten person again.
 """
 
 from __future__ import annotations
@@ -35,9 +37,9 @@ from airflow_provider_sms.ledger.schema import (
     progress,
     request,
 )
-from airflow_provider_sms.ledger.transitions import state_at
-from airflow_provider_sms.masking import mask_number
-from airflow_provider_sms.service.redaction import FAULT_KEYS
+from airflow_provider_sms.ledger.transitions import state_at, under_way
+from airflow_provider_sms.masking import STARS, mask_number, mask_numbers_in
+from airflow_provider_sms.service.redaction import FAULT_KEYS, counts_of_response
 from airflow_provider_sms.service.responses import faulted_number
 
 if TYPE_CHECKING:
@@ -54,9 +56,8 @@ FORGOTTEN = "forgotten"
 REQUESTS_AT_ONCE = 100
 """Requests of which one transaction writes responses: a send of the campaign waits for a fraction of a second."""
 
-_COUNTED = frozenset({"cost", "eventid", "messages", "parts", "quantity", "remainingbalance", "statuscode", FAULT_KEYS})
-"""Fields of a response whose values are no phone number, even where one has its digits; in lower case."""
-
+_MASKED = re.compile(rf"\d*{re.escape(STARS)}\d*")
+_KEY = re.compile("[0-9a-f]{32}")
 _BETWEEN_DIGITS = r"[\W_]{0,3}"
 _COUNTRY_CODES = (1, 2, 3)
 """Digits that a country code has; a number that is written nationally has a zero in their place."""
@@ -86,6 +87,7 @@ class NumberTraces(NamedTuple):
     :param requests: the requests whose response or reason has to change, by the name of their campaign.
     :param attempts: the claimants whose figures have to change.
     :param open_requests: requests with a message to it that are unknown or may be under way.
+    :param under_way: requests with a message to it, or to a number forgotten before, that may be under way.
     :param names: campaigns, runs and contact groups with the number in their name, which stays.
     """
 
@@ -94,6 +96,7 @@ class NumberTraces(NamedTuple):
     requests: Mapping[str, Sequence[int]]
     attempts: Sequence[int]
     open_requests: int
+    under_way: int
     names: int
 
 
@@ -104,8 +107,11 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
-        keys, linked = _messages_to(connection, int(digits))
-        words = _Words(digits, {key.hex() for some in keys.values() for key in some})
+        keys, theirs, linked = _messages_to(connection, int(digits))
+        # Before the responses: one that is recorded after this count makes the look incomplete, and it says so.
+        open_requests = _count(connection, theirs, state_at(store.clock()).in_((CLAIMED, UNKNOWN)))
+        may_respond = _count(connection, linked, under_way(store.clock()))
+        words = _Words(digits)
         requests: defaultdict[str, list[int]] = defaultdict(list)
         responses = reasons = 0
         for number, name, response, reason, is_theirs in _candidates(connection, words, linked):
@@ -124,20 +130,12 @@ def find_number(store: LedgerBackend, digits: str) -> NumberTraces:
         contacts: int = connection.execute(
             select(func.count()).select_from(contact).where(contact.c.destination == int(digits))
         ).scalar_one()
-        left_open = [
-            connection.execute(
-                select(func.count())
-                .select_from(request)
-                .where(request.c.id.in_(piece), state_at(store.clock()).in_((CLAIMED, UNKNOWN)))
-            ).scalar_one()
-            for piece in in_pieces(sorted(linked))
-        ]
         names = sum(
             _count_names(connection, words, name) for name in (campaign.c.name, claimant.c.run_id, contact_group.c.name)
         )
     messages = sum(map(len, keys.values()))
     counts = NumberCounts(messages, contacts, responses, reasons, len(attempts))
-    return NumberTraces(counts, keys, requests, attempts, sum(left_open), names)
+    return NumberTraces(counts, keys, requests, attempts, open_requests, may_respond, names)
 
 
 def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> NumberCounts:
@@ -148,7 +146,7 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
     :returns: how many rows have lost it.
     :raises LedgerError: when it was not committed; call :func:`find_number` and this again.
     """
-    words, number = _Words(digits, {key.hex() for some in traces.keys.values() for key in some}), int(digits)
+    words, number = _Words(digits), int(digits)
     for claimant_id in traces.attempts:
         with store.write(progress_lock(claimant_id)) as connection:
             this = progress.c.claimant_id == claimant_id
@@ -163,7 +161,7 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
         for piece in in_pieces(traces.requests.get(name, ()), REQUESTS_AT_ONCE):
             with store.write(campaign_lock(name)) as connection:
                 for request_id in piece:
-                    changed = _forget_words(connection, request_id, words)
+                    changed = _forget_words(connection, request_id, words, number)
                     responses += changed[0]
                     reasons += changed[1]
         for keys in in_pieces(traces.keys.get(name, ()), REQUESTS_AT_ONCE):
@@ -175,21 +173,35 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
     return NumberCounts(messages, contacts, responses, reasons, len(traces.attempts))
 
 
-def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[bytes]], set[int]]:
-    """Return the keys of the messages to a number, by campaign, and the requests that hold them or held them before."""
+def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[bytes]], set[int], set[int]]:
+    """Return the messages to a number, and the requests that hold them or held them before.
+
+    :returns: their keys by campaign, their requests, and these with the requests of messages to forgotten people.
+    """
     found: defaultdict[str, list[bytes]] = defaultdict(list)
+    theirs: set[int] = set()
     linked: set[int] = set()
+    columns = (message.c.campaign_id, message.c.message_key, message.c.request_id, message.c.destination)
     rows = connection.execute(
-        select(campaign.c.name, message.c.campaign_id, message.c.message_key, message.c.request_id)
+        select(campaign.c.name, *columns)
         .select_from(message.join(campaign, campaign.c.id == message.c.campaign_id))
-        .where(message.c.destination == number)
+        .where(message.c.destination.in_((number, FORGOTTEN_NUMBER)))
     ).all()
-    for name, campaign_id, key, request_id in rows:
-        found[name].append(bytes(key))
-        linked.add(request_id)
+    for name, campaign_id, key, request_id, destination in rows:
         this = and_(former_holder.c.campaign_id == campaign_id, former_holder.c.message_key == bytes(key))
-        linked.update(connection.execute(select(former_holder.c.request_id).where(this)).scalars())
-    return found, linked
+        holders = {request_id, *connection.execute(select(former_holder.c.request_id).where(this)).scalars()}
+        linked |= holders
+        if destination == number:
+            found[name].append(bytes(key))
+            theirs |= holders
+    return found, theirs, linked
+
+
+def _count(connection: Connection, ids: Collection[int], condition: ColumnElement[bool]) -> int:
+    """Count the requests among some that meet a condition."""
+    query = select(func.count()).select_from(request).where(condition)
+    pieces = in_pieces(sorted(ids))
+    return sum(connection.execute(query.where(request.c.id.in_(piece))).scalar_one() for piece in pieces)
 
 
 def _candidates(
@@ -197,7 +209,7 @@ def _candidates(
 ) -> Iterator[tuple[int, str, str | None, str | None, bool]]:
     """Yield the requests whose words may be about a number.
 
-    :param linked: the requests that had a message to the number.
+    :param linked: the requests that had a message to the number, or to a forgotten person.
     :returns: id, campaign, response and reason of each, and whether it may have had a message to the number.
     """
     columns = (request.c.id, campaign.c.name, request.c.response, request.c.reason)
@@ -231,7 +243,7 @@ def _has_lost_messages() -> ColumnElement[bool]:
     return has_lost
 
 
-def _forget_words(connection: Connection, request_id: int, words: _Words) -> tuple[bool, bool]:
+def _forget_words(connection: Connection, request_id: int, words: _Words, number: int) -> tuple[bool, bool]:
     """Take a number out of a request's response and reason, and return of each whether it has changed."""
     this = request.c.id == request_id
     row = connection.execute(select(request.c.response, request.c.reason).where(this)).first()
@@ -240,8 +252,9 @@ def _forget_words(connection: Connection, request_id: int, words: _Words) -> tup
     rows = connection.execute(
         select(message.c.message_key, message.c.destination).where(message.c.request_id == request_id)
     )
-    keys = {destination: bytes(key).hex() for key, destination in rows if destination}
-    response = None if row.response is None else words.out_of_response(row.response, theirs=True, others=keys)
+    # A forgotten message may have been to this number, too: its response can come after the number was forgotten.
+    keys = {destination or number: bytes(key).hex() for key, destination in rows if destination is not None}
+    response = None if row.response is None else words.out_of_response(row.response, theirs=True, keys=keys)
     reason = None if row.reason is None else words.out_of(row.reason, theirs=True)
     connection.execute(update(request).where(this).values(response=response, reason=reason))
     return response != row.response, reason != row.reason
@@ -256,83 +269,75 @@ class _Words:
     """Takes a number out of words.
 
     :param digits: with country code.
-    :param keys: the keys of the messages to it, in hex.
     """
 
-    def __init__(self, digits: str, keys: Collection[str] = ()) -> None:
+    def __init__(self, digits: str) -> None:
         national = [f"0{digits[length:]}" for length in _COUNTRY_CODES]
         self.masked = tuple(mask_number(each) for each in (digits, *national))
         self.pattern = f"%{'%'.join(digits)}%"
         """For ``LIKE``: texts with these digits in this order, whatever stands between them."""
-        self._number = int(digits)
-        self._keys = frozenset(keys)
+        self._digits = digits
         self._written = _pattern_of([digits])
         self._written_anyhow = _pattern_of([digits, *national])
 
     def out_of(self, text: str, *, theirs: bool = False) -> str:
         """Return a text without the number.
 
-        :param theirs: whether the text may be about the person: then it loses national and masked forms of the number,
-            too, which other people's numbers can share.
+        :param theirs: whether the text may be about the person: then it loses every number, since the service may have
+            written theirs nationally, masked or encoded.
         """
         if not theirs:
             return self._written.sub(FORGOTTEN, text)
-        text = self._written_anyhow.sub(FORGOTTEN, text)
-        for masked in self.masked:
-            text = text.replace(masked, FORGOTTEN)
-        return text
+        return _MASKED.sub(FORGOTTEN, mask_numbers_in(self._written_anyhow.sub(FORGOTTEN, text)))
 
-    def out_of_response(self, body: str, *, theirs: bool, others: Mapping[int, str] | None = None) -> str:
-        """Return a response without the number, and without ``Sample`` where that may be a text to it.
+    def out_of_response(self, body: str, *, theirs: bool, keys: Mapping[int, str] | None = None) -> str | None:
+        """Return the counts of a response; None where it cannot be read, and all of it where it is not the person's.
 
-        A fault about the person loses all its words. Which message it is about stays known by its key, as in a redacted
-        response: the row report of the other recipients needs that.
+        Which message each fault is about stays known by its key, as in a redacted response: the row report of the other
+        recipients needs that.
 
         :param body: as the ledger keeps it, JSON.
         :param theirs: whether the request may have had a message to the number.
-        :param others: the message keys of the request by number, in hex; None where they are not needed.
+        :param keys: the message keys of the request by number, in hex; None where they are not needed.
         """
-        theirs = theirs or self.out_of(body) != body
+        if not theirs and self.out_of(body) == body:
+            return body
+        try:
+            return json.dumps(self._counts_of(json.loads(body), keys or {}))
+        except (ArithmeticError, AttributeError, TypeError, ValueError, RecursionError):
+            return None  # The service decides what it answers: none of it may keep the number in the ledger.
 
-        def without(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-            kept = [(key, value) for key, value in pairs if not (theirs and key.lower() == "sample")]
-            return {
-                self.out_of(key, theirs=theirs): self._out_of_value(key, value, theirs=theirs) for key, value in kept
-            }
+    def _counts_of(self, response: dict[str, Any], keys: Mapping[int, str]) -> dict[str, Any]:
+        fields = _field(response, "sendresponse", dict) or response
+        unwrapped = {key: value for key, value in fields.items() if key.lower() not in ("sendresponse", FAULT_KEYS)}
+        counts = json.dumps(counts_of_response(unwrapped))
+        # The hook is called for each object, and the values of counts are objects, lists of them, or plain.
+        kept: dict[str, Any] = json.loads(counts, object_pairs_hook=self._out_of_pairs)
+        faults = _field(_field(fields, "errorreport", dict) or {}, "faults", list) or []
+        about = response.get(FAULT_KEYS)
+        # A raw response has no such field of the ledger's, but may have one of the service's.
+        if not (isinstance(about, list) and len(about) == len(faults) and all(map(self._is_key, about))):
+            about = [keys.get(faulted_number(fault) or 0) if isinstance(fault, dict) else None for fault in faults]
+        return {**kept, FAULT_KEYS: about} if faults else kept
 
-        before = json.loads(body)
-        # The hook is called for each object, the innermost first: nothing here recurses into what the service nested.
-        changed = json.loads(body, object_pairs_hook=without)
-        faults, keys = _faults_in(before), before.get(FAULT_KEYS)
-        if not isinstance(keys, list):
-            known = {self._number: next(iter(self._keys), None), **(others or {})}
-            keys = [known.get(faulted_number(fault) or 0) if isinstance(fault, dict) else None for fault in faults]
-        mine = [place for place, key in enumerate(keys[: len(faults)]) if key in self._keys]
-        for place in mine:
-            _faults_in(changed)[place] = {"ErrorMessage": FORGOTTEN}
-        if mine:
-            changed[FAULT_KEYS] = keys
-        return body if changed == before else json.dumps(changed)
+    def _out_of_pairs(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {self.out_of(key, theirs=True): self._out_of_value(key, value) for key, value in pairs}
 
-    def _out_of_value(self, key: str, value: Any, *, theirs: bool) -> Any:
-        if key.lower() in _COUNTED:
+    def _out_of_value(self, key: str, value: Any) -> Any:
+        if key.lower() == "eventid":  # It is no phone number, even where it has the digits of one.
             return value
         if isinstance(value, str):
-            return self.out_of(value, theirs=theirs)
-        if isinstance(value, list):
-            return [self._out_of_value(key, each, theirs=theirs) for each in value]
-        return FORGOTTEN if isinstance(value, (int, float)) and value == self._number else value
+            return self.out_of(value, theirs=True)
+        return FORGOTTEN if isinstance(value, (int, float)) and abs(value) == int(self._digits) else value
+
+    def _is_key(self, value: Any) -> bool:
+        """Return whether a value may be the key of a message in hex, or None, as the ledger writes it."""
+        return value is None or (isinstance(value, str) and bool(_KEY.fullmatch(value)) and self._digits not in value)
 
 
 def _pattern_of(numbers: Sequence[str]) -> re.Pattern[str]:
     written = "|".join(_BETWEEN_DIGITS.join(number) for number in numbers)
     return re.compile(rf"(?<!\d)(?:\+|00)?(?:{written})(?!\d)")
-
-
-def _faults_in(response: dict[str, Any]) -> list[Any]:
-    """Return the list of faults within a response itself, so that it can be changed; a new one where it has none."""
-    within = _field(response, "sendresponse", dict) or response
-    return _field(_field(within, "errorreport", dict) or {}, "faults", list) or []
 
 
 def _field(fields: dict[str, Any], name: str, kind: type[Any]) -> Any:

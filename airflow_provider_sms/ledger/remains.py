@@ -59,7 +59,8 @@ def remove_remains(store: LedgerBackend) -> Remains:
 def files_with_number(path: Path, digits: str) -> list[Path]:
     """Return the files of a ledger in SQLite whose bytes hold a number: as an integer of a row, or as text.
 
-    The bytes of an integer may be there by accident, about once in 500,000 ledgers of 500 MB.
+    The bytes of an integer may be there by accident, about once in 500,000 ledgers of 500 MB; the digits may be part of
+    a longer number. Text with signs between the digits is not found.
 
     Call it when this process has closed the ledger: closing any file drops every lock that the process has on it.
 

@@ -54,6 +54,7 @@ def test_a_copy_that_no_row_has_is_reported(ledger, sent_to_file, ledger_path):
     assert said.status == 1
     assert "Not forgotten: 1 name of a campaign, a run or a contact group" in said.err
     assert f"The bytes of {ledger_path} still hold the number" in said.err
+    assert "within a longer number or digest" in said.err
     assert said.err.endswith(f"sqlite3 {ledger_path} VACUUM\n")
 
 
@@ -136,7 +137,16 @@ def test_a_number_that_is_claimed_meanwhile_is_reported(ledger, sent, monkeypatc
     sent([PERSON])
     monkeypatch.setattr(write_commands, "confirm", lambda *_, **__: sent([PERSON], campaign="autumn"))
     said = ledger("forget", NUMBER)
-    assert (said.status, "claimed a message to this number since" in said.err) == (1, True)
+    assert (said.status, "claimed a message to this number, or recorded" in said.err) == (1, True)
+
+
+def test_a_request_under_way_makes_it_incomplete(ledger, sent, rows):
+    """Its response may name the number: the status is 1, and the words say when to run the command again."""
+    sent([PERSON], None)
+    for _ in range(2):
+        said = ledger("forget", NUMBER, "--yes")
+        assert (said.status, "Run the command again when the task that sends has ended" in said.err) == (1, True)
+        assert rows("SELECT destination FROM sms_message") == [(0,)]
 
 
 def test_no_number_is_no_wish(ledger, sent):

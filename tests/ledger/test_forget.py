@@ -129,7 +129,7 @@ def test_a_retry_of_the_same_table_finds_nothing_changed(enter, forget):
 
 
 def test_a_response_loses_the_number_and_the_text(enter, forget, rows):
-    """Of others it keeps the rest: which message each fault is about is told by its key, as the row report needs it."""
+    """Which message each fault is about is still known by its key, as the row report of others needs it."""
     report = {"NoNetwork": 0, "Faults": [fault(OTHERS[0].destination), fault(NUMBER)]}
     send(enter(), [PERSON, *OTHERS], response=response(ErrorReport=report, EventId=int(NUMBER)))
     kept = response(Sample="Hi Bob")
@@ -139,10 +139,48 @@ def test_a_response_loses_the_number_and_the_text(enter, forget, rows):
     changed, other = (json.loads(body) for (body,) in rows("SELECT response FROM sms_request ORDER BY id"))
     assert other == json.loads(kept)
     assert changed.pop("sms_ledger_fault_keys") == [OTHERS[0].key.hex(), PERSON.key.hex()]
-    report["Faults"][1] = {"ErrorMessage": "forgotten"}
+    report["Faults"] = [{}, {}]
     before = json.loads(response(ErrorReport=report, EventId=int(NUMBER)))
     del before["Sample"]
     assert changed == before
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"Extra": [NUMBER, {"sms_ledger_fault_keys": [["a"]]}]},
+        {"sms_ledger_fault_keys": [["a"]]},
+        {"sms_ledger_fault_keys": [f"{NUMBER}".rjust(32, "a")]},
+        {"SMS_Ledger_Fault_Keys": NUMBER},
+        {"errors": [{"messages": f"{NUMBER} is bad", "Cost": [NUMBER]}]},
+        {"Extra": "".join(chr(0x660 + int(digit)) for digit in NUMBER)},
+        {"Extra": "%20-%20".join(NUMBER), NUMBER: -int(NUMBER)},
+        {"CostBreakDown": [{"Network": f"to {NUMBER[:5]} - / - {NUMBER[5:]}", "Cost": 1.0, "Quantity": 1}]},
+    ],
+)
+def test_a_response_to_the_person_keeps_counts_alone(enter, forget, rows, fields):
+    """So no spelling of the number survives, wherever the service wrote it; its own field of keys is no help either."""
+    body = json.loads(response(ErrorReport={"NoNetwork": 0, "Faults": [fault(NUMBER)]}, **fields))
+    for campaign, kept in (("c", body), ("d", {"statusCode": 200, **fields, "sendResponse": body})):
+        send(enter(campaign=campaign), [PERSON], response=json.dumps(kept))
+    assert forget()[1].responses == 2
+    (kept,), second = rows("SELECT response FROM sms_request ORDER BY id")
+    counts = {key: body[key] for key in ("Cost", "RemainingBalance", "EventId", "Messages", "Parts")}
+    if "CostBreakDown" in fields:
+        counts["CostBreakDown"] = [{"Network": "to forgotten", "Cost": 1.0, "Quantity": 1}]
+    report = {"NoNetwork": 0, "Faults": [{}]}
+    assert json.loads(kept) == {**counts, "ErrorReport": report, "sms_ledger_fault_keys": [PERSON.key.hex()]}
+    assert second == (kept,)
+
+
+@pytest.mark.parametrize("extra", ["[" * 100_000 + "]" * 100_000, "9" * 5_000, '"cut off'])
+def test_a_response_that_cannot_be_read_is_deleted(store, enter, forget, rows, extra):
+    """Nothing that the service answers keeps a number in the ledger."""
+    send(enter(), [PERSON, *OTHERS], response=f'{{"Cost":1.0,"Extra":{extra}}}')
+    traces, gone = forget()
+    assert traces.counts == gone == NumberCounts(messages=1, contacts=0, responses=1, reasons=0, figures=0)
+    assert rows("SELECT response FROM sms_request") == [(None,)]
+    assert (texted(store, NUMBER), find_number(store, NUMBER).counts) == ([], NOTHING)
 
 
 def test_a_redacted_response_loses_the_masked_number(enter, forget, rows):
@@ -153,7 +191,7 @@ def test_a_redacted_response_loses_the_masked_number(enter, forget, rows):
     send(enter(), [PERSON], response=json.dumps(body))
     forget()
     ((changed,),) = rows("SELECT response FROM sms_request")
-    assert json.loads(changed) == {**body, "ErrorReport": {"Faults": [{"ErrorMessage": "forgotten"}]}}
+    assert json.loads(changed) == {**body, "ErrorReport": {"Faults": [{}]}}
 
 
 def test_a_report_still_tells_who_was_left_out(enter, forget):
@@ -192,6 +230,18 @@ def test_words_that_are_tied_to_nobody_lose_the_number_too(store, enter, forget,
     assert find_number(store, NUMBER).counts == NOTHING
 
 
+FULL_WIDTH = "".join(chr(0xFF10 + int(digit)) for digit in NUMBER)
+
+
+@pytest.mark.parametrize("written", ["%2B%20".join(NUMBER), f"%32{NUMBER[1:]}", " ...- ".join(NUMBER), FULL_WIDTH])
+def test_a_reason_of_the_persons_request_loses_every_number(enter, forget, rows, written):
+    """Signs between the digits, encodings and digits of other scripts hide none."""
+    send(enter(), [PERSON], UNKNOWN, reason=f"refused: {written} is barred")
+    assert forget()[1].reasons == 1
+    ((reason,),) = rows("SELECT reason FROM sms_request")
+    assert reason.replace("%", "") == "refused: forgotten is barred"
+
+
 def test_a_longer_number_is_another_one(enter, forget, rows):
     """Digits before or after it make it somebody else's, also in a text with many digits."""
     kept = response(Sample="", ErrorReport={"Faults": [fault(f"1{NUMBER}"), fault(f"{NUMBER}1")]})
@@ -226,6 +276,21 @@ def test_what_an_interrupted_command_left_is_found_again(store, enter, monkeypat
     monkeypatch.undo()
     again = find_number(store, NUMBER)
     assert (again.counts.messages, again.counts.responses) == (1, 1)
+
+
+def test_a_response_that_comes_after_it_is_found_again(store, enter, forget, rows):
+    """While its request may be under way that is told, also after the number is gone; then another look cleans it."""
+    ledger = enter(clock=store.clock)
+    request_id = claim(ledger, [PERSON, OTHERS[0]])
+    assert [forget()[0].under_way for _ in range(2)] == [1, 1]
+    masked = {"ScrubbedDestination": mask_number(NUMBER), "Status": "_".join(NUMBER)}
+    late = response(ErrorReport={"Faults": [masked]}, sms_ledger_fault_keys=[PERSON.key.hex()])
+    ledger.commit(outcomes=[Outcome(request_id, ACCEPTED, response=late)])
+    traces, gone = forget()
+    assert (traces.under_way, traces.open_requests, gone.responses) == (0, 0, 1)
+    ((body,),) = rows("SELECT response FROM sms_request")
+    assert json.loads(body)["ErrorReport"] == {"Faults": [{}]}
+    assert find_number(store, NUMBER).counts == NOTHING
 
 
 def test_what_is_claimed_meanwhile_is_found_again(store, enter):

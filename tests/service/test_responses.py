@@ -122,6 +122,14 @@ def test_the_error_report_is_read():
     assert expected == response.error_report
 
 
+@pytest.mark.parametrize("value", [-1, 1_000_000, 27821234567, int("9" * 4300)], ids=lambda value: str(value)[:12])
+def test_a_counter_that_cannot_be_one_counts_nothing(value):
+    """It may be a phone number, and the sum of two may have more digits than Python writes."""
+    named = {"OptedOuts": value} if 0 <= value < 2**63 else {}
+    response = parse_send_response(body(ErrorReport={"FirstFailed": value, "NoContents": 999_999, **named}))
+    assert response.error_report == ErrorReport(other={"NoContents": 999_999})
+
+
 def test_the_repr_shows_nothing_personal():
     """Neither sample nor faults nor raw are in the repr."""
     response = parse_send_response(body(Sample="Hi Thandi", ErrorReport={"Faults": [FAULT]}))

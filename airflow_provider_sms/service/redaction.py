@@ -25,6 +25,11 @@ _DEEPEST = 20
 """Levels of a fault that are read: a deeper value becomes stars, since recursion must not cost the record of a send."""
 
 
+def storable(text: str) -> str:
+    """Return a text of the service as every database takes it: half an emoji and NUL become question marks."""
+    return text.encode("utf-8", "replace").decode().replace("\0", "?")
+
+
 def redacted_response(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return a response without its ``Sample``, and with the numbers in its ``Faults`` masked.
 

@@ -24,6 +24,10 @@ POST_PAID_BALANCE = 1_000_000
 
 _INT64 = 2**63
 
+_MAX_EXPONENT = 100
+"""The largest exponent of an amount, and its most decimals: written without an exponent, ``1e-800000000`` takes a
+gigabyte."""
+
 _MAX_DIGITS = 15
 """Digits of the longest number (ITU-T E.164)."""
 
@@ -218,9 +222,17 @@ def _get(fields: dict[str, Any], name: str, default: Any = None) -> Any:
 def _amount(fields: dict[str, Any], name: str, default: int | None = None) -> Decimal:
     value = _get(fields, name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not -_INT64 < value < _INT64:
-        raise _not_of_the_contract(f"{name} is missing or not an amount")
+        raise _not_an_amount(name)
     # A float in the place of a decimal has the digits received as its repr.
-    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    amount = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    exponent = amount.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _MAX_EXPONENT:
+        raise _not_an_amount(name)
+    return amount
+
+
+def _not_an_amount(name: str) -> UnknownOutcomeError:
+    return _not_of_the_contract(f"{name} is missing or not an amount")
 
 
 def _count(fields: dict[str, Any], name: str, default: int | None = None) -> int:

@@ -20,10 +20,10 @@ from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import (
     PLAN,
     REPORT_LINK,
-    RESPONSES,
     SUMMARY,
     pull_own,
     push,
+    push_responses,
     report_url,
     responses_of,
 )
@@ -294,7 +294,7 @@ class BulkAttempt:
         log.info("%s", one_line(self._summary()))
         try:
             responses = responses_of(ledger, options.max_xcom_responses, raw=options.raw_responses)
-            push(self._context, RESPONSES, responses)
+            push_responses(self._context, responses)
             if isinstance(responses, dict):
                 log.info("The %d responses are too many for an XCom: the ledger has them", responses["requests"])
         finally:

@@ -11,7 +11,7 @@ from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.human_input import record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.telemetry import Telemetry
-from airflow_provider_sms.execution.xcom import RESPONSES, for_xcom, push
+from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts
 from airflow_provider_sms.hooks.sms import SmsHook
@@ -76,7 +76,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         body = ledger.responses.to(key)
         response: dict[str, Any] | None = None if body is None else for_xcom(body, raw=options.raw_responses)
         if response is not None:
-            push(task.context, RESPONSES, [response])
+            push_responses(task.context, [response])
         delivery.conclude(end)
     describe_on_assets(task.context, facts(summary()))
     if counts.already_sent:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import logging
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from airflow.providers.common.compat.sdk import conf
 
+from airflow_provider_sms.masking import STARS
 from airflow_provider_sms.service.inputs import is_loopback
-from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response
+from airflow_provider_sms.service.redaction import FAULT_KEYS, redacted_response, storable
 
 if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
+
+log = logging.getLogger(__name__)
 
 SUMMARY = "return_value"
 """What the task returns: the summary of a table's send, or the response to a send to groups.
@@ -37,12 +41,30 @@ REPORT_LINK = "_link_sms_report"
 SANDBOX_LINK = "_link_sms_sandbox"
 """The address of the sandbox's page, for the button beside the task."""
 
+_DEEPEST = 50
+"""Levels of a response that an XCom holds, since Airflow reads and writes XComs recursively: a deeper value becomes
+stars."""
+_LEAST_INTEGER, _LARGEST_INTEGER = -(2**63), 2**64 - 1
+"""The integers that Airflow's messages between a task and its supervisor hold; any other one becomes text."""
+
 
 def push(context: Context, key: str, value: Any) -> None:
     """Push an XCom, unless the task pushes none."""
     task: Any = context["task"]
     if task.do_xcom_push:
         context["ti"].xcom_push(key=key, value=value)
+
+
+def push_responses(context: Context, responses: list[Any] | dict[str, Any]) -> None:
+    """Push the service's responses, or log that they cannot be pushed, which must not fail a send that is done."""
+    try:
+        push(context, RESPONSES, responses)
+    except Exception as error:  # noqa: BLE001  # its words may quote the responses
+        log.warning(
+            "The responses could not be pushed as the XCom %r, and the ledger has them: %s",
+            RESPONSES,
+            type(error).__name__,
+        )
 
 
 def pull_own(context: Context, key: str) -> Any:
@@ -66,15 +88,33 @@ def responses_of(ledger: CampaignLedger, limit: int, *, raw: bool) -> list[Any] 
 
 
 def for_xcom(body: str, *, raw: bool) -> dict[str, Any]:
-    """Return a response as an XCom can hold it: half an emoji, which no database takes, becomes a question mark.
+    """Return a response as an XCom can hold it, whatever the service wrote.
 
     :param body: as the ledger keeps it.
     :param raw: whether to return all of it. Otherwise it is redacted here, too: the task may have kept it raw before.
+    :returns: ``{"truncated": True}`` for a response that has too many levels to be read.
     """
-    kept = json.loads(body)
+    try:
+        kept = json.loads(body)
+    except RecursionError:
+        return {"truncated": True}
     shown = {key: value for key, value in kept.items() if key != FAULT_KEYS} if raw else redacted_response(kept)
-    whole: dict[str, Any] = json.loads(json.dumps(shown, ensure_ascii=False).encode("utf-8", "replace"))
-    return whole
+    return {storable(key): _harmless(value) for key, value in shown.items()}
+
+
+def _harmless(value: Any, depth: int = 0) -> Any:
+    """Return a value of a response as Airflow's messages and databases take it."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, int) and not _LEAST_INTEGER <= value <= _LARGEST_INTEGER:
+        return str(value)
+    if not isinstance(value, (list, dict)):
+        return value
+    if depth >= _DEEPEST:
+        return STARS
+    if isinstance(value, list):
+        return [_harmless(item, depth + 1) for item in value]
+    return {storable(key): _harmless(item, depth + 1) for key, item in value.items()}
 
 
 def report_url(report: str) -> str | None:

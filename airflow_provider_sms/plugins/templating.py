@@ -34,7 +34,8 @@ def render_page(request: Request, template: str, status_code: int = 200, **value
             **values,
         )
     )
-    return HTMLResponse(html, status_code)
+    # A ledger may hold half an emoji, which UTF-8 does not have.
+    return HTMLResponse(html.encode("utf-8", "replace"), status_code)
 
 
 def root_path(request: Request) -> str:

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.service.redaction import storable
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.model import TextedTwice
@@ -184,7 +185,7 @@ class SendCounts:
         if self.requests <= self.max_event_ids:
             self.event_ids[request_id] = response.event_id
         for line in response.cost_breakdown:
-            network = mask_numbers_in(line.network)
+            network = _shown(line.network)
             cost, quantity = self.cost_breakdown.get(network, (Decimal(0), 0))
             self.cost_breakdown[network] = (cost + line.cost, quantity + line.quantity)
         self._add_report(response.error_report)
@@ -220,6 +221,11 @@ def reported(report: ErrorReport) -> dict[str, int]:
         "Faults": len(report.faults),
     }
     for name, count in report.other.items():
-        shown = mask_numbers_in(name)
+        shown = _shown(name)
         counts[shown] = counts.get(shown, 0) + count
     return counts
+
+
+def _shown(name: str) -> str:
+    """Return a name that the service chose as summaries and logs show it."""
+    return mask_numbers_in(storable(name))

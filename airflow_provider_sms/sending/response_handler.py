@@ -231,7 +231,6 @@ def answered(
     :param response_texts: whether the ledger keeps any words of it; without them, ``raw_responses`` has no meaning.
     """
     none_taken = took_none(response)
-    kept = response.raw if raw_responses and response_texts else _redacted(response, chunk)
     return Outcome(
         request_id=request_id,
         state=NOT_SENT if none_taken else ACCEPTED,
@@ -240,11 +239,21 @@ def answered(
         messages=response.messages,
         parts=response.parts,
         cost=str(response.cost),
-        # Not orjson, which refuses half an emoji and integers beyond 64 bits: a record must not fail.
-        response=json.dumps(kept if response_texts else counts_of_response(kept)),
+        response=_kept(response, chunk, raw_responses=raw_responses, response_texts=response_texts),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
         chunk=chunk,
     )
+
+
+def _kept(response: SendResponse, chunk: Chunk, *, raw_responses: bool, response_texts: bool) -> str | None:
+    """Return a response as the ledger keeps it; None for one that cannot be written, which must not cost the record."""
+    try:
+        kept = response.raw if raw_responses and response_texts else _redacted(response, chunk)
+        # Not orjson, which refuses half an emoji and integers beyond 64 bits.
+        return json.dumps(kept if response_texts else counts_of_response(kept))
+    except Exception as error:  # noqa: BLE001  # the service may nest its fields too deeply, among others
+        log.warning("The ledger keeps the outcome of a request without its response: %s", type(error).__name__)
+        return None
 
 
 def _redacted(response: SendResponse, chunk: Chunk) -> dict[str, Any]:

@@ -24,8 +24,15 @@ POST_PAID_BALANCE = 1_000_000
 
 _INT64 = 2**63
 
+_MAX_EXPONENT = 100
+"""The largest exponent of an amount, and its most decimals: written without an exponent, ``1e-800000000`` takes a
+gigabyte."""
+
 _MAX_DIGITS = 15
 """Digits of the longest number (ITU-T E.164)."""
+
+MAX_COUNTER = 999_999
+"""The largest counter of an error report, in messages: no request has as many, and a phone number has more digits."""
 
 _KNOWN_COUNTERS = frozenset({"nonetwork", "duplicates", "optedouts"})
 
@@ -48,12 +55,14 @@ class NetworkCost:
 class ErrorReport:
     """Messages that the service did not take within a request that it accepted.
 
+    A counter above :data:`MAX_COUNTER` counts no messages, and is left out.
+
     :param no_network: messages that no network takes, from 0.
     :param duplicates: messages left out as duplicates, from 0.
     :param opted_outs: messages to people who opted out, from 0.
     :param faults: one object per faulty message, keys as received; it holds phone numbers. Its shape is not
         specified: a value that is no object becomes ``{"errorMessage": …}``.
-    :param other: further counters by their name as received, for example ``NoContents``.
+    :param other: further counters, from 0, by their name as received, for example ``NoContents``.
     """
 
     no_network: int = 0
@@ -148,6 +157,11 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
     return Balance(amount, amount == POST_PAID_BALANCE if billing == "auto" else billing == "postpaid")
 
 
+def is_counter(value: object) -> bool:
+    """Return whether a value of an error report counts messages; a larger integer may be a phone number."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNTER
+
+
 def faulted_number(fault: Mapping[str, Any]) -> int | None:
     """Return the number that a fault names, as digits with country code; None where it names none."""
     fields = {key.lower(): value for key, value in fault.items()}
@@ -208,9 +222,17 @@ def _get(fields: dict[str, Any], name: str, default: Any = None) -> Any:
 def _amount(fields: dict[str, Any], name: str, default: int | None = None) -> Decimal:
     value = _get(fields, name, default)
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not -_INT64 < value < _INT64:
-        raise _not_of_the_contract(f"{name} is missing or not an amount")
+        raise _not_an_amount(name)
     # A float in the place of a decimal has the digits received as its repr.
-    return Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    amount = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    exponent = amount.as_tuple().exponent
+    if not isinstance(exponent, int) or abs(exponent) > _MAX_EXPONENT:
+        raise _not_an_amount(name)
+    return amount
+
+
+def _not_an_amount(name: str) -> UnknownOutcomeError:
+    return _not_of_the_contract(f"{name} is missing or not an amount")
 
 
 def _count(fields: dict[str, Any], name: str, default: int | None = None) -> int:
@@ -255,15 +277,16 @@ def _error_report(report: Any) -> ErrorReport:
         raise _not_of_the_contract("ErrorReport is not an object")
     fields = _lowered(report)
     return ErrorReport(
-        no_network=_count(fields, "NoNetwork", 0),
-        duplicates=_count(fields, "Duplicates", 0),
-        opted_outs=_count(fields, "OptedOuts", 0),
+        no_network=_counter(fields, "NoNetwork"),
+        duplicates=_counter(fields, "Duplicates"),
+        opted_outs=_counter(fields, "OptedOuts"),
         faults=tuple(
             fault if isinstance(fault, dict) else {"errorMessage": fault} for fault in _list(fields, "Faults")
         ),
-        other={
-            key: value
-            for key, value in report.items()
-            if key.lower() not in _KNOWN_COUNTERS and isinstance(value, int) and not isinstance(value, bool)
-        },
+        other={key: value for key, value in report.items() if key.lower() not in _KNOWN_COUNTERS and is_counter(value)},
     )
+
+
+def _counter(fields: dict[str, Any], name: str) -> int:
+    count = _count(fields, name, 0)
+    return count if is_counter(count) else 0

@@ -446,6 +446,15 @@ def test_half_an_emoji_in_an_answer_fails_nothing(send, people, sandbox):
     assert (ran.state, counts(ran), ran.xcoms["responses"][0]["Sample"]) == ("success", {"accepted": 5}, "Hi ?")
 
 
+@pytest.mark.parametrize("extra", [str(2**128), "[" * 300 + "]" * 300], ids=["long", "deep"])
+def test_no_value_of_an_answer_fails_a_finished_send(send, people, sandbox, extra):
+    """An integer beyond 64 bits and a field of many levels are more than Airflow's XComs take."""
+    body = f'{{"Cost":1,"RemainingBalance":9,"EventId":7,"Messages":5,"Parts":5,"Extra":{extra}}}'
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "accepted": True, "body": body}])
+    ran = send(people(5))
+    assert (ran.state, counts(ran), ran.xcoms["responses"][0]["EventId"]) == ("success", {"accepted": 5}, 7)
+
+
 def kept(ledger_path):
     """The responses that the ledger holds, as text."""
     with closing(sqlite3.connect(ledger_path)) as connection:

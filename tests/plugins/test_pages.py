@@ -175,6 +175,13 @@ def test_the_tab_of_a_task_opens_its_campaign(vic, store):
     assert "has texted nobody" in text(vic.get("/task?dag_id=d&run_id=r&task_id=other"))
 
 
+def test_half_an_emoji_in_a_ledger_fails_no_page(vic, store):
+    """An older version recorded the names of networks as the service wrote them."""
+    figures = {"cost_breakdown": {"Local\ud800": {"cost": 1, "quantity": 1}}, "error_report": {}}
+    tell(store, "spring", claims=[(1, "accepted")], note={"figures": figures})
+    assert "Local?" in text(vic.get("/campaigns/1"))
+
+
 def test_hostile_words_are_shown_and_not_executed(vic, store):
     """Names of campaigns, tasks, networks, people and reasons are shown as they are."""
     figures = {"cost_breakdown": {HOSTILE: {"cost": 1, "quantity": 1}}, "error_report": {HOSTILE: 2}}

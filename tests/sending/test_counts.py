@@ -51,3 +51,12 @@ def test_names_that_the_service_chose_hold_no_number():
     assert tally.cost_breakdown == {"to 2782*****67": (Decimal(3), 4)}
     expected = {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0, "of 2782*****67": 5, "NoContents": 1}
     assert tally.error_report == reported(report) == expected
+
+
+def test_names_that_the_service_chose_can_be_stored():
+    """No database takes half an emoji or NUL, and the summary must not fail after everybody was texted."""
+    tally = SendCounts()
+    lines = (NetworkCost("Local\ud800", Decimal(1), 1), NetworkCost("Local\0", Decimal(2), 3))
+    response = replace(answer(1, 9), cost_breakdown=lines, error_report=ErrorReport(other={"No\ud83d": 2}))
+    tally.add_accepted(1, 9, response)
+    assert (tally.cost_breakdown, tally.error_report["No?"]) == ({"Local?": (Decimal(3), 4)}, 2)

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+
 import pytest
 from support.sending import answer, people
 
@@ -10,6 +13,7 @@ from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.response_handler import ResponseHandler, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.stop_conditions import StopConditions
+from airflow_provider_sms.service.responses import parse_send_response
 
 
 @pytest.fixture
@@ -65,3 +69,23 @@ def test_a_request_that_was_turned_away_too_often_ends_the_send_and_is_kept_for_
     error = NotSentError("connection refused")
     _, step = handle(error, attempt=10)
     assert (step.is_deferred, step.retry_at, step.error) == (True, None, error)
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_no_response_costs_the_record_of_its_request(raw):
+    """Counters of any length, and fields nested too deeply to be written again: the outcome is what was stated."""
+    request = InFlightRequest(7, RequestBatch(people(2), {}), 0.0)
+    nines = "9" * 4300
+    counters = f'{{"A2782000001": {nines}, "A2782999901": {nines}}}'
+    body = f'{{"Cost": 0, "RemainingBalance": 9, "EventId": 1, "Messages": 0, "Parts": 0, "ErrorReport": {counters}}}'
+    outcome = outcome_of(request, parse_send_response(body.encode()), raw_responses=raw)
+    assert (outcome.state, outcome.response is None) == (NOT_SENT, False)
+    assert outcome.reason is not None
+    assert "99999" not in outcome.reason
+    nested: list = []
+    for _ in range(100_000):
+        nested = [nested]
+    deep = replace(answer(5, 2), raw={**answer(5, 2).raw, "Extra": nested})
+    outcome = outcome_of(request, deep, raw_responses=raw)
+    assert (outcome.state, outcome.event_id, outcome.response) == (ACCEPTED, 5, None)
+    assert json.loads(outcome_of(request, answer(6, 2), raw_responses=raw).response or "")["EventId"] == 6

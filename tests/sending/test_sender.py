@@ -31,6 +31,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNO
 from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.response_handler import outcome_of
 from airflow_provider_sms.sending.sender import FLUSH_SECONDS, flush
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.stop_flag import StopFlag
@@ -559,13 +560,18 @@ def test_without_threads_nothing_is_claimed(sender, service, enter, monkeypatch)
     assert states(enter(2), people(20)) == {NOT_SENT: 20}
 
 
-def test_an_error_of_our_own_never_gives_back_what_was_posted(sender, service, enter):
+def test_an_error_of_our_own_never_gives_back_what_was_posted(sender, service, enter, monkeypatch):
     """Even a bug that loses an outcome leaves its request unknown, in the ledger and in the counts."""
-    not_json = {"EventId": object()}
-    service.script = [None, lambda s, messages, number: replace(s.take(messages, number), raw=not_json)]
+    handled = []
+
+    def outcome(request, *args, **options):
+        handled.append(request)
+        return outcome_of(None if len(handled) == 2 else request, *args, **options)
+
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.outcome_of", outcome)
     send = sender(concurrency=1)
     send.run([people(50)])
-    assert (type(send.error), counts(send.counts)) == (TypeError, {"accepted": 10, "unknown": 10, "not_sent": 30})
+    assert (type(send.error), counts(send.counts)) == (AttributeError, {"accepted": 10, "unknown": 10, "not_sent": 30})
     assert states(enter(2), people(50)) == {ACCEPTED: 10, UNKNOWN: 10, NOT_SENT: 30}
     retry = sender(enter(2))
     retry.run([people(50)])

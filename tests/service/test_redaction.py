@@ -82,9 +82,9 @@ def test_counts_are_all_that_a_summary_needs(wrapped):
         "CostBreakDown": [{"Network": "To 27820000003", "Cost": 1.1, "Quantity": 3, "Note": "for Ann"}],
         "ErrorReport": {"NoNetwork": 1, "Blocked": 2, "Faults": [{"RawDestination": "27820000003"}, "bad"], "Y": "?"},
         "Extra": "for Ann",
-        FAULT_KEYS: ["ab", None],
     }
     body = {"statusCode": 200, "sendResponse": fields, "errors": ["for Ann"]} if wrapped else fields
+    body = {**body, FAULT_KEYS: ["ab", None]}
     kept = counts_of_response(body)
     before, after = (parse_send_response(json.dumps(each).encode()) for each in (body, kept))
     assert [word for word in ("Ann", "27820000003", "bad", "?") if word in json.dumps(kept)] == []
@@ -92,4 +92,21 @@ def test_counts_are_all_that_a_summary_needs(wrapped):
     assert (len(after.error_report.faults), after.error_report.other) == (2, {"Blocked": 2})
     names = ("cost", "remaining_balance", "event_id", "messages", "parts")
     assert [getattr(after, name) for name in names] == [getattr(before, name) for name in names]
-    assert (kept.get("sendResponse") or kept)[FAULT_KEYS] == ["ab", None]
+    assert kept[FAULT_KEYS] == ["ab", None]
+
+
+@pytest.mark.parametrize("words", ["27820000001: Hi Ann", {"Why": "Hi Ann"}, ["Hi Ann"], True], ids=str)
+def test_counts_of_a_response_are_numbers(words):
+    """A field with a value of another type may hold anybody's number and text, and is left out."""
+    fields = dict.fromkeys(("Cost", "RemainingBalance", "EventId", "Messages", "Parts"), words)
+    fields["CostBreakDown"] = [[words], {"Network": "Local", "Cost": words, "Quantity": words}]
+    fields["ErrorReport"] = {"Blocked": words, "FirstFailed": 27820000001, "NoContents": 2}
+    counts = {"CostBreakDown": [{"Network": "Local"}], "ErrorReport": {"NoContents": 2}}
+    assert counts_of_response(fields) == counts
+    assert counts_of_response({**fields, "sendResponse": fields}) == {"sendResponse": counts}
+
+
+def test_nothing_beside_a_wrapped_response_is_kept():
+    """Its own fields are read, and those beside it may be anything."""
+    wrapped = {"Messages": 27820000001, "sendResponse": {"Messages": 1, "sendResponse": {"Parts": 2}}}
+    assert counts_of_response(wrapped) == {"sendResponse": {"Messages": 1}}

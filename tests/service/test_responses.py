@@ -87,6 +87,18 @@ def test_an_amount_keeps_its_digits(digits, other):
     assert repr(json.loads(text)) == repr(response.raw)
 
 
+@pytest.mark.parametrize("digits", ["1e-101", "1e-800000000", "-1e-800000000", "0e-800000000", "0e800000000"])
+def test_an_amount_has_a_hundred_decimals_at_most(digits):
+    """A few bytes could stand for an amount that takes gigabytes to write."""
+    for name in ("Cost", "RemainingBalance"):
+        text = body().replace(f'"{name}": {REQUIRED[name]}'.encode(), f'"{name}": {digits}'.encode())
+        with pytest.raises(UnknownOutcomeError, match=f"{name} is missing or not an amount"):
+            parse_send_response(text)
+    with pytest.raises(UnknownOutcomeError, match="Balance is missing or not an amount"):
+        parse_balance(f'{{"Balance": {digits}}}'.encode(), "auto")
+    assert parse_balance(b'{"Balance": 1e-100}', "auto").amount == Decimal("1e-100")
+
+
 def test_raw_can_be_made_json_of_again():
     """Raw holds plain numbers, with the event id exact above 2**53."""
     response = parse_send_response(body(EventId=2**63 - 1, Cost=0.5))
@@ -120,6 +132,14 @@ def test_the_error_report_is_read():
     response = parse_send_response(body(ErrorReport={**report, "Faults": [FAULT, "odd"]}))
     expected = ErrorReport(1, 2, 0, (FAULT, {"errorMessage": "odd"}), {"ContentToLong": 3})
     assert expected == response.error_report
+
+
+@pytest.mark.parametrize("value", [-1, 1_000_000, 27821234567, int("9" * 4300)], ids=lambda value: str(value)[:12])
+def test_a_counter_that_cannot_be_one_counts_nothing(value):
+    """It may be a phone number, and the sum of two may have more digits than Python writes."""
+    named = {"OptedOuts": value} if 0 <= value < 2**63 else {}
+    response = parse_send_response(body(ErrorReport={"FirstFailed": value, "NoContents": 999_999, **named}))
+    assert response.error_report == ErrorReport(other={"NoContents": 999_999})
 
 
 def test_the_repr_shows_nothing_personal():

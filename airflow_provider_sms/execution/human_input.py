@@ -219,7 +219,7 @@ def _ask(
 
 
 def _notify(context: Context, rules: DecisionRules) -> None:
-    """Say that a question waits. It waits all the same where that fails: it stands in Airflow's required actions."""
+    """Notify people that a question waits. A notifier that fails is logged; Airflow shows the question anyway."""
     for notifier in rules.options.notifiers:
         try:
             # A copy, since a notifier writes its template fields into the context.

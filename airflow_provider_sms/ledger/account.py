@@ -1,0 +1,117 @@
+"""What the ledger knows of an account: its balance as it was seen, and the requests that may have been charged for.
+
+From these :mod:`airflow_provider_sms.sending.evidence` tells which unknown requests the service took.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from decimal import Decimal
+
+BALANCE: Final = "balance"
+"""In place of a person, in ``sms_decision.decided_by``: the balance told what became of the request."""
+
+
+class Account(NamedTuple):
+    """The account that a campaign is sent with.
+
+    :param key: identifies the account, 32 hex digits; see ``ClientSettings.account``.
+    :param least_price: the fewest credits that one SMS part is expected to cost.
+    :param most_price: the most credits that one SMS part is expected to cost.
+    """
+
+    key: str
+    least_price: Decimal
+    most_price: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A balance, and the interval in which it was read; seconds since the epoch, by the ledger's clock.
+
+    :param amount: credits.
+    :param charged: credits that the request cost whose response told the balance; 0 where the balance was asked for.
+    :param begin: the balance was read after this moment; so was the charge of its request.
+    :param end: the balance was read before this moment.
+    :param request_id: the request; None where the balance was asked for.
+    """
+
+    amount: Decimal
+    charged: Decimal
+    begin: float
+    end: float
+    request_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A request of which no response tells whether it was charged for; times as in :class:`Observation`.
+
+    :param least: the fewest credits that it cost if the service took any of it; above 0, but for a group: 0 means any
+        amount above 0.
+    :param most: the most credits that it cost; None means any amount.
+    :param whole: the fewest credits that it cost if the service took all of it; None where its size is not known.
+    :param begin: it was posted after this moment.
+    :param settled: it was charged for before this moment, if at all.
+    :param is_asked: whether a verdict is wanted. Otherwise it only may explain a movement of the balance.
+    :param is_charged: whether it is known to have been charged for.
+    :param in_flight: whether its process may still record an outcome.
+    """
+
+    request_id: int
+    least: Decimal
+    most: Decimal | None
+    whole: Decimal | None
+    begin: float
+    settled: float
+    is_asked: bool = True
+    is_charged: bool = False
+    in_flight: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AccountHistory:
+    """What is known of an account around some requests of which no response tells the charge."""
+
+    observations: Sequence[Observation]
+    open_requests: Sequence[OpenRequest]
+
+
+CHARGED: Final = "charged"
+NOT_CHARGED: Final = "not_charged"
+UNDECIDED: Final = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the balance tells of a request whose response was lost.
+
+    :param verdict: ``charged``, ``not_charged`` or ``undecided``.
+    :param words: the verdict and its sum, in a sentence or two without a number of a person, for people.
+    :param amount: credits that it was charged; None where the balance does not tell that amount.
+    :param in_part: whether it was charged less than all of it costs, so that the service left some people out.
+    :param waits_for: requests of other processes that may be under way, and that keep this one undecided.
+    """
+
+    verdict: str
+    words: str
+    amount: Decimal | None = None
+    in_part: bool = False
+    waits_for: frozenset[int] = frozenset()
+
+
+class KeptEvidence(NamedTuple):
+    """Evidence as the ledger keeps it with a request.
+
+    :param verdict: ``charged``, ``not_charged`` or ``undecided``.
+    :param words: for people.
+    :param read_at: when the balance was read that it rests on, seconds since the epoch.
+    """
+
+    verdict: str
+    words: str
+    read_at: float

@@ -321,7 +321,7 @@ class NotingStorage:
 @pytest.mark.parametrize("suffix", COMPRESS)
 def test_a_reader_that_stops_early(suffix):
     """Who stops early closes the file, of which only a little ahead was read, and nothing reads from it after that."""
-    storage = NotingStorage(COMPRESS[suffix](MANY if suffix else MANY * 10))
+    storage = NotingStorage(COMPRESS[suffix](MANY if suffix else MANY * 30))
     source = open_source(SimpleNamespace(fs=storage, path=f"/a.csv{suffix}"))
     batches = source.batches(["name"])
     assert len(next(batches)) == 10_000
@@ -330,7 +330,8 @@ def test_a_reader_that_stops_early(suffix):
     assert all(file.closed for file in storage.opened)
     time.sleep(0.01)
     assert not any(file.late for file in storage.opened)
-    assert suffix or max(file.taken for file in storage.opened) < 16 << 20 < len(storage.content)
+    # Arrow's thread keeps at most 32 blocks that nobody has asked for, however long the caller takes.
+    assert suffix or max(file.taken for file in storage.opened) < 40 << 20 < len(storage.content)
 
 
 def test_two_readers_at_once(tmp_path):

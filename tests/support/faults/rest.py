@@ -19,22 +19,26 @@ ENDED = ("success", "failed")
 READY_SECONDS = 180.0
 RUN_SECONDS = 240.0
 PATIENCE = 60.0
+ANSWER_SECONDS = 180.0
+"""Seconds for the API to answer, which a busy machine may well need."""
 POLL_SECONDS = 0.1
 
 
 def until(condition, *, seconds, what, every=POLL_SECONDS):
     """Wait until something holds, and return it.
 
-    :param condition: function that is called until its result is true.
+    :param condition: function that is called until its result is true; the API may take too long to answer it.
     :param what: for the error.
     :param every: seconds between two calls.
     """
     end = time.monotonic() + seconds
-    while not (found := condition()):
+    while True:
+        with suppress(requests.Timeout):
+            if found := condition():
+                return found
         if time.monotonic() > end:
             raise TimeoutError(f"after {seconds:.0f} s still waiting until {what}")
         time.sleep(every)
-    return found
 
 
 class RestApi:
@@ -55,7 +59,7 @@ class RestApi:
         again = Retry(
             total=None,
             connect=0,
-            read=0,
+            read=False,  # so that a timeout is raised as one
             redirect=0,
             status=5,
             status_forcelist=(500,),
@@ -80,7 +84,7 @@ class RestApi:
         """
         if not self._session.auth:
             self._session.auth = self._authentication()
-        answer = self._session.request(method, self.url + root + path, json=body or None, timeout=PATIENCE)
+        answer = self._session.request(method, self.url + root + path, json=body or None, timeout=ANSWER_SECONDS)
         answer.raise_for_status()
         return answer.json()
 
@@ -93,9 +97,9 @@ class RestApi:
             self._session.auth = self._authentication()
         url = f"{self.url}/sms{path}"
         if not body:
-            return self._session.get(url, timeout=PATIENCE).text
+            return self._session.get(url, timeout=ANSWER_SECONDS).text
         token = re.search(r'name="sms-token" content="([^"]+)"', self.page("/look-up"))[1]
-        return self._session.post(url, json=body, headers={"X-SMS-Token": token}, timeout=PATIENCE).text
+        return self._session.post(url, json=body, headers={"X-SMS-Token": token}, timeout=ANSWER_SECONDS).text
 
     def _authentication(self):
         if AIRFLOW < (3, 0):
@@ -105,9 +109,9 @@ class RestApi:
             passwords = json.loads(people.read_text())
             name = self._user or next(iter(passwords))
             known = {"username": name, "password": passwords[name]}
-            answer = self._session.post(f"{self.url}/auth/token", json=known, timeout=PATIENCE)
+            answer = self._session.post(f"{self.url}/auth/token", json=known, timeout=ANSWER_SECONDS)
         else:
-            answer = self._session.get(f"{self.url}/auth/token", timeout=PATIENCE)
+            answer = self._session.get(f"{self.url}/auth/token", timeout=ANSWER_SECONDS)
         answer.raise_for_status()
         return _Bearer(answer.json()["access_token"])
 
@@ -131,11 +135,8 @@ class RestApi:
         """Wait until a run has ended, and return its state."""
 
         def ended():
-            # The API of a machine that is busy with tasks may be slow to answer.
-            with suppress(requests.Timeout):
-                state = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"]
-                return state if state in ENDED else None
-            return None
+            state = self.call("GET", f"/dags/{dag_id}/dagRuns/{run_id}")["state"]
+            return state if state in ENDED else None
 
         return until(ended, seconds=RUN_SECONDS, what=f"the run of {dag_id} has ended")
 

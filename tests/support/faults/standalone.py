@@ -95,7 +95,7 @@ class Standalone(RestApi):
             if process.poll() is not None:
                 raise RuntimeError(f"{process.args[1]} ended with status {process.returncode}")
         # Airflow 2 writes a file with a password first.
-        with suppress(requests.ConnectionError, requests.Timeout, FileNotFoundError):
+        with suppress(requests.ConnectionError, FileNotFoundError):
             return self.health()["scheduler"]["status"] == "healthy"
         return False
 

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-import json
 import os
+import sqlite3
 import sys
+from contextlib import closing
 
 import psutil
 import pytest
@@ -25,14 +26,21 @@ SETTINGS = {
 
 
 @pytest.fixture
-def triggerer(airflow_home, sms_default, tmp_path):
+def database(tmp_path):
+    """The file of the triggerers' own database: they are killed, and the tests after this one need theirs."""
+    return tmp_path / "airflow.db"
+
+
+@pytest.fixture
+def triggerer(airflow_home, database, sms_default, tmp_path):
     """Start real triggerers, each in processes of its own; none outlives the test."""
     started = []
 
     def start():
+        environment = {**os.environ, **SETTINGS, "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{database}"}
         with (tmp_path / f"triggerer-{len(started)}.out").open("wb") as output:
             command = [sys.executable, "-m", "airflow", "triggerer", "--skip-serve-logs"]
-            started.append(psutil.Popen(command, env={**os.environ, **SETTINGS}, stdout=output, stderr=output))
+            started.append(psutil.Popen(command, env=environment, stdout=output, stderr=output))
         return started[-1]
 
     yield start
@@ -51,16 +59,15 @@ def kill(process):
 
 
 def defer(sensors):
-    """Let sensors take their own look and defer, and give the state and the event of each, to be asked later."""
+    """Let sensors take their own look and defer, and return what Airflow stores of their triggers."""
     import pendulum
     from airflow.models.dagbag import DBDagBag
-    from airflow.models.taskinstance import TaskInstance
     from airflow.models.trigger import Trigger
     from airflow.utils.session import create_session
     from airflow.utils.state import DagRunState, TaskInstanceState
     from airflow.utils.types import DagRunTriggeredByType, DagRunType
-    from sqlalchemy import select
 
+    kept = []
     dag = sensors[0].dag
     register(dag)
     with create_session() as session:
@@ -89,23 +96,25 @@ def defer(sensors):
             instance = instances[sensor.task_id]
             instance.state, instance.trigger_id = TaskInstanceState.DEFERRED, stored.id
             instance.next_method, instance.next_kwargs = caught.value.method_name, {}
+            kept.append(f"{stored.classpath}{stored.kwargs}{stored.encrypted_kwargs}")
+    return kept
 
-    def outcomes():
-        with create_session() as session:
-            found = session.scalars(select(TaskInstance).filter_by(dag_id=dag.dag_id)).all()
-            return {each.task_id: (str(each.state), json.dumps(each.next_kwargs)) for each in found}
 
-    def stored():
-        with create_session() as session:
-            ours = select(TaskInstance.trigger_id).where(TaskInstance.dag_id == dag.dag_id)
-            rows = session.scalars(select(Trigger).where(Trigger.id.in_(ours))).all()
-            return [f"{row.classpath}{row.kwargs}{row.encrypted_kwargs}" for row in rows]
+def copy(source, target):
+    """Copy a database that may be in use."""
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
 
-    return outcomes, stored
+
+def outcomes(database):
+    """Return the state and the event of each sensor."""
+    query = "SELECT task_id, state, next_kwargs FROM task_instance WHERE dag_id = 'triggerer'"
+    with closing(sqlite3.connect(database, timeout=60.0)) as connection:
+        return {task_id: (state, kwargs) for task_id, state, kwargs in connection.execute(query)}
 
 
 @pytest.mark.skipif(not MAKES_RUNS_OF_STORED_DAGS, reason="a whole Airflow is needed; test_whole.py has one")
-def test_many_sensors_outlive_their_triggerer(triggerer, sandbox, airflow_home, tmp_path):
+def test_many_sensors_outlive_their_triggerer(triggerer, database, sandbox, airflow_home, tmp_path):
     """A hundred that wait in a triggerer that is killed are served by the next one; none is lost, no token is kept."""
     sandbox.state.set_balance(10)
     waiting = {"deferrable": True, "poke_interval": 1}
@@ -115,29 +124,33 @@ def test_many_sensors_outlive_their_triggerer(triggerer, sandbox, airflow_home, 
             for number in range(SENSORS)
         ]
         expired = BalanceSensor(task_id="expired", min_balance=90_000, timeout=1, **waiting)
-    outcomes, stored = defer([*crowd, expired])
-    kept = stored()
+    kept = defer([*crowd, expired])
+    copy(airflow_home / "airflow.db", database)
 
     def looks():
         return len(sandbox.state.requests)
 
-    def next_look():
+    def next_look(running):
         before = looks()
-        until(lambda: looks() > before, seconds=PATIENCE, what="a triggerer looks")
+
+        def has_looked():
+            assert running.poll() is None, "the triggerer has ended"
+            return looks() > before
+
+        until(has_looked, seconds=PATIENCE, what="a triggerer looks")
 
     first = triggerer()
-    next_look()
+    next_look(first)
     kill(first)
     unseen = looks()
-    triggerer()
-    next_look()
+    next_look(triggerer())
     sandbox.state.set_balance(700)
     until(
-        lambda: all(state != "deferred" for state, _ in outcomes().values()),
+        lambda: all(state != "deferred" for state, _ in outcomes(database).values()),
         seconds=PATIENCE,
         what="every sensor has fired",
     )
-    events = outcomes()
+    events = outcomes(database)
     assert ("timeout" in events.pop("expired")[1], len(events)) == (True, SENSORS)
     assert {(state, '"success"' in kwargs) for state, kwargs in events.values()} == {("scheduled", True)}
     # One look serves all who wait for it; that all fall into one depends on the machine.

@@ -19,6 +19,8 @@ EFFECTS: Mapping[FaultKind, str] = {
     "status": "The response has this HTTP status.",
     "truncated": "The request is accepted; the connection ends after half of the response body.",
     "foreign": "The request is accepted; the response is a 200 with a web page that is not the service's.",
+    "late_charge": "The request is served as usual, but its cost is charged some time after the response.",
+    "spend": "The request is served as usual; right before or after it, somebody else spends or tops up the balance.",
 }
 """What happens to a request that meets a fault, by the fault's kind."""
 
@@ -32,6 +34,8 @@ SENDING: Mapping[FaultKind, str] = {
     "status": f"This error does not prove that nothing was sent: {_UNKNOWN}",
     "truncated": f"Half of a response proves nothing: {_UNKNOWN}",
     "foreign": f"A 200 with a body that is not the service's proves nothing: {_UNKNOWN}",
+    "late_charge": "Record the messages as accepted: a balance that has not fallen proves nothing yet.",
+    "spend": "Record the messages as accepted: a balance that moved for another reason proves nothing about them.",
 }
 """What a correct client does about a send request, by the fault's kind; a status listed below has its own line."""
 
@@ -117,7 +121,7 @@ def _lowered(document: Any) -> dict[str, Any]:
 
 
 def _for_reading(fault: Fault, target: Target) -> str:
-    if fault.kind == "none":
+    if fault.kind in ("none", "late_charge", "spend"):
         return _CARRY_ON
     if fault.kind == "delay":
         return _WAIT

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ipaddress
+import time
 import zlib
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
 KeyCase = Literal["pascal", "camel"]
@@ -37,18 +38,19 @@ def named_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return {name: made_up_members(name) for name in names}
 
 
-def parse_amount(value: Decimal | float | str) -> Decimal:
+def parse_amount(value: Decimal | float | str, name: str = "balance") -> Decimal:
     """Return an amount exactly as it was written.
 
     :param value: credits, at least 0.
+    :param name: what the amount is, for the error.
     :raises ValueError: when the value is not a finite number of at least 0.
     """
     try:
         amount = Decimal(str(value))
     except ArithmeticError:
-        raise ValueError("a balance must be a number") from None
+        raise ValueError(f"{name} must be a number") from None
     if not amount.is_finite() or amount < 0:
-        raise ValueError("a balance must be a finite number of at least 0")
+        raise ValueError(f"{name} must be a finite number of at least 0")
     return amount
 
 
@@ -71,6 +73,8 @@ class SandboxConfig:
     :param key_case: ``pascal`` (default) or ``camel`` keys in responses.
     :param wrapped: True wraps send responses as ``{"statusCode", "sendResponse", "errors"}``; default False.
     :param keep_alive: seconds, at least 0, after which an idle connection is closed; default 5.
+    :param clock: function that returns seconds which only rise, by which late charges fall due; default
+        ``time.monotonic``.
     :raises ValueError: when a setting is out of range.
     """
 
@@ -91,6 +95,7 @@ class SandboxConfig:
     key_case: KeyCase = "pascal"
     wrapped: bool = False
     keep_alive: float = KEEP_ALIVE_SECONDS
+    clock: Callable[[], float] = field(default=time.monotonic, repr=False)
 
     def __post_init__(self) -> None:
         parse_amount(self.balance)

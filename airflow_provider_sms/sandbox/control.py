@@ -19,6 +19,8 @@ from airflow_provider_sms.sandbox.response_bodies import json_number
 from airflow_provider_sms.sandbox.responses import JsonResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from airflow_provider_sms.sandbox.state import SandboxState
 
 MAX_MESSAGES = 10_000
@@ -63,6 +65,8 @@ class Control:
         router.add_api_route("/faults", self.add_faults, methods=["POST"])
         router.add_api_route("/faults", self.clear_faults, methods=["DELETE"])
         router.add_api_route("/balance", self.set_balance, methods=["PUT"])
+        router.add_api_route("/spend", self.spend, methods=["POST"])
+        router.add_api_route("/top-up", self.top_up, methods=["POST"])
         router.add_api_route("/post-paid", self.set_post_paid, methods=["PUT"])
         router.add_api_route("/reset", self.reset, methods=["POST"])
         return router
@@ -108,14 +112,15 @@ class Control:
 
     async def set_balance(self, request: Request) -> Response:
         """Set the pre-paid balance: ``{"balance": 500}``."""
-        balance = _only(await _json(request), "balance")
-        if type(balance) not in (int, float):
-            raise bad_request(TYPE, "balance must be a number")
-        try:
-            self._state.set_balance(balance)
-        except ValueError as error:
-            raise bad_request(FORMAT, str(error)) from None
-        return await self.show()
+        return await self._change_balance(request, "balance", self._state.set_balance)
+
+    async def spend(self, request: Request) -> Response:
+        """Spend from the pre-paid account as somebody else would: ``{"amount": 42.5}``."""
+        return await self._change_balance(request, "amount", self._state.spend)
+
+    async def top_up(self, request: Request) -> Response:
+        """Add to the pre-paid account: ``{"amount": 100}``."""
+        return await self._change_balance(request, "amount", self._state.top_up)
 
     async def set_post_paid(self, request: Request) -> Response:
         """Turn deduction off or on: ``{"post_paid": true}``."""
@@ -128,6 +133,16 @@ class Control:
     async def reset(self) -> Response:
         """Remove messages, requests and faults, and restore the account."""
         self._state.reset()
+        return await self.show()
+
+    async def _change_balance(self, request: Request, key: str, change: Callable[[float], None]) -> Response:
+        amount = _only(await _json(request), key)
+        if type(amount) not in (int, float):
+            raise bad_request(TYPE, f"{key} must be a number")
+        try:
+            change(amount)
+        except ValueError as error:
+            raise bad_request(FORMAT, str(error)) from None
         return await self.show()
 
 

@@ -84,6 +84,9 @@ def _fault_row(fault: Fault, left: int) -> dict[str, Any]:
         "by": fault.by if fault.kind == "status" else None,
         "retry_after": fault.retry_after if fault.kind == "status" else None,
         "seconds": fault.seconds if fault.kind == "delay" else None,
+        "charge_after": fault.charge_after or None,
+        "amount": fault.amount if fault.kind == "spend" else None,
+        "when": fault.when if fault.kind == "spend" else None,
         "effect": EFFECTS[fault.kind],
         "advice": advice_for(fault),
     }

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
-FaultKind = Literal["none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign"]
+FaultKind = Literal[
+    "none", "drop_before", "drop_after", "delay", "status", "truncated", "foreign", "late_charge", "spend"
+]
 Target = Literal["send", "balance", "authentication"]
 Author = Literal["service", "gateway"]
+Moment = Literal["before", "after"]
 
 KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 TARGETS: tuple[Target, ...] = get_args(Target)
 AUTHORS: tuple[Author, ...] = get_args(Author)
+MOMENTS: tuple[Moment, ...] = get_args(Moment)
+
+ACCEPTING: frozenset[FaultKind] = frozenset({"drop_after", "delay", "truncated", "foreign", "late_charge"})
+"""Kinds with which a send request is always accepted, so that its cost can be charged late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,10 @@ class Fault:
         header, except for the 503 of a gateway, which asks for 5 seconds as Varnish does.
     :param body: body of a ``status`` fault, sent unchanged; None (default) sends that of ``by``.
     :param reset: whether a dropped connection is reset (RST); default False, an orderly end (FIN).
+    :param charge_after: seconds after which the balance falls by the cost of a send request, for a fault that accepts
+        it: any but ``none``, ``drop_before``, ``spend`` and a ``status`` that does not; default 0, at once.
+    :param amount: credits that somebody else spends, for a ``spend``; a negative amount is a top-up; default 0.
+    :param when: whether a ``spend`` comes right ``before`` (default) or right ``after`` the request is served.
     :raises ValueError: when a field has the wrong type or is out of range.
     """
 
@@ -47,14 +59,24 @@ class Fault:
     retry_after: str | None = None
     body: str | None = None
     reset: bool = False
+    charge_after: float = 0.0
+    amount: float = 0.0
+    when: Moment = "before"
 
     def __post_init__(self) -> None:
         _require(self.kind in KINDS, f"kind must be one of {', '.join(KINDS)}")
         _require(self.on in TARGETS, f"on must be one of {', '.join(TARGETS)}")
         _require(self.by in AUTHORS, f"by must be one of {', '.join(AUTHORS)}")
         _require(type(self.times) is int and self.times >= 1, "times must be an integer of at least 1")
-        _require(type(self.seconds) in (int, float) and self.seconds >= 0, "seconds must be a number of at least 0")
+        for name in ("seconds", "charge_after"):
+            value = getattr(self, name)
+            _require(type(value) in (int, float) and value >= 0, f"{name} must be a number of at least 0")
+        _require(type(self.amount) in (int, float) and math.isfinite(self.amount), "amount must be a finite number")
+        _require(self.when in MOMENTS, f"when must be one of {', '.join(MOMENTS)}")
         _require(type(self.status) is int and 200 <= self.status <= 599, "status must be 200 to 599")  # noqa: PLR2004 - RFC 9110 section 15
+        is_accepting = self.kind in ACCEPTING or (self.kind == "status" and self.accepted)
+        if self.charge_after:
+            _require(self.on == "send" and is_accepting, "charge_after needs a fault that accepts a send request")
         for name in ("persistent", "accepted", "reset"):
             _require(isinstance(getattr(self, name), bool), f"{name} must be true or false")
         for name in ("retry_after", "body"):

@@ -89,9 +89,13 @@ class Service:
         try:
             send_request = await self._checked(request, operation)
             fault = self._state.faults.take(target)
+            if fault.kind == "spend" and fault.when == "before":
+                self._state.apply_spend(fault)
             outcome = await self._outcome(operation, send_request, fault, number)
         except RefusalError as refusal:
             outcome = Outcome(refusal.status, refusal.body(), refusal.errors[0][0])
+        if fault.kind == "spend" and fault.when == "after":
+            self._state.apply_spend(fault)
         response = _response(fault, outcome, request.url.path)
         has_response = not isinstance(response, HangUp)
         sent = outcome.sent
@@ -139,7 +143,7 @@ class Service:
             return Outcome()
         if send_request is not None:
             # In a thread: while this request waits for the disk, others must be read and late responses sent.
-            sent = await asyncio.to_thread(self._state.accept, send_request, number)
+            sent = await asyncio.to_thread(self._state.accept, send_request, number, fault.charge_after)
             return Outcome(body=send_body(sent, self._config), sent=sent)
         if operation == "balance":
             return Outcome(body=balance_body(self._state.balance, self._config))
@@ -158,8 +162,8 @@ def _response(fault: Fault, outcome: Outcome, path: str) -> Response:
 
 
 def _advice_after(fault: Fault, *, accepted: bool) -> str | None:
-    """Return the advice for a fault. Whether messages were accepted depends on the balance, too."""
-    return None if fault.kind == "none" else advice_for(replace(fault, accepted=accepted))
+    """Return the advice for a fault. Whether messages were accepted, and so charged, depends on the balance, too."""
+    return None if fault.kind == "none" else advice_for(replace(fault, accepted=accepted, charge_after=0.0))
 
 
 def status_response(fault: Fault, path: str) -> Response:

@@ -10,6 +10,7 @@ from datetime import datetime, timezone
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.sandbox.account import Account
 from airflow_provider_sms.sandbox.config import SandboxConfig, parse_amount
 from airflow_provider_sms.sandbox.errors import RefusalError
 from airflow_provider_sms.sandbox.faults import Fault, FaultQueue, parse_fault
@@ -21,10 +22,8 @@ from airflow_provider_sms.sandbox.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from airflow_provider_sms.sandbox.account import Charge
     from airflow_provider_sms.sandbox.request_bodies import SendRequest
-
-POST_PAID_BALANCE = Decimal(1000000)
-"""The balance that the service reports for every post-paid account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +81,8 @@ class SandboxState:
         self._start()
 
     def _start(self) -> None:
-        self._balance = parse_amount(self.config.balance)
-        self._post_paid = self.config.post_paid
+        balance = parse_amount(self.config.balance)
+        self._account = Account(balance, self.config.clock, post_paid=self.config.post_paid)
         self._requests: list[RequestRecord] = []
         self._accepted: list[AcceptedMessage] = []
         self._epoch = f"{time.time_ns():x}"
@@ -92,13 +91,13 @@ class SandboxState:
     def balance(self) -> Decimal:
         """The balance that the service reports, in credits."""
         with self._lock:
-            return self._reported_balance()
+            return self._account.reported
 
     @property
     def post_paid(self) -> bool:
         """Whether nothing is deducted."""
         with self._lock:
-            return self._post_paid
+            return self._account.post_paid
 
     @property
     def requests(self) -> list[RequestRecord]:
@@ -132,7 +131,8 @@ class SandboxState:
         faults = self.faults.version
         with self._lock:
             requests, messages = len(self._requests), len(self._accepted)
-            return Snapshot(self._epoch, requests, messages, self._reported_balance(), self._post_paid, faults)
+            account = self._account
+            return Snapshot(self._epoch, requests, messages, account.reported, account.post_paid, faults)
 
     def added_since(self, epoch: str | None, requests: int, messages: int, limit: int) -> NewRecords:
         """Return the records that the caller does not have yet; all of them once a new epoch has begun.
@@ -153,11 +153,40 @@ class SandboxState:
         """Set the balance of the pre-paid account.
 
         :param balance: credits, at least 0.
-        :raises ValueError: when the balance is not a finite number of at least 0.
+        :raises ValueError: when the balance is not a finite number of at least 0, or does not cover late charges.
         """
         amount = parse_amount(balance)
         with self._lock:
-            self._balance = amount
+            self._account.set_balance(amount)
+
+    def spend(self, amount: Decimal | float) -> None:
+        """Deduct credits from the pre-paid account that no request cost, as another user of the account would.
+
+        :param amount: credits, at least 0.
+        :raises ValueError: when the amount is not a finite number of at least 0.
+        :raises RefusalError: 403, ``InsufficientCredits``, when the balance, less late charges, does not cover it.
+        """
+        spent = parse_amount(amount, "amount")
+        with self._lock:
+            self._account.spend(spent)
+
+    def top_up(self, amount: Decimal | float) -> None:
+        """Add credits to the pre-paid account.
+
+        :param amount: credits, at least 0.
+        :raises ValueError: when the amount is not a finite number of at least 0.
+        """
+        added = parse_amount(amount, "amount")
+        with self._lock:
+            self._account.top_up(added)
+
+    def apply_spend(self, fault: Fault) -> None:
+        """Apply a ``spend`` fault to the account.
+
+        :param fault: the fault; an amount above the balance takes all of it.
+        """
+        with self._lock:
+            self._account.spend_at_most(Decimal(str(fault.amount)))
 
     def set_post_paid(self, post_paid: bool) -> None:  # noqa: FBT001 - the only argument of a setter
         """Turn deduction off or on.
@@ -165,7 +194,7 @@ class SandboxState:
         :param post_paid: True deducts nothing; False resumes with the pre-paid balance.
         """
         with self._lock:
-            self._post_paid = post_paid
+            self._account.post_paid = post_paid
 
     def set_faults(self, faults: Iterable[Mapping[str, Any] | Fault]) -> None:
         """Replace the waiting faults.
@@ -195,11 +224,12 @@ class SandboxState:
         with self._lock:
             self._requests.append(request)
 
-    def accept(self, request: SendRequest, number: int) -> SendResult:
+    def accept(self, request: SendRequest, number: int, charge_after: float = 0.0) -> SendResult:
         """Accept a send request as a whole. On return, the witness holds its messages on the disk.
 
         :param request: the well-formed request.
         :param number: the request's number.
+        :param charge_after: seconds, at least 0, until the balance falls; the result has the balance before that.
         :raises RefusalError: 403, ``InsufficientCredits``, or 500 when the witness cannot be written; no message is
             accepted then.
         """
@@ -207,7 +237,9 @@ class SandboxState:
         with self._accepting:
             if request.test_mode:
                 return SendResult(next(self._event_ids), filtered, self.balance, accepted=0)
-            charge, remaining = self._charge(filtered.cost)
+            with self._lock:
+                charge = self._account.charge(filtered.cost, charge_after)
+                remaining = self._account.reported
             event_id, at = next(self._event_ids), datetime.now(timezone.utc)
             accepted = [
                 AcceptedMessage.of(message, event_id=event_id, request=number, kind=request.kind, at=at)
@@ -223,23 +255,12 @@ class SandboxState:
         if self._witness is not None:
             self._witness.close()
 
-    def _charge(self, cost: Decimal) -> tuple[Decimal, Decimal]:
-        with self._lock:
-            charge = Decimal(0) if self._post_paid else cost
-            if charge > self._balance:
-                raise RefusalError(403, ("InsufficientCredits", "the balance does not cover the request"))
-            self._balance -= charge
-            return charge, self._reported_balance()
-
-    def _write(self, messages: list[AcceptedMessage], charge: Decimal) -> None:
+    def _write(self, messages: list[AcceptedMessage], charge: Charge) -> None:
         if self._witness is None or not messages:
             return
         try:
             self._witness.append(message.entry() for message in messages)
         except OSError as error:
             with self._lock:
-                self._balance += charge
+                self._account.cancel(charge)
             raise RefusalError(500, ("Witness", f"the witness cannot be written: {error.strerror}")) from error
-
-    def _reported_balance(self) -> Decimal:
-        return POST_PAID_BALANCE if self._post_paid else self._balance

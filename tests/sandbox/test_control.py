@@ -7,6 +7,8 @@ CHANGES = [
     ("POST", "/faults", "[]"),
     ("DELETE", "/faults", None),
     ("PUT", "/balance", '{"balance": 5}'),
+    ("POST", "/spend", '{"amount": 5}'),
+    ("POST", "/top-up", '{"amount": 5}'),
     ("PUT", "/post-paid", '{"post_paid": true}'),
     ("POST", "/reset", None),
 ]
@@ -56,6 +58,39 @@ def test_the_balance_can_be_set(client):
 def test_a_balance_must_be_a_number_of_at_least_zero(client, body):
     """Any other balance gets 400 and changes nothing."""
     assert client.control("PUT", "/balance", json=body).status_code == 400
+    assert client.sandbox.state.balance == 1000
+
+
+def test_somebody_else_can_spend_and_top_up(client):
+    """``POST spend`` and ``POST top-up`` move the balance exactly, without a request to the service."""
+    assert client.control("POST", "/spend", json={"amount": 0.35}).json()["balance"] == 999.65
+    assert client.control("POST", "/top-up", json={"amount": 42.5}).json()["balance"] == 1042.15
+    assert client.bulk((NUMBER, "Hello")).json()["RemainingBalance"] == 1041.15
+    assert len(client.sandbox.state.requests) == 1
+
+
+def test_more_than_the_balance_cannot_be_spent(client):
+    """Spending more than there is gets 403 and changes nothing; all that there is can be spent."""
+    answer = client.control("POST", "/spend", json={"amount": 1000.01})
+    assert (answer.status_code, answer.json()["errors"][0]["errorCode"]) == (403, "InsufficientCredits")
+    assert client.sandbox.state.balance == 1000
+    assert client.control("POST", "/spend", json={"amount": 1000}).json()["balance"] == 0
+
+
+@pytest.mark.parametrize("path", ["/spend", "/top-up"])
+@pytest.mark.parametrize("body", [{}, {"amount": "5"}, {"amount": -1}, {"amount": True}, {"amount": 5, "x": 1}, 5])
+def test_an_amount_must_be_a_number_of_at_least_zero(client, path, body):
+    """Any other amount gets 400 and changes nothing."""
+    assert client.control("POST", path, json=body).status_code == 400
+    assert client.sandbox.state.balance == 1000
+
+
+def test_nobody_spends_from_a_post_paid_account(start):
+    """Neither spending nor topping up changes a post-paid account, nor the pre-paid balance behind it."""
+    client = start(post_paid=True)
+    client.control("POST", "/spend", json={"amount": 5000})
+    assert client.control("POST", "/top-up", json={"amount": 7}).json()["balance"] == 1000000
+    client.sandbox.state.set_post_paid(False)
     assert client.sandbox.state.balance == 1000
 
 

@@ -77,6 +77,16 @@ def test_an_event_holds_the_next_faults_with_their_requests_left(client):
         assert (last["waiting_faults"], len(last["faults"])) == (MAX_FAULTS + 7, MAX_FAULTS)
 
 
+def test_an_event_holds_what_a_fault_does_to_the_balance(client):
+    """A waiting fault has its late charge, and a ``spend`` its amount and moment; others have neither."""
+    late, spend = {"kind": "foreign", "charge_after": 5}, {"kind": "spend", "amount": -2, "when": "after"}
+    client.control("POST", "/faults", json=[late, spend, {"kind": "none"}])
+    with listening(client) as (events, _):
+        rows = next(events)["faults"]
+    told = [(row["charge_after"], row["amount"], row["when"]) for row in rows]
+    assert told == [(5, None, None), (None, -2, "after"), (None, None, None)]
+
+
 def test_several_pages_can_listen(client):
     """Each open page has its own stream."""
     with listening(client) as (one, _), listening(client) as (two, _):

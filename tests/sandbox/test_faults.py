@@ -215,6 +215,27 @@ def test_a_fault_does_not_add_credit(start):
     assert client.sandbox.state.accepted_messages == []
 
 
+def test_somebody_else_spends_right_before_or_after_a_request(client, state):
+    """``spend``: the response knows of what was spent before it, and not of what was spent after it."""
+    state.set_faults([{"kind": "spend", "amount": 42.5}, {"kind": "spend", "amount": 7, "when": "after"}])
+    before = client.bulk((NUMBER, "One")).json()["RemainingBalance"]
+    after = client.bulk((NUMBER, "Two")).json()["RemainingBalance"]
+    assert (before, after, client.balance().json()) == (956.5, 955.5, {"Balance": 948.5})
+
+
+def test_a_balance_can_move_around_the_request_that_reads_it(client, state):
+    """A ``spend`` on the balance works in the same way, and a negative amount is a top-up."""
+    on_balance = {"kind": "spend", "on": "balance"}
+    state.set_faults([{**on_balance, "amount": -0.35}, {**on_balance, "amount": 10, "when": "after"}])
+    assert [client.balance().json()["Balance"] for _ in range(3)] == [1000.35, 1000.35, 990.35]
+
+
+def test_somebody_else_spends_at_most_what_there_is(client, state):
+    """A ``spend`` above the balance takes all of it, and the request itself is refused as usual."""
+    state.set_faults([{"kind": "spend", "amount": 5000}])
+    assert (client.bulk((NUMBER, "Hello")).status_code, state.balance) == (403, 0)
+
+
 def test_faults_can_wait_for_other_operations(start):
     """``on`` applies a fault to Balance or Authentication, whatever other requests arrive before."""
     client = start(client_id="me", client_secret="secret")
@@ -248,6 +269,16 @@ def test_faults_can_wait_for_other_operations(start):
         {"kind": "none", "on": "everything"},
         {"kind": "none", "colour": "red"},
         {"kind": "status", "by": "somebody"},
+        {"kind": "late_charge", "charge_after": -1},
+        {"kind": "late_charge", "charge_after": "1"},
+        {"kind": "late_charge", "charge_after": 1, "on": "balance"},
+        {"kind": "drop_before", "charge_after": 1},
+        {"kind": "none", "charge_after": 1},
+        {"kind": "spend", "charge_after": 1},
+        {"kind": "status", "charge_after": 1},
+        {"kind": "spend", "amount": "5"},
+        {"kind": "spend", "amount": True},
+        {"kind": "spend", "when": "during"},
     ],
 )
 def test_an_invalid_fault_is_an_error(client, state, fault):

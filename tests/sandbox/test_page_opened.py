@@ -201,6 +201,55 @@ def test_a_new_balance_does_not_replace_a_typed_one(client, open_page, see):
     see(page.locator("#balance")).to_have_value("76")
 
 
+def test_somebody_else_spends_and_tops_up_by_the_panel(client, open_page, see):
+    """Both buttons move the balance; spending too much is explained, and a post-paid account has neither."""
+    page = open_page()
+    page.locator("#amount").fill("42.5")
+    page.get_by_role("button", name="Top up").click()
+    see(page.locator("#count-balance")).to_have_text("1,042.5")
+    see(page.locator("#amount")).to_have_value("")
+    page.locator("#amount").fill("1042")
+    page.get_by_role("button", name="Spend").click()
+    see(page.locator("#count-balance")).to_have_text("0.5")
+    client.control("PUT", "/post-paid", json={"post_paid": True})
+    see(page.get_by_role("button", name="Spend")).to_be_disabled()
+    see(page.locator("#amount")).to_be_disabled()
+
+
+def test_spending_too_much_is_explained_by_the_panel(open_page, see):
+    """More than the balance is not spent, and the page says why."""
+    page = open_page(expected=["answer: 403", "console: Failed to load resource"])
+    page.locator("#amount").fill("1000.5")
+    page.get_by_role("button", name="Spend").click()
+    see(page.locator("#problem")).to_have_text("the balance does not cover the amount to spend")
+    see(page.locator("#count-balance")).to_have_text("1,000")
+
+
+def test_the_form_charges_late_and_spends(client, open_page, see):
+    """The added faults have the seconds of the late charge, and the amount and moment of what somebody else spends."""
+    page = open_page()
+    add, waiting = page.get_by_role("button", name="Add this fault"), page.locator("#faults > li")
+    page.locator("#fault-charge-after").fill("2.5")
+    add.click()
+    see(waiting.last).to_contain_text("charged after 2.5 s")
+    page.locator("#fault-kind").select_option("late_charge")
+    page.locator("#fault-late").fill("9")
+    add.click()
+    see(waiting.last).to_contain_text("charged after 9 s")
+    page.locator("#fault-kind").select_option("spend")
+    page.locator("#fault-amount").fill("-7.5")
+    page.locator("#fault-when").select_option("after")
+    page.locator("#fault-on").select_option("balance")
+    add.click()
+    see(waiting.last).to_contain_text("tops up 7.5 after")
+    drop, late, spend = client.sandbox.state.faults.pending()
+    assert [(fault["kind"], fault["charge_after"]) for fault in (drop, late)] == [
+        ("drop_after", 2.5),
+        ("late_charge", 9),
+    ]
+    assert [spend[name] for name in ("kind", "on", "amount", "when")] == ["spend", "balance", -7.5, "after"]
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_fault_of_the_form_meets_the_next_request(client, open_page, see, kind):
     """The form shows the advice and adds the fault; the next request meets the fault, and the page shows that."""

@@ -46,11 +46,32 @@ def test_parallel_requests_never_overspend(start):
     assert (client.sandbox.state.balance, len(client.sandbox.state.accepted_messages)) == (0, 5)
 
 
+def test_the_responses_to_parallel_requests_form_one_chain(start):
+    """Each response has the balance right after its own charge: in the order of the event ids, none is left out."""
+    client = start(balance=Decimal("60.05"))
+    numbers = ("27821234567", "27601234567", "27711234567", "447700900123")
+
+    def send(place):
+        return client.bulk(*((numbers[(place + step) % 4], f"text {place}") for step in range(1 + place % 3))).json()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = sorted(pool.map(send, range(24)), key=lambda answer: answer["EventId"])
+    balance = Decimal("60.05")
+    for answer in answers:
+        balance -= Decimal(str(answer["Cost"]))
+        assert Decimal(str(answer["RemainingBalance"])) == balance
+    assert client.sandbox.state.balance == balance
+    order = [message.event_id for message in client.sandbox.state.accepted]
+    assert order == sorted(order)
+
+
 def test_snapshots_differ_exactly_when_something_happened(client, state):
     """Every event changes the snapshot, which stays equal without one."""
     steps = [
         lambda: client.bulk((NUMBER, "Hello")),
         lambda: state.set_balance(5),
+        lambda: state.spend(0.5),
+        lambda: state.top_up(0.5),
         lambda: state.set_post_paid(True),
         lambda: state.set_faults([{"kind": "none", "times": 2}]),
         lambda: state.faults.take("send"),

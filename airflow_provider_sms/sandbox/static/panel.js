@@ -16,6 +16,12 @@ export class Panel {
       this.#isTyped = false;
       this.#do(event, () => change("PUT", "balance", { balance: by("balance").valueAsNumber }));
     });
+    by("amount-form").addEventListener("submit", (event) =>
+      this.#do(event, async () => {
+        await change("POST", event.submitter.value, { amount: by("amount").valueAsNumber });
+        by("amount").value = "";
+      }),
+    );
     by("post-paid").addEventListener("change", (event) =>
       this.#do(event, () => change("PUT", "post-paid", { post_paid: by("post-paid").checked })),
     );
@@ -29,6 +35,7 @@ export class Panel {
     // A new balance replaces the one in the field, unless somebody is typing there.
     if (!this.#isTyped && !state.post_paid) by("balance").value = state.balance;
     by("balance").disabled = state.post_paid;
+    for (const control of by("amount-form").elements) control.disabled = state.post_paid;
     by("post-paid").checked = state.post_paid;
     by("no-faults").hidden = state.faults.length > 0;
     by("clear-faults").disabled = state.faults.length === 0;
@@ -43,6 +50,8 @@ export class Panel {
   }
 
   #fault() {
+    // Only sending costs anything.
+    const chargeAfter = (name) => (by("fault-on").value === "send" ? { charge_after: by(name).valueAsNumber } : {});
     const fields = {
       status: {
         status: by("fault-status").valueAsNumber,
@@ -50,9 +59,13 @@ export class Panel {
         by: by("fault-by").value,
         retry_after: by("fault-retry-after").value || null,
       },
-      delay: { seconds: by("fault-seconds").valueAsNumber },
+      delay: { seconds: by("fault-seconds").valueAsNumber, ...chargeAfter("fault-charge-after") },
       drop_before: { reset: by("fault-reset").checked },
-      drop_after: { reset: by("fault-reset").checked },
+      drop_after: { reset: by("fault-reset").checked, ...chargeAfter("fault-charge-after") },
+      truncated: chargeAfter("fault-charge-after"),
+      foreign: chargeAfter("fault-charge-after"),
+      late_charge: chargeAfter("fault-late"),
+      spend: { amount: by("fault-amount").valueAsNumber, when: by("fault-when").value },
     };
     return {
       kind: this.#kind,
@@ -101,6 +114,8 @@ function faultItem(fault) {
     fault.by === "gateway" ? "by a gateway" : null,
     fault.retry_after === null ? null : `Retry-After ${fault.retry_after}`,
     fault.seconds === null ? null : `${fault.seconds} s`,
+    fault.charge_after === null ? null : `charged after ${fault.charge_after} s`,
+    fault.amount === null ? null : `${fault.amount < 0 ? "tops up" : "spends"} ${Math.abs(fault.amount)} ${fault.when}`,
     { send: "sending", balance: "the balance", authentication: "authentication" }[fault.on],
     fault.persistent ? "until cleared" : count(fault.left, "request"),
   ].filter((detail) => detail !== null);

@@ -121,7 +121,7 @@ faults: env
 
 # Without the real Airflow, which takes longest.
 faults-quick: env
-	@$(FAULTS) --quick --only steps,tasks,kills,network,statuses,outage,proxies,schedules,sigkills,pairs,values,failover
+	@$(FAULTS) --quick --only steps,tasks,kills,network,statuses,outage,proxies,schedules,sigkills,pairs,values,failover,reconcile,steps-reconcile,kills-reconcile,network-reconcile,statuses-reconcile,outage-reconcile
 
 clean:
 	rm -rf .venv .nox .demo benchmarks/results build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

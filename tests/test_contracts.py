@@ -43,6 +43,7 @@ from airflow_provider_sms.ledger.locks import (
     CREATION_LOCK,
     DECISION_LOCK,
     PROGRESS_LOCKS,
+    READING_LOCK,
     REGISTER_LOCK,
     campaign_lock,
 )
@@ -74,6 +75,7 @@ LOCKS = [
     ("claimant", CLAIMANT_LOCK, 1398099287),
     ("contact group is made", CONTACT_GROUP_LOCK, 1398099288),
     ("balance", BALANCE_LOCK, 1398099289),
+    ("balance reading", READING_LOCK, 1398099290),
     ("progress, upper half", PROGRESS_LOCKS, 6004790718520885248),
     ("contact group", _LOCK_GROUP, "SELECT pg_advisory_xact_lock(1398099283, %s::int)"),
 ]
@@ -185,7 +187,8 @@ TABLES = {
     "sms_campaign": "id name created_at",
     "sms_claimant": "id dag_id task_id run_id map_index try_number host pid started_at",
     "sms_request": "id campaign_id claimant_id kind state submitted claimed_at deadline finished_at http_status "
-    "event_id messages parts cost reason response",
+    "event_id messages parts cost reason response account planned_parts least_price most_price remaining_balance "
+    "evidence",
     "sms_message": "campaign_id message_key destination request_id taken_from",
     "sms_former_holder": "campaign_id message_key request_id",
     "sms_decision": "id request_id asked_by decision decided_by decided_at",
@@ -195,6 +198,7 @@ TABLES = {
     "sms_pause": "id campaign_id paused_by paused_at resumed_by resumed_at",
     "sms_progress": "claimant_id campaign_id conn_id state updated_at total done not_sent invalid rate figures plan",
     "sms_balance": "id conn_id observed_at amount",
+    "sms_balance_reading": "id account asked_at read_at amount",
     "sms_boot_clock": "boot_id ahead",
 }
 INDEXES = {
@@ -202,6 +206,7 @@ INDEXES = {
     "sms_request_campaign_state": "campaign_id state",
     "sms_request_campaign_claimant": "campaign_id claimant_id",
     "sms_request_campaign_event": "campaign_id event_id",
+    "sms_request_account": "account id",
     "sms_message_request": "request_id",
     "sms_former_holder_request": "request_id",
     "sms_decision_request": "request_id",
@@ -210,6 +215,7 @@ INDEXES = {
     "sms_pause_campaign": "campaign_id",
     "sms_progress_campaign": "campaign_id claimant_id",
     "sms_balance_conn": "conn_id observed_at",
+    "sms_balance_reading_account": "account read_at",
 }
 
 
@@ -224,7 +230,8 @@ def test_the_ledger_keeps_its_tables():
 
 SUMMARY = (
     "campaign", "rows", "accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent",
-    "requests", "parts", "cost", "remaining_balance", "event_ids", "cost_breakdown", "error_report", "report",
+    "reconciled", "requests", "parts", "cost", "remaining_balance", "event_ids", "cost_breakdown", "error_report",
+    "report",
 )  # fmt: skip
 PLAN = (
     "id", "campaign", "rows", "valid", "invalid", "duplicate", "suppressed", "already_sent", "unknown", "to_send",
@@ -255,7 +262,7 @@ def test_a_send_leaves_these_xcoms(sms_default, ledger_path):
     (response,) = ran.xcoms["responses"]
     assert {"EventId", "Messages", "Parts", "Cost", "RemainingBalance", "ErrorReport"} <= response.keys()
     assert summarise("spring", 0, 0, SendCounts()).keys() == set(SUMMARY)
-    assert set(facts(ran.summary)) == set(SUMMARY[:13])
+    assert set(facts(ran.summary)) == set(SUMMARY[:14])
 
 
 def test_too_many_answers_are_counted_in_their_xcom(sms_default, ledger_path):
@@ -337,6 +344,7 @@ OF_EVERY_OPERATOR = {
     "sms_conn_id": "sms_default",
     "campaign": None,
     "on_unknown": "fail",
+    "settle_seconds": None,
     "approvers": None,
     "four_eyes": False,
     "approval_notifiers": None,

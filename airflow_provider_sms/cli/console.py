@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 EXIT_NOT_DONE = 1
+MAX_LISTED = 20
+"""Names or sentences that one message lists: a campaign for each run makes many."""
 STDIN = "-"
 """The argument that stands for a line of stdin."""
 
@@ -104,3 +106,18 @@ def confirm(question: str, *, yes: bool) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise NotConfirmedError("Nothing was done")
+
+
+def task_words(dag_id: str, task_id: str, run_id: str, map_index: int) -> str:
+    """Return a task instance in words.
+
+    :param map_index: -1 for a task that is not mapped.
+    """
+    mapped = "" if map_index < 0 else f", map index {map_index}"
+    return f"task {task_id} of DAG {dag_id}, run {run_id}{mapped}"
+
+
+def join_some(names: Sequence[str]) -> str:
+    """Return names as one text: the first :data:`MAX_LISTED`, and how many more there are."""
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -97,6 +97,12 @@ def _read_commands() -> list[ActionCommand]:
             "read_commands.list_unknown",
             "List the requests whose response was lost",
             _arg("--campaign", help="List only requests of this campaign"),
+            _arg(
+                "--read-balance",
+                action="store_true",
+                help="First ask the service for the balance of each account that they were sent with, and record what "
+                "it tells of them",
+            ),
             ARG_OUTPUT,
         ),
         _command(
@@ -122,7 +128,7 @@ def _write_commands() -> list[ActionCommand]:
     return [
         _command(
             "resolve",
-            "write_commands.resolve_requests",
+            "resolve_command.resolve_requests",
             "Close unknown requests as accepted or as not sent",
             _REQUESTS,
             _arg("--campaign", help="With --all: the campaign"),

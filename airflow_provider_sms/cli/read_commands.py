@@ -13,10 +13,12 @@ from airflow_provider_sms.formatting import counted, iso
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
     from argparse import Namespace
 
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.approvals import Approval
     from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.request_queries import RequestRow
@@ -91,7 +93,13 @@ def list_unknown(args: Namespace) -> None:
 
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         found = unknown_requests(store, args.campaign)
+        if args.read_balance and found:
+            from airflow_provider_sms.cli.balance_evidence import read_balances
+
+            read_balances(store, found)
+            found = unknown_requests(store, args.campaign)
     narrow = args.output == "table"  # a terminal has room for few columns
+    in_words = args.output in ("table", "plain")
     print_rows(
         [
             {
@@ -100,12 +108,15 @@ def list_unknown(args: Namespace) -> None:
                 "messages": row.messages,
                 "claimed_at": iso(row.claimed_at),
                 **({} if narrow else _attempt_fields(row)),
+                "evidence": verdict_words(row.evidence) if in_words else _evidence_fields(row.evidence),
                 "why": row.reason or "",
             }
             for row in found
         ],
         args.output,
     )
+    if in_words and (told := sentences(row.evidence for row in found)):
+        print_message("What the balance tells:", *(f"  {each}" for each in told))
 
 
 @command
@@ -154,6 +165,12 @@ def export(args: Namespace) -> None:
             act.begin(dag_id)
             rows = export_campaign(store, args.campaign, Path(args.file), overwrite=args.overwrite)
     print_message(f"Wrote {counted(rows, 'message')} of campaign {args.campaign} to {args.file}")
+
+
+def _evidence_fields(evidence: KeptEvidence | None) -> dict[str, Any] | None:
+    if evidence is None:
+        return None
+    return {"verdict": evidence.verdict, "words": evidence.words, "read_at": iso(evidence.read_at)}
 
 
 def _attempt_fields(row: RequestRow) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The commands that change the ledger: resolve, adopt, pause, resume, forget, purge.
+"""The commands that change the ledger: adopt, pause, resume, forget, purge.
 
 Each explains what it changes, and asks for confirmation of a change that no other command undoes. Airflow's audit log
 has the change before it is made.
@@ -8,172 +8,30 @@ from __future__ import annotations
 
 import shlex
 import socket
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.audit import audited_command, user_name
-from airflow_provider_sms.cli.console import command, confirm, print_message, read_number
+from airflow_provider_sms.cli.console import (
+    command,
+    confirm,
+    join_some,
+    print_message,
+    read_number,
+    task_words,
+)
 from airflow_provider_sms.exceptions import AuditLogError, InputError
 from airflow_provider_sms.formatting import counted, iso
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
-from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 
 if TYPE_CHECKING:
     from argparse import Namespace
-    from collections.abc import Iterator, Sequence
 
     from airflow_provider_sms.hooks.audit_log import AuditedAct
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.forget import NumberCounts, NumberTraces
-    from airflow_provider_sms.ledger.request_queries import RequestRow
-
-MAX_LISTED = 20
-"""Campaigns or reasons that one message lists: a campaign for each run makes many."""
-EXIT_WRONG_USAGE = 2
-"""The exit status of argparse for wrong usage."""
-
-
-@command
-def resolve_requests(args: Namespace) -> None:
-    """Close unknown requests by their numbers, or all of a campaign."""
-    if error := _usage_error(args):
-        print_message(error)
-        raise SystemExit(EXIT_WRONG_USAGE)
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
-        rows = _resolve_all(store, args) if args.all else _resolve_by_number(store, args)
-    if rows:
-        print_message("Now clear the failed task in Airflow, so that it runs again:")
-    for task in dict.fromkeys(_task(row.dag_id, row.task_id, row.run_id, row.map_index) for row in rows):
-        print_message(f"  {task}")
-
-
-def _usage_error(args: Namespace) -> str | None:
-    """Return the error in a combination of arguments; None means that there is none."""
-    if args.all and args.requests:
-        return "Give the numbers of requests or --all, not both"
-    if args.all and args.campaign is None:
-        return "--all needs --campaign NAME: it closes the requests of one campaign"
-    if not args.all and (args.campaign, args.since, args.until, args.reason) != (None, None, None, None):
-        return "--campaign, --since, --until and --reason need --all"
-    if not (args.all or args.requests):
-        return "Give the numbers of requests, or --campaign NAME --all"
-    return None
-
-
-def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
-    """Close requests by their numbers, and return them."""
-    from airflow_provider_sms.ledger.decisions import require_unknown, resolve
-    from airflow_provider_sms.ledger.request_queries import named_requests
-
-    rows = named_requests(store, args.requests)
-    for row in rows:
-        require_unknown(store, row.request_id)
-        print_message(_describe(row))
-    state, name = _outcome(args)
-    _confirm_closing(args, rows)
-    with _audited_closing(args, rows):
-        for row in rows:
-            held = resolve(store, row.request_id, state, user_name())
-            print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
-    return rows
-
-
-def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
-    """Close the unknown requests of a campaign that the arguments select, and return the closed ones."""
-    from airflow_provider_sms.ledger.decisions import resolve_all
-    from airflow_provider_sms.ledger.request_queries import unknown_requests
-    from airflow_provider_sms.ledger.statistics import count_under_way
-
-    unknown = unknown_requests(store, args.campaign)
-    rows = [row for row in unknown if _is_selected(row, args)]
-    print_message(*_count_by_reason(args.campaign, rows, others=len(unknown) - len(rows)))
-    if under_way := count_under_way(store, args.campaign):
-        print_message(f"{counted(under_way, 'request')} that may still be under way cannot be closed yet")
-    if not rows:
-        return []
-    state, name = _outcome(args)
-    _confirm_closing(args, rows)
-    closed: dict[int, int] = {}
-    with _audited_closing(args, rows):
-        for some in resolve_all(store, args.campaign, [row.request_id for row in rows], state, user_name()):
-            closed |= some
-            # Printed after each commit: if the command is interrupted, its last line says what is closed.
-            messages = counted(sum(closed.values()), "message")
-            print_message(f"Closed as {name}: {len(closed):,} of {counted(len(rows), 'request')}, {messages}")
-    if left := len(rows) - len(closed):
-        print_message(f"Not closed, because their outcome was recorded in the meantime: {counted(left, 'request')}")
-    return [row for row in rows if row.request_id in closed]
-
-
-def _is_selected(row: RequestRow, args: Namespace) -> bool:
-    """Return whether the arguments select a request; times are compared as they are shown, in whole seconds."""
-    claimed = int(row.claimed_at)
-    if args.since is not None and claimed < int(args.since.timestamp()):
-        return False
-    if args.until is not None and claimed > int(args.until.timestamp()):
-        return False
-    return args.reason is None or args.reason.casefold() in (row.reason or "").casefold()
-
-
-def _count_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> list[str]:
-    """Return a message with the number of unknown requests, their times and reasons, in lines.
-
-    :param others: further unknown requests of the campaign.
-    """
-    unselected = f"; {counted(others, 'unknown request')} not selected" if others else ""
-    if not rows:
-        return [f"Campaign {campaign} has no such unknown request{unselected}"]
-    times = [row.claimed_at for row in rows]
-    first = (
-        f"Campaign {campaign}: {counted(len(rows), 'unknown request')} with {_messages_of(rows)}, claimed from "
-        f"{iso(min(times))} to {iso(max(times))}{unselected}. Why they are unknown:"
-    )
-    by_reason: dict[str, list[RequestRow]] = {}
-    for row in rows:
-        by_reason.setdefault(row.reason or "not recorded", []).append(row)
-    most = sorted(by_reason.items(), key=lambda each: -len(each[1]))
-    lines = [f"  {counted(len(some), 'request')} with {_messages_of(some)}: {why}" for why, some in most[:MAX_LISTED]]
-    if len(most) > MAX_LISTED:
-        lines.append(f"  and {len(most) - MAX_LISTED} more reasons: see airflow-sms ledger unknown")
-    return [first, *lines]
-
-
-def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
-    """Print what closing requests means, and ask for confirmation."""
-    state, name = _outcome(args)
-    if state == NOT_SENT:
-        print_message(
-            f"Not sent frees {_messages_of(rows)}: the next attempt texts these people. If the service did take any of "
-            "them, those people get the text twice."
-        )
-    else:
-        print_message(
-            f"Accepted counts {_messages_of(rows)} as sent: the campaign never sends them again. If the service did "
-            "not take them, those people never get the text."
-        )
-    confirm(f"Close {counted(len(rows), 'request')} as {name}?", yes=args.yes)
-
-
-@contextmanager
-def _audited_closing(args: Namespace, rows: Sequence[RequestRow]) -> Iterator[None]:
-    """Record in the audit log that requests are closed."""
-    ids = [row.request_id for row in rows]
-    dags = {row.dag_id for row in rows}
-    details = {"requests": ids[:MAX_IDS], "count": len(ids), "outcome": args.outcome.replace("-", "_")}
-    with audited_command("sms.resolve", **details) as act:
-        act.begin(dags.pop() if len(dags) == 1 else None)
-        yield
-
-
-def _outcome(args: Namespace) -> tuple[str, str]:
-    """Return the state to record, and its name in messages."""
-    return (NOT_SENT, "not sent") if args.outcome == "not-sent" else (ACCEPTED, "accepted")
-
-
-def _messages_of(rows: Sequence[RequestRow]) -> str:
-    return counted(sum(row.messages for row in rows), "message")
 
 
 @command
@@ -183,7 +41,7 @@ def adopt_task(args: Namespace) -> None:
     from airflow_provider_sms.ledger.decisions import adopt
     from airflow_provider_sms.ledger.model import Claimant
 
-    task = _task(args.dag_id, args.task_id, args.run_id, args.map_index)
+    task = task_words(args.dag_id, args.task_id, args.run_id, args.map_index)
     host = f"{user_name()}@{socket.gethostname()}"
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
@@ -330,7 +188,7 @@ def _meaning(traces: NumberTraces) -> list[str]:
     if traces.keys:
         lines.append(
             f"Its messages stay claimed, by a digest, in {counted(len(traces.keys), 'campaign')}: "
-            f"{_join(sorted(traces.keys))}. The same message is not sent to it again there."
+            f"{join_some(sorted(traces.keys))}. The same message is not sent to it again there."
         )
     if traces.open_requests:
         lines.append(
@@ -355,9 +213,9 @@ def _require_gone(ledger: Path, digits: str) -> None:
 
     if holding := files_with_number(ledger, digits):
         raise InputError(
-            f"The bytes of {_join([str(file) for file in holding])} still hold the number: in a name, within a longer "
-            "number or digest, or where an earlier version left a copy that no row has any more. For a copy, run this "
-            f"while nothing sends: sqlite3 {shlex.quote(str(ledger))} VACUUM"
+            f"The bytes of {join_some([str(file) for file in holding])} still hold the number: in a name, within a "
+            "longer number or digest, or where an earlier version left a copy that no row has any more. For a copy, "
+            f"run this while nothing sends: sqlite3 {shlex.quote(str(ledger))} VACUUM"
         )
 
 
@@ -386,12 +244,13 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
     unsettled, paused, waiting, going = choose(old_campaigns(store, before), include_waiting=include_waiting)
     if unsettled:
         print_message(
-            f"Kept, because they have requests that are unknown or under way: {_join([old.name for old in unsettled])}"
+            "Kept, because they have requests that are unknown or under way: "
+            f"{join_some([old.name for old in unsettled])}"
         )
     if paused:
-        print_message(f"Kept, because they are paused: {_join([old.name for old in paused])}")
+        print_message(f"Kept, because they are paused: {join_some([old.name for old in paused])}")
     for state in sorted({old.waiting or "" for old in waiting}):
-        names = _join([old.name for old in waiting if old.waiting == state])
+        names = join_some([old.name for old in waiting if old.waiting == state])
         print_message(f"Kept, because a task of them is {state} and would text people again: {names}")
     if waiting:
         print_message(
@@ -404,7 +263,7 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
     print_message(
         f"To be forgotten: {counted(len(going), 'campaign')} with "
         f"{counted(sum(old.messages for old in going), 'message')}, without activity since "
-        f"{iso(before)}: {_join([old.name for old in going])}"
+        f"{iso(before)}: {join_some([old.name for old in going])}"
     )
     print_message("A forgotten campaign protects nobody: a task that runs again under its name texts everybody again.")
     confirm(f"Forget {counted(len(going), 'campaign')}?", yes=yes)
@@ -432,21 +291,3 @@ def _purge_balances(store: LedgerBackend, before: float, *, yes: bool) -> None:
     if seen:
         confirm(f"Forget {counted(seen, 'balance')} that tasks read before {iso(before)}?", yes=yes)
         print_message(f"Forgotten: {counted(forget_balances(store, before), 'balance')} that tasks read before then")
-
-
-def _describe(row: RequestRow) -> str:
-    return (
-        f"Request {row.request_id} of campaign {row.campaign}: {counted(row.messages, 'message')}, claimed at "
-        f"{iso(row.claimed_at)} by attempt {row.try_number} of "
-        f"{_task(row.dag_id, row.task_id, row.run_id, row.map_index)}. Why: {row.reason or 'not recorded'}"
-    )
-
-
-def _task(dag_id: str, task_id: str, run_id: str, map_index: int) -> str:
-    mapped = "" if map_index < 0 else f", map index {map_index}"
-    return f"task {task_id} of DAG {dag_id}, run {run_id}{mapped}"
-
-
-def _join(names: Sequence[str]) -> str:
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -124,6 +124,7 @@ def bulk_sms_task(
     key_columns: Sequence[str] | None = ...,
     on_invalid: str = ...,
     on_unknown: str = ...,
+    settle_seconds: float | None = ...,
     chunk_size: int = ...,
     concurrency: int = ...,
     max_requests_per_second: float | None = ...,

@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
 from airflow_provider_sms.execution.delivery import Delivery
@@ -150,7 +151,15 @@ class BulkAttempt:
         settings = SmsHook(task.sms_conn_id).get_settings()
         rules = DecisionRules.of(self._context, options.question)
         decision = self._take_event(session, rules)
-        ledger = session.campaign(self._campaign, "bulk", options.frequency_cap)
+        account = account_of(settings, options.cost_per_part)
+        ledger = session.campaign(self._campaign, "bulk", account, options.frequency_cap)
+        reconciliation = reconciliation_of(
+            task, session, settings, self._campaign, settle_seconds=options.settle_seconds
+        )
+        reconciles = options.on_unknown == "reconcile"
+        self._counts.reconciled = (self._before or {}).get("reconciled", 0)
+        if reconciles:
+            self._counts.reconciled += close_earlier(session, ledger, reconciliation)
         if task.resumed:
             replay(ledger, self._counts)
         sending = SendingOptions(
@@ -163,15 +172,15 @@ class BulkAttempt:
             response_texts=keeps_response_texts(),
         )
         scanned = self._check(options, stack, session.store, ledger, sending.resends)
-        preflight = Preflight(task, options, rules, self._campaign, session, settings, self._telemetry)
+        preflight = Preflight(task, options, rules, self._campaign, session, reconciliation, self._telemetry)
         every_row = SeenRows()
         every_row.until = scanned.scan.rows
         try:
-            account = preflight.read_account()
-            plan = self._plan(options, scanned, session.store, account.balance)
+            seen = preflight.read_account()
+            plan = self._plan(options, scanned, session.store, seen.balance)
             self._unsent = plan
             with self._summary_before_wait():
-                preflight.require(plan, account, scanned.scan.samples, decision)
+                preflight.require(plan, seen, scanned.scan.samples, decision)
         except Exception as error:
             words = describe(error) if isinstance(error, SmsError) else "it was not approved"
             self._write_report(every_row, ledger, words, nothing_sent=True)
@@ -185,6 +194,8 @@ class BulkAttempt:
             total=scanned.scan.valid,
             counts=self._counts,
             telemetry=self._telemetry,
+            reconciliation=reconciliation,
+            reconciles=reconciles,
             asks=rules if options.on_unknown == "ask" else None,
             wait=preflight.wait,
         )

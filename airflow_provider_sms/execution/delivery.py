@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerError, SmsError
 from airflow_provider_sms.execution.failures import failure, log_unforeseen
 from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.liveness import Liveness
@@ -17,10 +17,11 @@ from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push, sandbox_url
 from airflow_provider_sms.ledger.decisions import ask
 from airflow_provider_sms.ledger.model import AttemptState
+from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.sending.threads import run_uninterrupted
 
 if TYPE_CHECKING:
@@ -31,10 +32,12 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
     from airflow_provider_sms.planning.changed_texts import TableKeys
     from airflow_provider_sms.sending.counts import SendCounts
+    from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.sending.sender import SendingOptions
     from airflow_provider_sms.sending.stop_conditions import StopReason
     from airflow_provider_sms.service.client import SmsClient
@@ -62,6 +65,8 @@ class Delivery:
 
     :param total: messages in all.
     :param counts: counts the messages by outcome.
+    :param reconciliation: tells by the balance what became of requests whose response was lost.
+    :param reconciles: whether these are closed by it; otherwise what it proves is shown.
     :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
     :param wait: gives up the slot until the condition holds that stopped the sending; None where none stops it.
     """
@@ -74,6 +79,8 @@ class Delivery:
     total: int
     counts: SendCounts
     telemetry: Telemetry
+    reconciliation: Reconciliation
+    reconciles: bool
     asks: DecisionRules | None
     wait: Callable[[StopReason], NoReturn] | None = None
 
@@ -105,7 +112,9 @@ class Delivery:
         """
         stop, counts = self.task.stop, self.counts
         stop_conditions = StopConditions() if stop_conditions is None else stop_conditions
-        if self.ledger.has_unknown():
+        if self.reconciles:
+            stop_conditions.caution = Caution(on=True, calm=CALM_RESPONSES)
+        elif self.ledger.has_unknown():
             stop_conditions.caution = Caution(on=True)
         progress = Progress(self.total, time.monotonic, done=counts.settled)
         liveness = Liveness(self.task.context, stop)
@@ -125,9 +134,10 @@ class Delivery:
                 self.ledger,
                 self.telemetry.timed(lambda messages: post(client, messages)),
                 post_seconds=client.longest_call,
-                ask=client.get_balance,
+                ask=self.reconciliation.observe,
                 options=self.options,
                 stop=stop,
+                reconciliation=self.reconciliation if self.reconciles else None,
                 counts=counts,
                 stop_conditions=stop_conditions,
             )
@@ -158,6 +168,7 @@ class Delivery:
         if end.interruption is not None:
             raise end.interruption
         counts, total, campaign = self.counts, self.total, self.ledger.campaign_name
+        evidence = self._evidence(end)
         unsent = counts.settled < total or counts.not_sent > counts.partial + counts.none_taken
         stopped = self.task.stop.is_set() and unsent
         if end.error is None and not stopped:
@@ -165,13 +176,35 @@ class Delivery:
                 self.wait(end.stop_reason)
             if self.asks is not None and counts.unknown_requests:
                 self._ask(campaign, self.asks)
-        failed = failure(campaign, counts, end.error, stopped=stopped, resend_unknown=self.options.resend_unknown)
+        failed = failure(
+            campaign,
+            counts,
+            end.error,
+            stopped=stopped,
+            resend_unknown=self.options.resend_unknown,
+            reconciles=self.reconciles,
+            evidence=evidence,
+        )
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
         if counts.settled < total:
             raise AirflowFailException(f"The counts do not add up: {counts.settled} of {total}. Please report it")
         if counts.settled > total:
             log.warning("%d messages that were sent are no longer in the source", counts.settled - total)
+
+    def _evidence(self, end: DeliveryEnd) -> dict[int, KeptEvidence]:
+        """Return what the balance proves of the unknown requests, by their ids."""
+        requests = self.counts.unknown_requests
+        if not requests or isinstance(end.error, LedgerError) or self.task.stop.is_set():
+            return {}
+        try:
+            if not self.reconciles:
+                self.reconciliation.show(requests)
+            rows = named_requests(self.session.store, requests)
+        except SmsError as error:
+            log.warning("The ledger does not tell what the balance proves: %s", error)
+            return {}
+        return {row.request_id: row.evidence for row in rows if row.evidence is not None}
 
     def _ask(self, campaign: str, rules: DecisionRules) -> NoReturn:
         counts, session = self.counts, self.session

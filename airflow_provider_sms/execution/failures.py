@@ -15,17 +15,21 @@ from airflow_provider_sms.exceptions import (
     SmsError,
     TooManyErrorsError,
 )
+from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
 
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.sending.counts import SendCounts
 
 log = logging.getLogger(__name__)
 
 MAX_NAMED_REQUESTS = 20
 """Requests that an error names: more make a line that nobody reads; the ledger lists all."""
+MAX_SENTENCES = 3
+"""Sentences about the balance that an error has; the command ``unknown`` shows all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +65,23 @@ def log_unforeseen(error: Exception | None) -> None:
 
 
 def failure(
-    campaign: str, counts: SendCounts, error: Exception | None, *, stopped: bool, resend_unknown: bool
+    campaign: str,
+    counts: SendCounts,
+    error: Exception | None,
+    *,
+    stopped: bool,
+    resend_unknown: bool,
+    reconciles: bool = False,
+    evidence: Mapping[int, KeptEvidence] | None = None,
 ) -> Failure | None:
     """Return why a task fails; None where every message was accepted now or before.
 
     :param error: what ended the sending early; None where nothing failed.
     :param stopped: whether the task was told to stop.
     :param resend_unknown: whether the next attempt sends unknown messages again.
+    :param reconciles: whether the balance has decided already what it proves.
+    :param evidence: what the balance tells of requests; None means nothing. That of other requests than the unknown
+        ones is left out.
     """
     words: list[str] = []
     if error is not None:
@@ -75,7 +89,7 @@ def failure(
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
     if counts.unknown:
-        words.append(_unknown(campaign, counts, resend_unknown=resend_unknown))
+        words.append(_unknown(campaign, counts, evidence or {}, _what_follows(counts, resend_unknown, reconciles)))
     if counts.none_taken:
         words.append(_none_taken(campaign, counts))
     if counts.texted_twice:
@@ -110,17 +124,31 @@ def _texted_twice(campaign: str, counts: SendCounts) -> str:
     return f"Campaign {campaign}: the service accepted requests whose messages others had claimed by then: {told}"
 
 
-def _unknown(campaign: str, counts: SendCounts, *, resend_unknown: bool) -> str:
+def _unknown(campaign: str, counts: SendCounts, evidence: Mapping[int, KeptEvidence], then: str) -> str:
     named = some_of(counts.unknown_requests)
     requests = "request" if len(counts.unknown_requests) == 1 else "requests"
     where = f" in the ledger's {requests} {named}" if named else " that another process has not recorded yet"
-    count, them, are = (
-        ("1 message", "it", "It is") if counts.unknown == 1 else (f"{counts.unknown} messages", "them", "They are")
+    count = "1 message" if counts.unknown == 1 else f"{counts.unknown} messages"
+    told = _told(evidence[each] for each in sorted(counts.unknown_requests) if each in evidence)
+    return f"Campaign {campaign}: {count}{where} may have been sent: the service's response was lost. {told}{then}"
+
+
+def _what_follows(counts: SendCounts, resend_unknown: bool, reconciles: bool) -> str:  # noqa: FBT001  # private
+    one = counts.unknown == 1
+    if resend_unknown:
+        return f"The next attempt sends {'it' if one else 'them'} again, at the risk of texting people twice"
+    advice = (
+        ". airflow-sms ledger unknown --read-balance tells more later"
+        if reconciles
+        else ". on_unknown='reconcile' closes what the balance proves"
     )
-    then = (
-        f"The next attempt sends {them} again, at the risk of texting people twice"
-        if resend_unknown
-        else f"{are} not sent again: see 'Unknown' in the documentation's delivery guarantees, or set "
-        "on_unknown='resend' at the risk of texting people twice"
-    )
-    return f"Campaign {campaign}: {count}{where} may have been sent: the service's response was lost. {then}"
+    are = "It is" if one else "They are"
+    return f"{are} not sent again: see 'Unknown' in the documentation's delivery guarantees{advice}"
+
+
+def _told(evidence: Iterable[KeptEvidence]) -> str:
+    """Return what the balance tells of requests, with a space after each sentence; empty where it tells nothing."""
+    told = sentences(evidence)
+    if len(told) > MAX_SENTENCES:
+        told[MAX_SENTENCES:] = [f"And {len(told) - MAX_SENTENCES} more: see airflow-sms ledger unknown."]
+    return "".join(f"{each} " for each in told)

@@ -6,6 +6,8 @@ import logging
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.exceptions import ServiceError
+from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.human_input import record_request_decision
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from airflow_provider_sms.execution.options import GroupOptions, SendingTask
+    from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import SendResponse
 
@@ -58,7 +61,12 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         rules = DecisionRules.of(task.context, options.question)
         if task.resumed:
             record_request_decision(session, task.event, rules)
-        ledger = session.campaign(campaign, "group")
+        ledger = session.campaign(campaign, "group", account_of(settings))
+        reconciliation = reconciliation_of(task, session, settings, campaign, settle_seconds=options.settle_seconds)
+        reconciles = options.on_unknown == "reconcile"
+        if reconciles:
+            counts.reconciled += close_earlier(session, ledger, reconciliation)
+        _observe(reconciliation)
         sending = SendingOptions(
             chunk_size=1,
             concurrency=1,
@@ -69,7 +77,17 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         )
         asks = rules if options.on_unknown == "ask" else None
         delivery = Delivery(
-            task, session, settings, ledger, sending, total=1, counts=counts, telemetry=telemetry, asks=asks
+            task,
+            session,
+            settings,
+            ledger,
+            sending,
+            total=1,
+            counts=counts,
+            telemetry=telemetry,
+            reconciliation=reconciliation,
+            reconciles=reconciles,
+            asks=asks,
         )
         delivery.begin()
         end = delivery.send(lambda: [Block.of([Outgoing(key, None, options.message)])], post)
@@ -82,3 +100,11 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
     if counts.already_sent:
         log.info("The campaign had sent this text to these groups already; it was not sent again")
     return response
+
+
+def _observe(reconciliation: Reconciliation) -> None:
+    """Read the balance before the send, which may be the account's first: without it, a charge could not be seen."""
+    try:
+        reconciliation.observe()
+    except ServiceError as error:
+        log.info("The balance cannot be read before the send: %s", error)

@@ -18,9 +18,11 @@ from airflow_provider_sms.execution.decision_rules import SOMEBODY
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
 from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.xcom import PLAN
+from airflow_provider_sms.ledger.account import UNDECIDED
 from airflow_provider_sms.ledger.decisions import FAIL, RESEND, answer
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -40,6 +42,19 @@ MAX_LISTED = 50
 """Requests that such a question lists: a person reads no more, and Airflow stores the question."""
 SEND, STOP = "Send", "Stop"
 """The buttons of a question about a plan."""
+_ASK_THE_SERVICE = "The service's own list of sent messages tells which."
+_LATER_THE_BALANCE = (
+    "Where the words below say until when a request may be charged for, `airflow-sms ledger unknown --read-balance` "
+    "may tell after that time."
+)
+_FIRST_THE_BALANCE = (
+    "First look at what the account's balance says, below, which holds if nobody else spent from the account "
+    "meanwhile. Where that decides nothing, the service's own list of sent messages tells which."
+)
+_ONE_ANSWER = (
+    "Your answer is for all of these requests that are still unknown then. If they need different answers, close some "
+    "of them first, on the campaign's page or with `airflow-sms ledger resolve`."
+)
 _SHORTEST_TIMEOUT = timedelta(seconds=1)
 """Airflow takes no time below zero, which is left where a question comes again after its deadline."""
 FIELD = "plan"
@@ -61,7 +76,7 @@ class PlanDecision(NamedTuple):
     expired: bool = False
 
 
-def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail' or 'resend'") -> None:
+def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail' or 'reconcile'") -> None:
     """Refuse to ask where Airflow cannot.
 
     :param argument: the operator's argument that asks.
@@ -280,19 +295,32 @@ def _count(messages: int) -> str:
 
 
 def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> list[str]:
+    listed = asked[:MAX_LISTED]
+    told = [question.evidence for question in listed if question.evidence is not None]
+    if not told:
+        first = _ASK_THE_SERVICE
+    elif all(each.verdict == UNDECIDED for each in told):
+        first = f"{_ASK_THE_SERVICE} {_LATER_THE_BALANCE}"
+    else:
+        first = _FIRST_THE_BALANCE
     lines = [
         f"The service's response was lost, so {_count(unknown)} of campaign {code(campaign)} were texted, or were not.",
-        "Everything else is done. The service's own list of sent messages tells which.",
+        f"Everything else is done. {first}",
         "",
-        "| Request | Messages | Sent at (UTC) | Why it is unknown |",
-        "|---|---|---|---|",
+        f"| Request |{' What the balance says |' if told else ''} Messages | Sent at (UTC) | Why it is unknown |",
+        f"|---|{'---|' if told else ''}---|---|---|",
     ]
-    for question in asked[:MAX_LISTED]:
+    for question in listed:
         when = datetime.fromtimestamp(question.claimed_at, timezone.utc)
+        says = f" {cell(verdict_words(question.evidence))} |" if told else ""
         why = cell(question.reason or "")
-        lines.append(f"| {question.request_id} | {question.messages} | {when:%Y-%m-%d %H:%M:%S} | {why} |")
+        lines.append(f"| {question.request_id} |{says} {question.messages} | {when:%Y-%m-%d %H:%M:%S} | {why} |")
     if len(asked) > MAX_LISTED:
         lines += ["", f"… and {len(asked) - MAX_LISTED} more requests: see `airflow-sms ledger unknown`."]
+    if words := sentences(told):
+        lines += ["", "What the balance says:", "", *(f"- {code(each)}" for each in words)]
+    if len({verdict_words(question.evidence) for question in listed}) > 1:
+        lines += ["", _ONE_ANSWER]
     return [
         *lines,
         "",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import Context
 
+    from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
@@ -46,14 +47,22 @@ class LedgerSession:
     resumed: bool
     mark: HighWaterMark
 
-    def campaign(self, name: str, kind: str, cap: FrequencyCap | None = None) -> CampaignLedger:
+    def campaign(self, name: str, kind: str, account: Account, cap: FrequencyCap | None = None) -> CampaignLedger:
         """Return the claims of a campaign, as this attempt sees them.
 
         :param kind: ``bulk`` or ``group``.
+        :param account: the account that it is sent with.
         :param cap: how often a person may be texted; None means no cap.
         """
         return CampaignLedger(
-            self.store, name, self.who, kind=kind, claimant_id=self.claimant_id, resumed=self.resumed, cap=cap
+            self.store,
+            name,
+            self.who,
+            kind=kind,
+            claimant_id=self.claimant_id,
+            resumed=self.resumed,
+            cap=cap,
+            account=account,
         )
 
 

@@ -55,12 +55,14 @@ class GroupOptions:
     """The checked arguments of a :class:`GroupSmsOperator`, meant as they are there.
 
     :param groups: at least one name.
+    :param settle_seconds: see the operator; None means until the claim's own deadline.
     """
 
     message: str
     groups: Sequence[str]
     send_options: dict[str, Any] | None
     on_unknown: str
+    settle_seconds: float | None
     question: QuestionOptions
     raw_responses: bool
 
@@ -83,6 +85,7 @@ class BulkOptions:
     send_options: dict[str, Any] | None
     on_invalid: str
     on_unknown: str
+    settle_seconds: float | None
     chunk_size: int
     concurrency: int
     max_requests_per_second: float | None

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.ledger_session import LedgerSession
     from airflow_provider_sms.execution.options import BulkOptions, SendingTask
     from airflow_provider_sms.execution.telemetry import Telemetry
-    from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.planning.plan import Plan
+    from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.sending.stop_conditions import StopReason
     from airflow_provider_sms.service.responses import Balance
 
@@ -64,6 +64,7 @@ class Preflight:
     """Checks the conditions of a send, and gives up the slot until they hold.
 
     :param rules: of the question to a person.
+    :param reconciliation: reads and records the balance.
     """
 
     task: SendingTask
@@ -71,7 +72,7 @@ class Preflight:
     rules: DecisionRules
     campaign: str
     session: LedgerSession
-    settings: ClientSettings
+    reconciliation: Reconciliation
     telemetry: Telemetry
 
     def read_account(self) -> Account:
@@ -140,8 +141,7 @@ class Preflight:
         self._wait_for_credit(needed)
 
     def _read_balance(self) -> Balance:
-        with self.settings.client() as client:
-            balance = client.get_balance()
+        balance = self.reconciliation.observe()
         self.telemetry.saw(balance)
         return balance
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import urlsplit
 
@@ -56,6 +57,18 @@ class ClientSettings:
     connect_timeout: float
     verify: bool | str
     billing: str
+
+    @property
+    def account(self) -> str:
+        """The account, as ledgers tell accounts apart: a digest of the base URL and the credentials.
+
+        Two connections to the same account have the same, whatever their names. No secret can be read from it: a
+        client id is none, and a token is too long to be guessed.
+        """
+        parts = urlsplit(self.base_url.rstrip("/"))
+        address = parts._replace(scheme=parts.scheme.lower(), netloc=parts.netloc.lower()).geturl()
+        credential = self.token if self.client_id is None else self.client_id
+        return blake2b(f"{address}\n{credential}".encode(), digest_size=16, person=b"sms-account").hexdigest()
 
     def client(self, *, pool_size: int = 1) -> SmsClient:
         """Return a new client.

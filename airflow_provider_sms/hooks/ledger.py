@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,11 +14,12 @@ import sqlalchemy
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook, conf
 
 from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.hooks.stored_connection import stored_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from airflow.models.connection import Connection as AirflowConnection
+    from airflow.providers.common.compat.sdk import Connection as AirflowConnection
     from sqlalchemy.engine import URL
 
     from airflow_provider_sms.hooks.connection import ConnectionLike
@@ -106,7 +107,7 @@ def open_existing_ledger(
         from airflow_provider_sms.ledger.postgres import open_postgres
         from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS
 
-        stored = (connection or _stored_connection)(conn_id)
+        stored = (connection or _ledger_connection)(conn_id)
         url = postgres_url(stored, stored.extra_dejson)
         require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
         # A longer limit than for a send, which must not wait: one statement may close or forget many rows.
@@ -130,7 +131,7 @@ def ledger_reader() -> LedgerReader:
     :raises LedgerError: it cannot be opened.
     """
     if conn_id := _configured_conn_id(None):
-        connection = _stored_connection(conn_id)
+        connection = _ledger_connection(conn_id)
         url = postgres_url(connection, connection.extra_dejson)
         return _postgres_reader(url)
     path = _ledger_path()
@@ -179,17 +180,11 @@ def _ledger_path() -> Path:
     return home.expanduser() / Path(configured or "sms_ledger.db").expanduser()
 
 
-def _stored_connection(conn_id: str) -> AirflowConnection:
-    """Return a connection outside a task, where the task SDK does not read Airflow's database."""
-    from airflow.configuration import ensure_secrets_loaded
-
-    for backend in ensure_secrets_loaded():
-        # As in Airflow, a secrets backend that cannot be reached does not stop the search in the next one.
-        with suppress(Exception):
-            connection: AirflowConnection | None = backend.get_connection(conn_id=conn_id)
-            if connection is not None:
-                return connection
-    raise InputError(f"ledger_conn_id: Airflow has no connection {conn_id!r}")
+def _ledger_connection(conn_id: str) -> AirflowConnection:
+    connection = stored_connection(conn_id)
+    if connection is None:
+        raise InputError(f"ledger_conn_id: Airflow has no connection {conn_id!r}")
+    return connection
 
 
 def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> None:

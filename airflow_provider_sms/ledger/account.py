@@ -95,6 +95,8 @@ class Evidence:
     :param amount: credits that it was charged; None where the balance does not tell that amount.
     :param in_part: whether it was charged less than all of it costs, so that the service left some people out.
     :param waits_for: requests of other processes that may be under way, and that keep this one undecided.
+    :param settles_at: until when an undecided request may still be charged for, since no balance was read after that
+        moment; None where a later balance changes nothing.
     """
 
     verdict: str
@@ -102,6 +104,7 @@ class Evidence:
     amount: Decimal | None = None
     in_part: bool = False
     waits_for: frozenset[int] = frozenset()
+    settles_at: float | None = None
 
 
 class KeptEvidence(NamedTuple):
@@ -110,8 +113,12 @@ class KeptEvidence(NamedTuple):
     :param verdict: ``charged``, ``not_charged`` or ``undecided``.
     :param words: for people.
     :param read_at: when the balance was read that it rests on, seconds since the epoch.
+    :param in_part: whether the request was charged less than all of it costs, so that some people were left out.
+    :param settles_at: until when it may still be charged for, as the task saw it; None where that is not known.
     """
 
     verdict: str
     words: str
     read_at: float
+    in_part: bool = False
+    settles_at: float | None = None

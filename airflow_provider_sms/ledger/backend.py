@@ -30,7 +30,9 @@ BUSY_SECONDS = 60.0
 IDS_AT_ONCE = 500
 """Ids that one statement names: older versions of SQLite take no more than 999 parameters."""
 
-CLAIM_COLUMNS = ("campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline")
+CLAIM_COLUMNS = (
+    "campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline", "account", "least_price", "most_price",
+)  # fmt: skip
 """What the requests of one commit have in common, in the order in which statements name it."""
 
 CONTACT_TAKEN = (
@@ -42,6 +44,9 @@ CONTACT_TAKEN = (
 
 KEY_BYTES = 16
 """The size of a message key."""
+
+RequestSize = tuple[int, int | None]
+"""How many messages a request has, and how many SMS parts these have; None where that is not known."""
 
 HolderRow = tuple[bytes, int, str, float, int, float]
 """Message key, request id, the request's state and deadline, the id of its claimant, and when it was claimed."""
@@ -130,12 +135,12 @@ class LedgerBackend(ABC):
 
     @abstractmethod
     def insert_requests(
-        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+        self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]
     ) -> Sequence[int]:
         """Insert requests, and return their ids.
 
         :param claim: what they have in common, by column.
-        :param submitted: how many messages each one has.
+        :param sizes: of each one.
         """
 
     @abstractmethod

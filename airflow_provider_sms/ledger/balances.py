@@ -1,4 +1,4 @@
-"""The balances of accounts over time, as tasks read them, for the pages."""
+"""The balances of accounts over time, as tasks read them, for the pages; and how all balances are forgotten."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sqlalchemy import delete, func, insert, select
 
 from airflow_provider_sms.ledger.locks import BALANCE_LOCK
 from airflow_provider_sms.ledger.progress import PATIENCE_SECONDS
-from airflow_provider_sms.ledger.schema import balance
+from airflow_provider_sms.ledger.schema import balance, balance_reading
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 FRESH_SECONDS = 3600.0
 """Seconds in which a balance that has not changed is not recorded again: a chart needs no more."""
 
+_TABLES = ((balance, balance.c.observed_at), (balance_reading, balance_reading.c.read_at))
 _MAX_CONN_ID = 250
 _MAX_AMOUNT = 40
 
@@ -44,26 +45,27 @@ def record_balance(store: LedgerBackend, conn_id: str, amount: Decimal | None) -
 
 
 def count_balances(store: LedgerBackend, before: float) -> int:
-    """Count the balances that were read before a moment.
+    """Count the balances that were read before a moment, also those that tell of unknown requests.
 
     :param before: the moment, seconds since the epoch.
     :raises LedgerError: when the ledger cannot be read.
     """
-    query = select(func.count()).select_from(balance).where(balance.c.observed_at < before)
     with store.read() as connection:
-        return int(connection.execute(query).scalar_one())
+        return sum(
+            connection.execute(select(func.count()).select_from(table).where(read_at < before)).scalar_one()
+            for table, read_at in _TABLES
+        )
 
 
 def forget_balances(store: LedgerBackend, before: float) -> int:
-    """Forget the balances that were read before a moment.
+    """Forget the balances that were read before a moment, also those that tell of unknown requests.
 
     :param before: the moment, seconds since the epoch.
     :returns: how many.
     :raises LedgerError: when it was not committed.
     """
     with store.write(BALANCE_LOCK) as connection:
-        count: int = connection.execute(delete(balance).where(balance.c.observed_at < before)).rowcount
-        return count
+        return sum(connection.execute(delete(table).where(read_at < before)).rowcount for table, read_at in _TABLES)
 
 
 def _is_known(connection: Connection, conn_id: str, amount: Decimal | None, now: float) -> bool:

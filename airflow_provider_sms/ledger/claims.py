@@ -41,6 +41,7 @@ from airflow_provider_sms.ledger.request_queries import KeptResponses, read_reco
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
     current_state,
+    fitting_cost,
     hand_to,
     is_ahead,
     lapse,
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
+    from airflow_provider_sms.ledger.account import Account
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Chunk
@@ -90,6 +92,7 @@ class CampaignLedger:
     :param claimant_id: of this attempt, where it is registered already; None means that it is registered here.
     :param resumed: whether this is a later leg of the attempt: then the requests of its earlier legs count as its own.
     :param cap: how often a recipient is texted by the campaigns of a group; None means no limit.
+    :param account: that it is sent with; None means that nothing of it is recorded.
     """
 
     def __init__(
@@ -103,12 +106,17 @@ class CampaignLedger:
         claimant_id: int | None = None,
         resumed: bool = False,
         cap: FrequencyCap | None = None,
+        account: Account | None = None,
     ) -> None:
         self.campaign_name = campaign_name
         self._store = store
         self._who = who
         self._resumed = resumed
         self._kind = kind
+        self._of_account: Mapping[str, str | None] = dict.fromkeys(("account", "least_price", "most_price"))
+        if account is not None:
+            prices = (fitting_cost(str(price)) for price in (account.least_price, account.most_price))
+            self._of_account = dict(zip(self._of_account, (account.key, *prices), strict=True))
         self.clock = store.clock if clock is None else clock
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
@@ -329,9 +337,11 @@ class CampaignLedger:
             "state": CLAIMED,
             "claimed_at": now,
             "deadline": deadline,
+            **self._of_account,
         }
         sizes = [len(chunk.keys) for chunk in chunks]
-        ids = self._in_doubt = self._store.insert_requests(connection, claim, sizes)
+        planned = [chunk.planned_parts for chunk in chunks]
+        ids = self._in_doubt = self._store.insert_requests(connection, claim, list(zip(sizes, planned, strict=True)))
         if self._store.insert_messages(connection, self._campaign_id, ids, chunks) == sum(sizes):
             claims = [Claim(request_id, range(size), deadline) for request_id, size in zip(ids, sizes, strict=True)]
         else:
@@ -362,7 +372,10 @@ class CampaignLedger:
 
     @staticmethod
     def _shrink(connection: Connection, request_id: int, won: int) -> None:
-        """Record of a new request that it has fewer messages than it was inserted with, or delete one that has none."""
+        """Record of a new request that it has fewer messages than it was inserted with, or delete one that has none.
+
+        Its SMS parts stay as they were planned: they are the most that it may be charged for.
+        """
         this = request.c.id == request_id
         connection.execute(update(request).where(this).values(submitted=won) if won else delete(request).where(this))
 

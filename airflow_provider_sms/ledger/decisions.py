@@ -1,14 +1,17 @@
-"""What people decide about requests whose outcome the software cannot know, and the record of who decided."""
+"""What people decide about requests whose outcome is unknown, or what the balance proves, and who decided."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import and_, delete, func, insert, select, update
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.account import BALANCE
+from airflow_provider_sms.ledger.account_history import written_evidence
 from airflow_provider_sms.ledger.attempts import ADOPTION, of_task
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_groups
@@ -16,15 +19,17 @@ from airflow_provider_sms.ledger.locks import ADOPTION_LOCK, DECISION_LOCK, camp
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.request_queries import read_requests
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
-from airflow_provider_sms.ledger.transitions import current_state, is_ahead, lapse, release, take_back
+from airflow_provider_sms.ledger.transitions import current_state, fitting_cost, is_ahead, lapse, release, take_back
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from decimal import Decimal
 
     from sqlalchemy.engine import Connection
 
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend
-    from airflow_provider_sms.ledger.model import Claimant
+    from airflow_provider_sms.ledger.model import Claimant, RequestState
     from airflow_provider_sms.ledger.request_queries import RequestRow
 
 
@@ -35,6 +40,8 @@ SETTLED = "settled"
 
 REQUESTS_AT_ONCE = 20
 """Requests closed in one transaction, up to 2,000 messages: a send of the campaign waits for a fraction of a second."""
+
+_NO_PROOF: Mapping[str, str | None] = MappingProxyType({})
 
 
 def resolve(store: LedgerBackend, request_id: int, state: str, who: str) -> int:
@@ -79,20 +86,63 @@ def resolve_all(
         yield closed
 
 
+def close_by_balance(
+    store: LedgerBackend, campaign_name: str, closed: Mapping[int, tuple[RequestState, Decimal | None, KeptEvidence]]
+) -> dict[int, int]:
+    """Close unknown requests of a campaign as the balance tells, a few in each transaction.
+
+    A request that has an outcome by then keeps it.
+
+    :param closed: by request, ``accepted`` or ``not_sent``; the credits that it was charged, or None where they are not
+        known; and what tells so.
+    :returns: the requests that it closed, each with the count of the messages that it holds or has freed.
+    :raises LedgerError: when a commit failed; what was committed before it stays closed.
+    """
+    done: dict[int, int] = {}
+    for some in in_pieces(sorted(closed), REQUESTS_AT_ONCE):
+        held: dict[int, int] = {}
+        with store.write(campaign_lock(campaign_name)) as connection:
+            freed = [each for each in some if closed[each][0] == NOT_SENT]
+            groups = lock_groups(store, connection, freed) if freed else ()
+            for request_id in some:
+                state, cost, evidence = closed[request_id]
+                whole = state == ACCEPTED and not evidence.in_part
+                proof = {
+                    "cost": None if cost is None else fitting_cost(f"{cost.normalize():f}"),
+                    "parts": request.c.planned_parts if whole else None,
+                    "reason": evidence.words,
+                    "evidence": written_evidence(evidence),
+                }
+                with suppress(InputError):  # it has an outcome since
+                    held[request_id] = _close(
+                        connection, request_id, state, BALANCE, now=store.clock(), groups=groups, proof=proof
+                    )
+        done.update(held)
+    return done
+
+
 def _close(
-    connection: Connection, request_id: int, state: str, who: str, *, now: float, groups: Collection[int]
+    connection: Connection,
+    request_id: int,
+    state: str,
+    who: str,
+    *,
+    now: float,
+    groups: Collection[int],
+    proof: Mapping[str, Any] = _NO_PROOF,
 ) -> int:
     """Close an unknown request, and return how many messages it holds or frees.
 
     :param now: seconds since the epoch.
     :param groups: contact groups in which the request has contacts, and whose locks are held; needed for ``not_sent``.
+    :param proof: further columns of the request, with their values.
     :raises InputError: it is not unknown; then nothing has changed.
     """
     lapse(connection, request.c.id == request_id, now)
     settled = connection.execute(
         update(request)
         .where(request.c.id == request_id, request.c.state == UNKNOWN)
-        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at))
+        .values(state=state, finished_at=func.coalesce(request.c.finished_at, request.c.claimed_at), **proof)
     )
     if settled.rowcount == 0:
         raise InputError(_not_unknown(connection, request_id))

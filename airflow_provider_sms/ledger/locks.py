@@ -29,6 +29,9 @@ CONTACT_GROUP_LOCK = 0x5355_4D58
 BALANCE_LOCK = 0x5355_4D59
 """Held while a balance is recorded, so that two tasks do not record the same one."""
 
+READING_LOCK = 0x5355_4D5A
+"""Held while a balance is recorded that tells of unknown requests: it belongs to an account, and to no campaign."""
+
 PROGRESS_LOCKS = 0x5355_4D58 << 32
 """Upper half of the numbers of :func:`progress_lock`."""
 

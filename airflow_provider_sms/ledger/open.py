@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from sqlalchemy import create_engine, insert, inspect, select, update
 from sqlalchemy.pool import NullPool
+from sqlalchemy.schema import CreateColumn
 
 from airflow_provider_sms.exceptions import InputError, LedgerVersionError
 from airflow_provider_sms.ledger.backend import ledger_errors
@@ -29,7 +30,18 @@ def _index_claimants(connection: Connection) -> None:
         index.create(connection, checkfirst=True)
 
 
-MIGRATIONS: dict[int, Callable[[Connection], None]] = {5: _index_claimants}
+def _add_accounts(connection: Connection) -> None:
+    """Add the columns that tell what each request was charged, and to which account."""
+    there = {column["name"] for column in inspect(connection).get_columns(request.name)}
+    for name in ("account", "planned_parts", "least_price", "most_price", "remaining_balance", "evidence"):
+        if name not in there:
+            column = CreateColumn(request.c[name]).compile(dialect=connection.dialect)
+            connection.exec_driver_sql(f"ALTER TABLE {request.name} ADD COLUMN {column}")
+    for index in (each for each in request.indexes if each.name == "sms_request_account"):
+        index.create(connection, checkfirst=True)
+
+
+MIGRATIONS: dict[int, Callable[[Connection], None]] = {5: _index_claimants, 6: _add_accounts}
 """By version, what brings a ledger of it to the next one; new tables are there already, new indexes are not.
 
 Version 5 is the first that any release had.

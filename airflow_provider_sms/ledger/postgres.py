@@ -17,6 +17,7 @@ from airflow_provider_sms.ledger.backend import (
     CONTACT_TAKEN,
     HolderRow,
     LedgerBackend,
+    RequestSize,
     joined,
     ledger_errors,
     numbers,
@@ -38,9 +39,10 @@ if TYPE_CHECKING:
 # Many rows come as one value, since the driver and the server handle arrays element by element. The keys are joined,
 # and each row takes its piece.
 _INSERT_REQUESTS = (
-    "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, id, submitted) "
-    "SELECT %s, %s, %s, %s, %s, %s, nextval(pg_get_serial_sequence('sms_request', 'id')), new.submitted "
-    "FROM unnest(%s::int[]) AS new (submitted) RETURNING id, submitted"
+    f"INSERT INTO sms_request ({', '.join(CLAIM_COLUMNS)}, id, submitted, planned_parts) "  # noqa: S608 - no value
+    f"SELECT {', '.join(['%s'] * len(CLAIM_COLUMNS))}, nextval(pg_get_serial_sequence('sms_request', 'id')), "
+    "new.submitted, new.planned_parts FROM unnest(%s::int[], %s::int[]) AS new (submitted, planned_parts) "
+    "RETURNING id, submitted, planned_parts"
 )
 _INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
@@ -149,16 +151,17 @@ class PostgresBackend(LedgerBackend):
         RECORD_RESPONSE.run(connection, *responses)
 
     def insert_requests(
-        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+        self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]
     ) -> Sequence[int]:
         """Insert requests, and return their ids."""
-        values = (*(claim[name] for name in CLAIM_COLUMNS), list(submitted))
+        submitted, parts = map(list, zip(*sizes, strict=True))
+        values = (*(claim[name] for name in CLAIM_COLUMNS), submitted, parts)
         inserted = connection.exec_driver_sql(_INSERT_REQUESTS, values)
         # SQL promises no order of returned rows; but requests differ in nothing except their size.
-        by_size: dict[int, list[int]] = {}
-        for request_id, size in sorted(map(tuple, inserted), reverse=True):
-            by_size.setdefault(size, []).append(request_id)
-        return [by_size[size].pop() for size in submitted]
+        by_size: dict[RequestSize, list[int]] = {}
+        for request_id, *size in sorted(map(tuple, inserted), reverse=True):
+            by_size.setdefault((size[0], size[1]), []).append(request_id)
+        return [by_size[size].pop() for size in sizes]
 
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]

@@ -1,7 +1,7 @@
 """The progress of each attempt, recorded in the ledger for the pages. It never decides whether a message goes out.
 
 Two rules read it: a purge keeps the campaign of a deferred attempt, and a later attempt is compared with the plans of
-earlier ones.
+earlier ones. A command reads from it by which connection a request was sent.
 
 Each attempt, and each leg of one, has a row of its own, which no other process writes: a process that hung and reports
 late reports only about itself.
@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
-from airflow_provider_sms.ledger.backend import enter_campaign
+from airflow_provider_sms.ledger.backend import enter_campaign, in_pieces
 from airflow_provider_sms.ledger.locks import campaign_lock, progress_lock
-from airflow_provider_sms.ledger.schema import campaign, progress
+from airflow_provider_sms.ledger.schema import campaign, progress, request
 from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from sqlalchemy.engine import Connection
 
-    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
 
 PATIENCE_SECONDS = 5.0
 """Seconds that a record of progress waits for another process's commit: a send must not wait for it."""
@@ -99,6 +99,21 @@ def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     report = {name: summary["error_report"].get(name, 0) for name in _COUNTERS}
     figures = {name: value for name, value in summary.items() if name != "event_ids"}
     return {**figures, "cost_breakdown": networks, "error_report": report}
+
+
+def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, str]:
+    """Return the Airflow connection that each request was sent with, as its attempt reported it.
+
+    :param request_ids: those of which no connection is known are left out.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    of_attempt = request.join(progress, progress.c.claimant_id == request.c.claimant_id)
+    query = select(request.c.id, progress.c.conn_id).select_from(of_attempt).where(progress.c.conn_id.is_not(None))
+    found: dict[int, str] = {}
+    with store.read() as connection:
+        for piece in in_pieces(sorted(request_ids)):
+            found.update((each, conn_id) for each, conn_id in connection.execute(query.where(request.c.id.in_(piece))))
+    return found
 
 
 def _put(connection: Connection, claimant_id: int, values: Mapping[str, Any]) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, delete, exists, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.account_history import close_history
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.frequency_cap import lock_all_groups
 from airflow_provider_sms.ledger.locks import CLAIMANT_LOCK, campaign_lock
@@ -180,6 +181,7 @@ def forget(store: LedgerBackend, old: OldCampaign, *, should_stop: Callable[[], 
     """
     forgotten = 0
     gone = False
+    close_history(store, old.campaign_id, old.last_activity)
     while not (gone or should_stop()):
         with store.write(campaign_lock(old.name)) as connection:
             lock_all_groups(store, connection)

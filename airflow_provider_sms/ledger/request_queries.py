@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import and_, case, func, select, true
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger.account_history import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
@@ -17,13 +18,14 @@ from airflow_provider_sms.ledger.schema import campaign, claimant, former_holder
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql import Select
     from sqlalchemy.sql.elements import ColumnElement
 
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
     from airflow_provider_sms.ledger.model import Claimant
 
@@ -47,6 +49,7 @@ class RequestRow(NamedTuple):
     :param mine: whether the attempt made it that asks; False where none asks.
     :param response: as the ledger keeps it, JSON; None where none came or it was not read.
     :param destinations: those of its messages, by message key; read where the service took fewer than were submitted.
+    :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.
     """
 
     request_id: int
@@ -68,10 +71,11 @@ class RequestRow(NamedTuple):
     mine: bool = False
     response: str | None = None
     destinations: Mapping[bytes, int | None] = _NO_DESTINATIONS
+    evidence: KeptEvidence | None = None
 
 
 def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -> Select[Any]:
-    """Return the query for the columns of :class:`RequestRow`, in the order of the ids.
+    """Return the query for what :func:`_row` takes, in the order of the ids.
 
     :param now: seconds since the epoch.
     :param more: ``mine``, and ``response``, where they are read.
@@ -79,6 +83,7 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
     held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
     return (
         select(
+            request.c.evidence,
             request.c.id,
             campaign.c.name,
             request.c.kind,
@@ -103,12 +108,17 @@ def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -
     )
 
 
+def _row(columns: Iterable[Any]) -> RequestRow:
+    evidence, *others = columns
+    return RequestRow(*others)._replace(evidence=kept_evidence(evidence))
+
+
 def read_requests(connection: Connection, which: ColumnElement[bool], now: float) -> list[RequestRow]:
     """Return requests in the order of their ids.
 
     :param now: seconds since the epoch.
     """
-    return [RequestRow(*row) for row in connection.execute(_select(which, now))]
+    return [_row(row) for row in connection.execute(_select(which, now))]
 
 
 def requests_among(connection: Connection, ids: Collection[int], now: float) -> list[RequestRow]:
@@ -197,7 +207,7 @@ def read_records(
     found: list[RequestRow] = []
     for piece in in_pieces(sorted(ids)):
         query = _select(request.c.id.in_(piece), now, mine, response)
-        rows = [RequestRow(*row) for row in connection.execute(query)]
+        rows = [_row(row) for row in connection.execute(query)]
         destinations = _destinations(connection, [row.request_id for row in rows if row.response is not None])
         found += [row._replace(mine=bool(row.mine), destinations=destinations[row.request_id]) for row in rows]
     return found
@@ -235,7 +245,7 @@ def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collecti
         ) as rows,
     ):
         for each in rows:
-            row = RequestRow(*each)
+            row = _row(each)
             yield row if row.response is not None else row._replace(submitted=row.messages)
 
 

@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 
 # SQLite numbers rows only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -77,11 +77,24 @@ request = Table(
     Column("cost", String(40)),
     Column("reason", Text),
     Column("response", Text),
+    # The account that it is sent with; None in ledgers of before version 7.
+    Column("account", String(32)),
+    # SMS parts of the messages that were claimed; None for a group.
+    Column("planned_parts", Integer),
+    # Credits for one SMS part, the fewest and the most: as expected, then as charged.
+    Column("least_price", String(40)),
+    Column("most_price", String(40)),
+    # Credits, as the response told.
+    Column("remaining_balance", String(40)),
+    # JSON: what the balance tells of it where its response was lost.
+    Column("evidence", Text),
     Index("sms_request_campaign_state", "campaign_id", "state"),
     # Each response's event id is looked up: one that the campaign has already is no proof of a new request.
     Index("sms_request_campaign_event", "campaign_id", "event_id"),
     # Who may see a campaign depends on all DAGs that sent it: their claimants are found without reading every request.
     Index("sms_request_campaign_claimant", "campaign_id", "claimant_id"),
+    # The balance of an account is followed from one request to the next, among those of any campaign.
+    Index("sms_request_account", "account", "id"),
 )
 
 message = Table(
@@ -213,6 +226,19 @@ balance = Table(
     # Credits; None where the account is post-paid.
     Column("amount", String(40)),
     Index("sms_balance_conn", "conn_id", "observed_at"),
+)
+
+balance_reading = Table(
+    "sms_balance_reading",
+    metadata,
+    Column("id", _Id, primary_key=True),
+    Column("account", String(32), nullable=False),
+    # The balance was read between these two moments.
+    Column("asked_at", Float(53), nullable=False),
+    Column("read_at", Float(53), nullable=False),
+    # Credits; None where the account is post-paid.
+    Column("amount", String(40)),
+    Index("sms_balance_reading_account", "account", "read_at"),
 )
 
 boot_clock = Table(

@@ -28,6 +28,7 @@ from airflow_provider_sms.ledger.backend import (
     KEY_BYTES,
     HolderRow,
     LedgerBackend,
+    RequestSize,
     joined,
     ledger_errors,
     numbers,
@@ -36,7 +37,7 @@ from airflow_provider_sms.ledger.clocks import BootClock, this_boot
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.open import create_or_upgrade
-from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE, RECORDED
+from airflow_provider_sms.ledger.transitions import KEPT, RECORD_RESPONSE, RECORDED
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -52,8 +53,9 @@ _PATIENCE = "sms_ledger_patience"
 # would cost more than the work itself, and after each statement this thread waits for Python's lock behind all threads
 # that post.
 _INSERT_REQUESTS = (
-    "INSERT INTO sms_request (campaign_id, claimant_id, kind, state, claimed_at, deadline, submitted) "
-    "SELECT ?, ?, ?, ?, ?, ?, new.value FROM json_each(?) AS new ORDER BY new.key"
+    f"INSERT INTO sms_request ({', '.join(CLAIM_COLUMNS)}, submitted, planned_parts) "  # noqa: S608 - no value
+    f"SELECT {', '.join('?' * len(CLAIM_COLUMNS))}, json_extract(new.value, '$[0]'), json_extract(new.value, '$[1]') "
+    "FROM json_each(?) AS new ORDER BY new.key"
 )
 _INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
@@ -62,7 +64,10 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _UPDATE_FROM_SINCE = (3, 33)
-_RESPONSE = ", ".join(f"{name} = json_extract(response.value, '$[{n}]')" for n, name in enumerate(RECORDED, 1))
+_RESPONSE = ", ".join(
+    f"{name} = " + (f"coalesce({value}, sms_request.{name})" if name in KEPT else value)
+    for name, value in ((name, f"json_extract(response.value, '$[{n}]')") for n, name in enumerate(RECORDED, 1))
+)
 _RECORD_RESPONSES = (
     f"UPDATE sms_request SET {_RESPONSE} "  # noqa: S608 - the names of columns
     "FROM json_each(?) AS response WHERE sms_request.id = json_extract(response.value, '$[0]') "
@@ -178,12 +183,12 @@ class SQLiteBackend(LedgerBackend):
         connection.exec_driver_sql(_RECORD_RESPONSES, (rows, CLAIMED, UNKNOWN))
 
     def insert_requests(
-        self, connection: Connection, claim: Mapping[str, Any], submitted: Sequence[int]
+        self, connection: Connection, claim: Mapping[str, Any], sizes: Sequence[RequestSize]
     ) -> Sequence[int]:
         """Insert requests, and return their ids, which are consecutive: no other process writes meanwhile."""
-        values = (*(claim[name] for name in CLAIM_COLUMNS), json.dumps(submitted))
+        values = (*(claim[name] for name in CLAIM_COLUMNS), json.dumps(sizes))
         last: int = connection.exec_driver_sql(_INSERT_REQUESTS, values).lastrowid
-        return range(last + 1 - len(submitted), last + 1)
+        return range(last + 1 - len(sizes), last + 1)
 
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]

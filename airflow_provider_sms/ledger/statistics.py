@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import and_, case, func, or_, select, true
 
+from airflow_provider_sms.ledger.account import BALANCE
 from airflow_provider_sms.ledger.backend import require_campaign
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.schema import campaign, claimant, decision, message, request
@@ -49,7 +50,7 @@ class CampaignStatus:
 
     :param messages: by the state of the request that holds them; a request that was not sent holds none.
     :param requests: by state.
-    :param parts: SMS parts, as far as the service stated them.
+    :param parts: SMS parts, as far as the service stated them or the balance told them.
     :param decisions: of people, about its requests.
     """
 
@@ -118,7 +119,7 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
             .where(campaign.c.id == campaign_id)
         ).one()
         decided, last_decided = connection.execute(
-            select(func.count(decision.c.decided_by), func.max(decision.c.decided_at))
+            select(func.count(case((decision.c.decided_by != BALANCE, 1))), func.max(decision.c.decided_at))
             .select_from(decision.join(request, request.c.id == decision.c.request_id))
             .where(of_campaign)
         ).one()
@@ -183,7 +184,8 @@ def _sums(
 ) -> dict[tuple[int, int], _Sums]:
     """Return what responses add up to, by campaign and claimant.
 
-    :param added: of the requests, those that are added up; the others are counted.
+    :param added: of the requests, those whose messages are added up; the others are counted. Parts and cost are of all,
+        since the balance may tell them of a request without a response.
     """
     # Money is not rounded: equal costs are counted, and added up as decimals. The cost comes first in the key, since
     # SQLite sorts 100,000 requests by it, and the others are often the same.
@@ -194,7 +196,7 @@ def _sums(
             func.count(),
             func.count(case((added, 1))),
             func.sum(case((added, TAKEN))),
-            func.sum(case((added, request.c.parts))),
+            func.sum(request.c.parts),
             func.sum(case((added, request.c.submitted - TAKEN))),
         )
         .where(which)
@@ -207,7 +209,7 @@ def _sums(
             before.taken + int(taken or 0),
             before.parts + int(parts or 0),
             before.left_out + int(left_out or 0),
-            before.cost + Decimal(cost or 0) * times_added,
+            before.cost + Decimal(cost or 0) * times,
             before.others + times - times_added,
         )
     return sums

@@ -9,7 +9,7 @@ from __future__ import annotations
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import and_, bindparam, case, delete, insert, or_, select, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, update
 
 from airflow_provider_sms.ledger.backend import Compiled
 from airflow_provider_sms.ledger.frequency_cap import give_back_contacts
@@ -76,7 +76,8 @@ def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> Non
     """
     ahead = and_(which, is_ahead(request.c.state, request.c.claimed_at, now))
     length = request.c.deadline - request.c.claimed_at
-    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length))
+    # Nothing tells when it was posted, so no balance tells whether it was charged for either.
+    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length, account=None))
     connection.execute(update(request).where(which, lapsed(now)).values(state=UNKNOWN, reason=LAPSED))
 
 
@@ -85,15 +86,24 @@ _MAX = {"event_id": 2**63 - 1, "messages": 2**31 - 1, "parts": 2**31 - 1}
 _MAX_COST_LENGTH = 40
 _ROUNDED = Context(prec=30)
 
-RECORDED = ("state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response")
+RECORDED = (
+    "state", "finished_at", "http_status", "event_id", "messages", "parts", "cost", "reason", "response",
+    "remaining_balance", "least_price", "most_price",
+)  # fmt: skip
 """The columns that an outcome fills in, in the order in which statements name them."""
+KEPT = ("least_price", "most_price")
+"""Of these, the columns that keep their values where the outcome has none: what was expected holds until then."""
+_MONEY = ("cost", "remaining_balance", "least_price", "most_price")
 _OPEN = {"claimed": CLAIMED, "unknown": UNKNOWN}
 _IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))
 
 
 def _recording(condition: ColumnElement[bool]) -> Compiled:
     this = and_(request.c.id == bindparam("of"), condition)
-    return Compiled(update(request).where(this).values({name: bindparam(name) for name in RECORDED}))
+    values: dict[str, Any] = {name: bindparam(name) for name in RECORDED}
+    for name in KEPT:
+        values[name] = func.coalesce(bindparam(name, type_=request.c[name].type), request.c[name])
+    return Compiled(update(request).where(this).values(values))
 
 
 _RECORD = _recording(_IS_OPEN)
@@ -125,7 +135,9 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
         "finished_at": now,
         "http_status": outcome.http_status,
         **{name: _fitting(getattr(outcome, name), most) for name, most in _MAX.items()},
-        "cost": None if outcome.cost is None else fitting_cost(outcome.cost),
+        **{name: _fitting_amount(getattr(outcome, name)) for name in _MONEY},
+        # What is not believed tells nothing of the account either.
+        **({"remaining_balance": None} if outcome.state == UNKNOWN else {}),
         "reason": outcome.reason,
         "response": outcome.response,
     }
@@ -134,6 +146,10 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
 def fitting_cost(cost: str) -> str:
     """Return a decimal number in at most the 40 characters of its column: rounded to 30 digits where it has more."""
     return cost if len(cost) <= _MAX_COST_LENGTH else str(_ROUNDED.create_decimal(cost))
+
+
+def _fitting_amount(amount: str | None) -> str | None:
+    return None if amount is None else fitting_cost(amount)
 
 
 def _fitting(number: int | None, most: int) -> int | None:

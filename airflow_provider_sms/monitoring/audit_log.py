@@ -1,4 +1,7 @@
-"""What people decided about a campaign: approvals, resolved requests and pauses, with names and times."""
+"""What was decided about a campaign: approvals, resolved requests and pauses, with names and times.
+
+People decide, and in their place the balance where a task lets it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import select
 
+from airflow_provider_sms.ledger.account import BALANCE
+from airflow_provider_sms.ledger.account_history import kept_evidence
 from airflow_provider_sms.ledger.schema import approval, decision, pauses, request
 
 if TYPE_CHECKING:
@@ -15,13 +20,15 @@ if TYPE_CHECKING:
 
 
 class AuditEntry(NamedTuple):
-    """A decision of a person.
+    """A decision of a person, or of the balance.
 
+    :param user: the person; ``balance`` where the balance decided.
     :param at: seconds since the epoch.
     :param action: ``approved``, ``refused``, ``was sent``, ``was not sent``, ``resend``, ``fail``, ``paused`` or
         ``resumed``.
     :param subject: the request or the plan; None means the campaign.
     :param people: people concerned; None means not recorded.
+    :param why: what the balance told, where it decided.
     """
 
     at: float
@@ -29,10 +36,11 @@ class AuditEntry(NamedTuple):
     action: str
     subject: str | None
     people: int | None
+    why: str | None = None
 
 
 def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> list[AuditEntry]:
-    """Return the decisions of people about a campaign, the last first.
+    """Return the decisions about a campaign, the last first.
 
     :raises SmsError: the ledger cannot be read.
     """
@@ -61,8 +69,9 @@ def _approvals(connection: Connection, campaign_id: int) -> list[AuditEntry]:
 
 
 def _resolutions(connection: Connection, campaign_id: int, limit: int) -> list[AuditEntry]:
+    columns = (request.c.id, request.c.submitted, request.c.evidence)
     query = (
-        select(decision.c.decided_at, decision.c.decided_by, decision.c.decision, request.c.id, request.c.submitted)
+        select(decision.c.decided_at, decision.c.decided_by, decision.c.decision, *columns)
         .select_from(decision.join(request, request.c.id == decision.c.request_id))
         .where(request.c.campaign_id == campaign_id, decision.c.decided_by.is_not(None))
         .order_by(decision.c.decided_at.desc())
@@ -70,9 +79,15 @@ def _resolutions(connection: Connection, campaign_id: int, limit: int) -> list[A
     )
     actions = {"accepted": "was sent", "not_sent": "was not sent"}
     return [
-        AuditEntry(at, user, actions.get(decided, decided), f"request {request_id}", people)
-        for at, user, decided, request_id, people in connection.execute(query)
+        AuditEntry(at, user, actions.get(decided, decided), f"request {request_id}", people, _why(user, evidence))
+        for at, user, decided, request_id, people, evidence in connection.execute(query)
     ]
+
+
+def _why(user: str, written: str | None) -> str | None:
+    """Return what the balance told, where it decided."""
+    evidence = kept_evidence(written) if user == BALANCE else None
+    return None if evidence is None else evidence.words
 
 
 def _pauses(connection: Connection, campaign_id: int) -> list[AuditEntry]:

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import Float as Real
 from sqlalchemy import Integer, cast, func, select
 
+from airflow_provider_sms.ledger.account_history import kept_evidence
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.schema import claimant, decision, message, request
 from airflow_provider_sms.ledger.statistics import TAKEN
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
 if TYPE_CHECKING:
+    from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.reader import LedgerReader
 
 BUCKET_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400, 604800)
@@ -58,6 +60,7 @@ class UnknownRequest(NamedTuple):
     :param people: messages that it holds, at least one; always one for a send to groups, however many people are in
         them.
     :param kind: ``bulk`` or ``group``.
+    :param evidence: what the balance tells of it; None where nobody has judged that.
     """
 
     id: int
@@ -65,6 +68,7 @@ class UnknownRequest(NamedTuple):
     claimed_at: float
     reason: str | None
     kind: str
+    evidence: KeptEvidence | None = None
 
 
 def timeline(ledger: LedgerReader, campaign_id: int, *, max_buckets: int = 60) -> tuple[int, list[TimelineBucket]]:
@@ -158,24 +162,30 @@ def unknown_requests(ledger: LedgerReader, campaign_id: int) -> list[UnknownRequ
         now = ledger.clock()
         held = select(func.count()).select_from(message).where(message.c.request_id == request.c.id).scalar_subquery()
         query = (
-            select(request.c.id, held, request.c.claimed_at, reason_at(now), request.c.kind)
+            select(request.c.id, held, request.c.claimed_at, reason_at(now), request.c.kind, request.c.evidence)
             .where(
                 request.c.campaign_id == campaign_id, request.c.state.in_((CLAIMED, UNKNOWN)), state_at(now) == UNKNOWN
             )
             .order_by(request.c.id)
         )
         # Messages that were sent again belong to another request by now.
-        return [UnknownRequest(*row) for row in connection.execute(query) if row[1]]
+        return [
+            UnknownRequest(*row)._replace(evidence=kept_evidence(row.evidence))
+            for row in connection.execute(query)
+            if row[1]
+        ]
 
 
 def texted_twice(ledger: LedgerReader, campaign_id: int) -> list[str]:
-    """Return sentences about requests that were accepted after a person had freed their messages.
+    """Return sentences about requests that were accepted after a person, or the balance, had freed their messages.
 
     :raises SmsError: the ledger cannot be read.
     """
+    # A request that was decided to be accepted has the reason why it was unknown, or what the balance told.
+    decided = select(decision.c.request_id)
     query = (
         select(request.c.id, request.c.reason)
-        .where(request.c.id.in_(select(decision.c.request_id)))
+        .where(request.c.id.in_(decided), request.c.id.not_in(decided.where(decision.c.decision == ACCEPTED)))
         # Not by the index of campaigns, which has every accepted request of this one: decisions are few.
         .where(request.c.campaign_id + 0 == campaign_id, request.c.state == ACCEPTED, request.c.reason.is_not(None))
         .order_by(request.c.id)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
-ON_UNKNOWN = ("fail", "ask", "resend")
+MAX_SETTLE_SECONDS = 86_400
+"""A day: the task waits for that long, and keeps its slot."""
+ON_UNKNOWN = ("fail", "reconcile", "ask", "resend")
 
 
 class SmsOperatorBase(BaseOperator):
@@ -33,7 +35,9 @@ class SmsOperatorBase(BaseOperator):
     :param sms_conn_id: the connection to send with.
     :param campaign: within it a message goes out at most once. None means one campaign for each task and DAG run,
         ``{dag_id}/{task_id}/{run_id}``.
-    :param on_unknown: ``fail``, ``ask`` or ``resend``.
+    :param on_unknown: ``fail``, ``reconcile``, ``ask`` or ``resend``.
+    :param settle_seconds: for ``reconcile``, seconds after a lost response in which the service may still charge for
+        its request. None means until the deadline of the request's claim.
     :param approvers: users of Airflow who may answer the task's question. None means all whom Airflow lets answer.
     :param four_eyes: whether the person who triggered the run may not answer it.
     :param approval_notifiers: Airflow's notifiers that say that the question waits.
@@ -52,6 +56,7 @@ class SmsOperatorBase(BaseOperator):
         sms_conn_id: str = SmsHook.default_conn_name,
         campaign: str | None = None,
         on_unknown: str = "fail",
+        settle_seconds: float | None = None,
         approvers: Sequence[str | Mapping[str, str]] | None = None,
         four_eyes: bool = False,
         approval_notifiers: Any = None,
@@ -66,6 +71,7 @@ class SmsOperatorBase(BaseOperator):
         # What a template renders to may be None, which is no name.
         self._is_named = campaign is not None
         self.on_unknown = on_unknown
+        self.settle_seconds = settle_seconds
         self.approvers = approvers
         self.four_eyes = four_eyes
         self.approval_notifiers = approval_notifiers
@@ -117,6 +123,8 @@ class SmsOperatorBase(BaseOperator):
         """
         if self.on_unknown not in ON_UNKNOWN:
             raise InputError(f"on_unknown must be one of {', '.join(ON_UNKNOWN)}, not {self.on_unknown!r}")
+        if self.settle_seconds is not None:
+            _check_settle_seconds(self.settle_seconds, self.on_unknown)
         if self.on_unknown == "ask":
             from airflow_provider_sms.execution.human_input import require_asking
 
@@ -154,3 +162,10 @@ class SmsOperatorBase(BaseOperator):
     @property
     def _has_name(self) -> bool:
         return self._is_named or self.campaign is not None
+
+
+def _check_settle_seconds(value: Any, on_unknown: str) -> None:
+    if type(value) not in (int, float) or not 0 <= value <= MAX_SETTLE_SECONDS:
+        raise InputError(f"settle_seconds must be a number of seconds from 0 to 86400, or None, not {value!r}")
+    if on_unknown != "reconcile":
+        raise InputError("settle_seconds needs on_unknown='reconcile': nothing else waits for a charge")

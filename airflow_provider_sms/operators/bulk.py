@@ -49,8 +49,14 @@ class BulkSmsOperator(SmsOperatorBase):
     :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
         counted and left out.
     :param on_unknown: what happens to messages whose response was lost. ``fail``: the task fails, and they are not sent
-        again; ``resend``: they are, at the risk of texting people twice; ``ask``: the task waits, without a slot, for
-        a person to decide in Airflow's required actions (Airflow 3.1 and newer).
+        again; ``reconcile``: the task closes by itself what the balance proves, and fails for the rest. A request that
+        was charged for counts as accepted, and one that was not is sent again. That assumes that a pre-paid account is
+        charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
+        as the numbers tell; ``resend``: they are sent again, at the risk of texting people twice; ``ask``: the task
+        waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and newer).
+    :param settle_seconds: for ``reconcile``, seconds after a lost response in which the service may still charge for
+        its request: the task waits as long before it takes a request for not charged. None means until the deadline of
+        the request's claim.
     :param chunk_size: messages in a request, 1 to 100.
     :param concurrency: requests in flight at once, at least 1.
     :param max_requests_per_second: above 0. None means no limit.

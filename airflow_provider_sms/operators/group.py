@@ -29,8 +29,14 @@ class GroupSmsOperator(SmsOperatorBase):
     :param campaign: within it the text goes to the groups at most once. None means ``{dag_id}/{task_id}/{run_id}``.
         (templated)
     :param on_unknown: what happens to a send whose response was lost. ``fail``: the task fails, and the text is not
-        sent again; ``resend``: it is, at the risk of texting people twice; ``ask``: the task waits, without a slot, for
-        a person to decide in Airflow's required actions (Airflow 3.1 and newer).
+        sent again; ``reconcile``: the task closes by itself what the balance proves, and fails otherwise. A send that
+        was charged for counts as accepted, and one that was not is made again. That assumes that a pre-paid account is
+        charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
+        as the numbers tell; ``resend``: the text is sent again, at the risk of texting people twice; ``ask``: the task
+        waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and newer).
+    :param settle_seconds: for ``reconcile``, seconds after a lost response in which the service may still charge for
+        its request: the task waits as long before it takes the send for not charged. None means until the deadline of
+        the request's claim.
     :param approvers: users of Airflow who may answer that question, each by id, or as ``{"id": …, "name": …}``. None
         means all whom Airflow lets answer.
     :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
@@ -81,4 +87,6 @@ class GroupSmsOperator(SmsOperatorBase):
         if message in MISSING_WORDS:
             raise InputError(f"message is {message!r}: was there no value to render it from?")
         question = read_question_options(self)
-        return GroupOptions(message, groups, self.send_options, self.on_unknown, question, self.raw_responses)
+        return GroupOptions(
+            message, groups, self.send_options, self.on_unknown, self.settle_seconds, question, self.raw_responses
+        )

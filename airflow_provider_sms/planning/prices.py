@@ -45,6 +45,11 @@ class Prices:
     def __repr__(self) -> str:
         return f"Prices({', '.join(f'{prefix!r}: {price}' for prefix, price in self._prices.items())})"
 
+    @property
+    def bounds(self) -> tuple[Decimal, Decimal]:
+        """The fewest and the most credits for an SMS part."""
+        return min(self._prices.values()), max(self._prices.values())
+
     def of(self, destination: str, parts: int) -> Decimal:
         """Return the credits that a message costs.
 

@@ -29,10 +29,11 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
     :param now: seconds since the epoch.
     """
     sentences = [_waiting(each) for each in campaign.attempts]
-    if campaign.counts.unknown:
+    if unknown := campaign.counts.unknown:
+        one = unknown == 1
         sentences.append(
-            f"What became of {counted(campaign.counts.unknown, 'message')} is unknown. Ask the service, then record "
-            "below whether they were sent."
+            f"{counted(unknown, 'message')} {'has' if one else 'have'} no outcome yet. Find out below whether "
+            f"{'it was' if one else 'they were'} sent, and record it."
         )
     for each in campaign.attempts:
         if each.silent:

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from airflow_provider_sms import formatting
 from airflow_provider_sms.plugins import PREFIX
+from airflow_provider_sms.reporting.balance_words import verdict_words
 
 if TYPE_CHECKING:
     from fastapi import Request, Response
@@ -72,6 +73,9 @@ def _environment() -> Environment:
         quote=lambda text: quote(str(text), safe=""),
     )
     environment.globals.update(
-        counted=formatting.counted, percent=formatting.percent, network_name=formatting.network_name
+        counted=formatting.counted,
+        percent=formatting.percent,
+        network_name=formatting.network_name,
+        verdict_words=verdict_words,
     )
     return environment

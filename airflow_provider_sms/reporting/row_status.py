@@ -83,13 +83,19 @@ def _status(record: RequestRow) -> RowStatus:
     unknown = RowStatus(UNKNOWN, reason, record.request_id, record.event_id, _microseconds(record.claimed_at))
     if record.state == ACCEPTED:
         status = ACCEPTED if record.mine else ALREADY_SENT
-        return unknown._replace(status=status, reason=None, sent_at=_microseconds(record.finished_at))
+        told = reason if _is_closed_by_balance(record) else None
+        return unknown._replace(status=status, reason=told, sent_at=_microseconds(record.finished_at))
     if record.state == NOT_SENT:
         # Released between the look-up of its messages and that of its record.
         return unknown._replace(status=NOT_SENT, sent_at=None)
     if record.state == CLAIMED:
         return unknown._replace(reason=OPEN_HERE if record.mine else OPEN_ELSEWHERE)
     return unknown
+
+
+def _is_closed_by_balance(record: RequestRow) -> bool:
+    """Return whether the balance told what became of a request: its words are the reason then."""
+    return record.evidence is not None and record.reason == record.evidence.words
 
 
 def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, dict[int, RowStatus]]:

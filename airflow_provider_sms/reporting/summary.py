@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.formatting import counted
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.service.responses import parse_send_response
 
@@ -27,8 +28,8 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
     """Return the summary of one attempt.
 
     ``rows`` equals the sum of the seven counts after it: a row that no request, no earlier claim and no check accounts
-    for was not sent. Event ids are text, since JavaScript readers round 64-bit integers; above the counts' limit there
-    are none.
+    for was not sent. ``reconciled`` is none of these. Event ids are text, since JavaScript readers round 64-bit
+    integers; above the counts' limit there are none.
 
     :param rows: rows of the source.
     :param invalid: how many of these cannot be texted.
@@ -45,6 +46,7 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
         "duplicate": counts.repeated,
         "suppressed": counts.suppressed + counts.capped,
         "already_sent": counts.already_sent,
+        "reconciled": counts.reconciled,
         "requests": counts.requests,
         "parts": counts.parts,
         "cost": float(counts.cost),
@@ -68,16 +70,19 @@ def told_by_service(counts: SendCounts) -> dict[str, Any]:
 
 def facts(summary: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of a summary that are of use to other tasks: counts, cost and balance; nothing by request."""
-    names = ("campaign", "rows", *COUNTS, "requests", "parts", "cost", "remaining_balance")
+    names = ("campaign", "rows", *COUNTS, "reconciled", "requests", "parts", "cost", "remaining_balance")
     return {name: summary[name] for name in names}
 
 
 def one_line(summary: dict[str, Any]) -> str:
     """Return the summary as a line for the log."""
     counts = ", ".join(f"{name} {summary[name]}" for name in ("rows", *COUNTS))
+    # Missing where an earlier version of this package made the summary, before the task waited.
+    reconciled = summary.get("reconciled")
+    told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
     return (
         f"Campaign {summary['campaign']}: {counts}; "
-        f"{summary['requests']} requests, {summary['parts']} parts, cost {summary['cost']}"
+        f"{summary['requests']} requests, {summary['parts']} parts, cost {summary['cost']}{told}"
     )
 
 

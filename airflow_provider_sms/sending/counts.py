@@ -75,6 +75,7 @@ class SendCounts:
     :param not_sent: messages not posted, or posted and surely not taken.
     :param duplicate: rows that repeat a message of this attempt.
     :param already_sent: messages of requests that were accepted before this attempt met them.
+    :param reconciled: messages of requests that the balance closed, charged or not; each is in another count, too.
     :param suppressed: rows whose number is on a suppression list.
     :param capped: rows whose recipient was texted too recently.
     :param replayed: messages that earlier legs of this attempt sent, which count as accepted.
@@ -99,6 +100,7 @@ class SendCounts:
     not_sent: int = 0
     duplicate: int = 0
     already_sent: int = 0
+    reconciled: int = 0
     suppressed: int = 0
     capped: int = 0
     replayed: int = 0
@@ -206,6 +208,29 @@ class SendCounts:
         self.unknown += messages
         if request_id is not None:
             self.unknown_requests.add(request_id)
+
+    def remove_unknown(self, request_id: int, messages: int, *, is_charged: bool) -> None:
+        """Take back the count of an unknown request of this attempt that has an outcome now.
+
+        :param is_charged: whether the service took it; else it counts as a request no more.
+        """
+        self.unknown -= messages
+        self.unknown_requests.discard(request_id)
+        self.requests -= not is_charged
+
+    def add_charged(self, messages: int, parts: int | None, cost: Decimal | None, *, is_mine: bool) -> None:
+        """Count a request whose response was lost and that the balance shows to be taken.
+
+        :param parts: SMS parts of its messages; None where that is not known.
+        :param cost: credits; None where the balance does not tell them by request.
+        :param is_mine: whether this send made it; else it was sent before.
+        """
+        if not is_mine:
+            self.already_sent += messages
+            return
+        self.accepted += messages
+        self.parts += parts or 0
+        self.cost += cost or 0
 
     def _add_report(self, report: ErrorReport) -> None:
         for name, count in reported(report).items():

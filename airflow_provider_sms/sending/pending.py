@@ -35,6 +35,8 @@ class PendingMessages:
     wait as messages.
 
     :param resend: returns of an unknown request whether its messages are claimed again.
+    :param adopts: returns of an unknown request of another attempt whether it may still be closed, so that its messages
+        are kept.
     """
 
     def __init__(
@@ -44,11 +46,14 @@ class PendingMessages:
         counts: SendCounts,
         *,
         resend: Callable[[int], bool],
+        adopts: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._blocks: Iterator[Block | Sequence[Outgoing]] = iter(blocks)
         self._ledger = ledger
         self._counts = counts
         self._resend = resend
+        self._adopts = adopts
+        self._adopted: dict[int, list[Outgoing]] = {}
         self._block = Block.of(())
         self._spans: list[range] = []
         self._free: dict[bytes, Outgoing] = {}
@@ -69,7 +74,7 @@ class PendingMessages:
     @property
     def empty(self) -> bool:
         """Whether every message has been claimed or counted."""
-        return self.exhausted and not (self._free or self._spans or self._held)
+        return self.exhausted and not (self._free or self._spans or self._held or self._adopted)
 
     def read(self) -> None:
         """Read one block of the source, once the one before it is used up.
@@ -184,9 +189,16 @@ class PendingMessages:
             self._held[outgoing.key] = outgoing
         elif self._resend(holder.request_id):
             self.take_over(outgoing, holder.request_id)
+        elif self._adopts(holder.request_id):
+            self._adopted.setdefault(holder.request_id, []).append(outgoing)
         else:
             self._counts.add_unknown(holder.request_id, 1)
             self._counts.met_lost += holder.request_id in self._counts.lost_requests
+
+    def take_adopted(self) -> dict[int, list[Outgoing]]:
+        """Return the messages that were found to be of unknown requests which may still be closed, once each."""
+        adopted, self._adopted = self._adopted, {}
+        return adopted
 
     def take_over(self, outgoing: Outgoing, request_id: int) -> None:
         """Queue a message that is posted again although an unknown request holds it."""
@@ -228,6 +240,8 @@ class PendingMessages:
             self._look_up_remaining(may_look)
         finally:
             self._drop_free()
+            for request_id, messages in self.take_adopted().items():
+                self._counts.add_unknown(request_id, len(messages))
             self._counts.add_unknown(None, len(self._held))
             self._held.clear()
 

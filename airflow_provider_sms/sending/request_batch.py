@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.messages.parts import count_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,7 +38,15 @@ class RequestBatch:
     def chunk(self) -> Chunk:
         """The messages as the ledger claims them."""
         messages = self.messages
-        return Chunk([m.key for m in messages], [m.destination for m in messages], self.take_over)
+        destinations = [m.destination for m in messages]
+        return Chunk([m.key for m in messages], destinations, self.take_over, self.planned_parts)
+
+    @property
+    def planned_parts(self) -> int | None:
+        """The SMS parts of all messages; None for the message to a group, whose size nobody knows."""
+        if any(m.destination is None for m in self.messages):
+            return None
+        return sum(count_parts(m.content) for m in self.messages)
 
     def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:
         """Keep the messages that were claimed, and return those that another request holds.

@@ -86,6 +86,7 @@ class ResponseHandler:
     :param backoff: waits between the POSTs of a request that was surely not processed.
     :param claiming: returns whether the send goes on claiming.
     :param resend_unknown: whether messages are posted again whose outcome is unknown.
+    :param reconciles: whether the balance is asked what became of requests whose response was lost.
     :param monotonic: seconds from any start.
     """
 
@@ -94,6 +95,7 @@ class ResponseHandler:
     backoff: Backoff
     claiming: Callable[[], bool]
     resend_unknown: bool = False
+    reconciles: bool = False
     monotonic: Callable[[], float] = time.monotonic
 
     def handle(self, request: InFlightRequest, result: SendResponse | BaseException, outcome: Outcome) -> NextStep:
@@ -181,9 +183,10 @@ class ResponseHandler:
     def _slow_down(self, request: InFlightRequest) -> SmsError | None:
         """Make the next requests wait and go one at a time; return the error once they lose their responses, too."""
         caution = self.stop_conditions.caution
-        outage = caution.lost(alone=request.alone)
+        caution.lost(alone=request.alone)
         caution.until = self.monotonic() + (self.backoff.wait(caution.lost_alone + 1) or 0.0)
-        return outage if self.claiming() else None
+        # Where the balance tells what became of requests, it also tells whether the service takes any.
+        return caution.outage if self.claiming() and not self.reconciles else None
 
 
 def outcome_of(
@@ -231,6 +234,7 @@ def answered(
     :param response_texts: whether the ledger keeps any words of it; without them, ``raw_responses`` has no meaning.
     """
     none_taken = took_none(response)
+    prices = response.part_prices
     return Outcome(
         request_id=request_id,
         state=NOT_SENT if none_taken else ACCEPTED,
@@ -242,6 +246,9 @@ def answered(
         response=_kept(response, chunk, raw_responses=raw_responses, response_texts=response_texts),
         reason=f"the service took none of the messages: {reported(response.error_report)}" if none_taken else None,
         chunk=chunk,
+        remaining_balance=str(response.remaining_balance),
+        least_price=None if prices is None else str(prices[0]),
+        most_price=None if prices is None else str(prices[1]),
     )
 
 

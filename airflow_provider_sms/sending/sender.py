@@ -26,7 +26,9 @@ from airflow_provider_sms.exceptions import (
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.flush import flush
 from airflow_provider_sms.sending.pending import PendingMessages
+from airflow_provider_sms.sending.reconciliation import LostRequests
 from airflow_provider_sms.sending.request_batch import InFlightRequest, RequestBatch
 from airflow_provider_sms.sending.response_handler import ResponseHandler, failed, outcome_of, refuse_contradiction
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
+    from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.stop_flag import StopFlag
 
 
@@ -63,6 +66,8 @@ class Sender:
     :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
         :class:`ServiceError`. Called in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
+    :param reconciliation: closes requests whose response was lost by what the balance proves, before anything else is
+        claimed; None leaves them unknown.
     :param counts: where messages are counted.
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
@@ -79,6 +84,7 @@ class Sender:
         ask: Callable[[], object] | None = None,
         options: SendingOptions,
         stop: StopFlag,
+        reconciliation: Reconciliation | None = None,
         counts: SendCounts | None = None,
         stop_conditions: StopConditions | None = None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -109,8 +115,10 @@ class Sender:
             options.backoff,
             claiming=lambda: self._claiming,
             resend_unknown=options.resend_unknown,
+            reconciles=reconciliation is not None,
             monotonic=monotonic,
         )
+        self._lost = LostRequests(reconciliation, self.counts, self.stop_conditions.caution)
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
         self._in_flight = 0
@@ -138,26 +146,53 @@ class Sender:
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
         with Prefetcher(blocks) as ahead:
-            pending = PendingMessages(ahead, self._ledger, self.counts, resend=self._options.resends)
+            pending = PendingMessages(
+                ahead, self._ledger, self.counts, resend=self._options.resends, adopts=self._lost.adopts
+            )
             if workers is not None:
                 with workers:
-                    while self._in_flight or (self._claiming and (self._scheduler.waiting or not pending.empty)):
+                    while self._in_flight or (self._claiming and self._has_more(pending)):
                         self._step(pending, workers)
                     if self._claiming:
                         self.stop_conditions.all_read()
             self._flush()
+            self._settle_last(pending)
             self._count_remaining(pending)
+
+    def _has_more(self, pending: PendingMessages) -> bool:
+        return bool(self._scheduler.waiting) or not pending.empty or self._lost.any
 
     def _step(self, pending: PendingMessages, workers: WorkerPool[InFlightRequest]) -> None:
         try:
             self._collect(pending)
             self._commit(pending, self._due_batches(pending), workers)
+            if self._claiming and not (self._in_flight or self._unrecorded):
+                self._settle(pending)
         except Exception as error:  # noqa: BLE001  # nothing may keep the requests in flight from being recorded
             self._fail(error)
 
     @property
     def _claiming(self) -> bool:
         return self.error is None and not self._stop.is_set() and self.stop_conditions.stop_reason is None
+
+    def _settle(self, pending: PendingMessages) -> None:
+        """Close requests whose response was lost by what the balance proves, while nothing is in flight."""
+        for request_id, messages in pending.take_adopted().items():
+            self._lost.adopt(request_id, messages)
+        self._lost.settle(pending, last=not self._scheduler.waiting and pending.empty)
+        if not self._lost.waiting and (outage := self.stop_conditions.caution.outage) is not None:
+            self._fail(outage)
+
+    def _settle_last(self, pending: PendingMessages) -> None:
+        """Close what the balance proves at the end of a send that ends early: the next attempt need not wait for it."""
+        try:
+            while self._lost.any and not (self._stop.is_set() or self._ledger_failed):
+                self._lost.settle(pending, last=True)
+                if self._lost.any:
+                    self._sleep(POLL_SECONDS)
+        except Exception as error:  # noqa: BLE001  # the counts are needed, whatever it is
+            self._fail(error)
+        self._lost.give_up()
 
     def _fail(self, error: Exception) -> None:
         """Claim nothing more, because of the first error that asked for that; a ledger that went back is graver.
@@ -180,7 +215,7 @@ class Sender:
             pass
 
     def _patience(self, pending: PendingMessages) -> float:
-        if not self._claiming:
+        if not self._claiming or self._lost.waiting:
             return POLL_SECONDS
         wakeup = self._scheduler.next_wakeup(self._monotonic(), self._in_flight, more=pending.ready)
         return min(POLL_SECONDS, wakeup)
@@ -206,6 +241,10 @@ class Sender:
             pending.take_over(outgoing, request.request_id)
         if step.error is not None:
             self._fail(step.error)
+        if outcome.state == UNKNOWN:
+            self._lost.add(request)
+        elif isinstance(result, SendResponse):
+            self._lost.answered()
         del self._posted[request.request_id]
 
     def _refuse_known_event(self, result: SendResponse | BaseException) -> SendResponse | BaseException:
@@ -226,6 +265,8 @@ class Sender:
 
     def _due_batches(self, pending: PendingMessages) -> list[RequestBatch]:
         batches: list[RequestBatch] = []
+        if self._lost.waiting:
+            return batches
         try:
             batches.extend(self._scheduler.due(pending, self._monotonic(), self._in_flight, lambda: self._claiming))
         except Exception as error:  # noqa: BLE001  # a source can fail in any way; outcomes must be recorded
@@ -364,49 +405,6 @@ class Sender:
             pending.count_remaining(may_look)
         except Exception as error:  # noqa: BLE001  # the counts are then of the messages that were read
             self._fail(error)
-
-
-FLUSH_WAITS = (0.2, 1.0, 3.0, 5.0, 10.0, 10.0, 10.0)
-"""Seconds between attempts to record outcomes when the ledger fails."""
-FLUSH_SECONDS = 40.0
-"""Seconds after which no attempt to record begins: one of them takes seconds where the ledger is silent."""
-
-
-def flush(
-    ledger: CampaignLedger,
-    outcomes: Sequence[Outcome],
-    sleep: Callable[[float], None],
-    monotonic: Callable[[], float] = time.monotonic,
-) -> LedgerError | None:
-    """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
-
-    :param sleep: waits for that many seconds.
-    :param monotonic: seconds from any start.
-    :returns: the last error; None when everything is recorded.
-    """
-    failed: LedgerError | None = None
-    give_up = monotonic() + FLUSH_SECONDS
-    for wait in (*FLUSH_WAITS, None):
-        try:
-            ledger.finish(outcomes)
-        except LedgerLostError as error:
-            failed = error
-            break
-        except LedgerError as error:
-            failed = error
-            if wait is None or monotonic() + wait > give_up:
-                break
-            sleep(wait)
-        else:
-            return None
-    for outcome in outcomes:
-        log.error(
-            "Not recorded in the ledger: request %d is %s, event id %s",
-            outcome.request_id,
-            outcome.state,
-            outcome.event_id,
-        )
-    return failed
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,9 @@ WINDOW_MESSAGES = 1000
 """How many of the last messages the error rate is of: errors of long ago say little of the rest."""
 FIRST_JUDGED = 100
 """Messages before which no error rate ends a send: a share of few says little."""
+CALM_RESPONSES = 20
+"""Responses in a row after which a send that reconciles posts several requests at once: where several are lost at once,
+the sum of what they cost often does not tell which of them were taken."""
 MAX_LOST_ALONE = 2
 """Lost responses to requests that went alone after which a send ends: one may be chance."""
 
@@ -94,9 +97,12 @@ class Caution:
     one was lost, each request goes after a wait, and after the service has answered a free question.
 
     :param on: whether to begin with one request at a time.
+    :param calm: responses in a row to requests that went alone after which all may go again, at least 1.
     """
 
-    def __init__(self, *, on: bool = False) -> None:
+    def __init__(self, *, on: bool = False, calm: int = 1) -> None:
+        self._calm = calm
+        self._answered_alone = 0
         self.on = on
         """Whether one request may go at a time."""
         self.asks = False
@@ -116,21 +122,31 @@ class Caution:
     def answered(self, *, alone: bool) -> None:
         """Record a response of the service.
 
-        :param alone: whether the request went alone: then all may go again. The others were posted before the last
-            response was lost, and say less of how the service is now.
+        :param alone: whether the request went alone: only then it counts as calm. The others were posted before the
+            last response was lost, and say less of how the service is now.
         """
         self.asks = False
         if alone:
-            self.on = False
             self.lost_alone = 0
+            self._answered_alone += 1
+            self.on = self._answered_alone < self._calm
 
-    def lost(self, *, alone: bool) -> OutageError | None:
-        """Record a lost response, and return the error that ends the send, where it is one too many.
+    def took_a_lost_one(self) -> None:
+        """Record that the service took a request whose response was lost: it works, and responses get lost."""
+        self.lost_alone = 0
+
+    def lost(self, *, alone: bool) -> None:
+        """Record a lost response.
 
         :param alone: whether the request went alone.
         """
         self.on = self.asks = True
+        self._answered_alone = 0
         self.lost_alone += alone
+
+    @property
+    def outage(self) -> OutageError | None:
+        """The error that ends the send, where one response too many was lost."""
         if self.lost_alone < MAX_LOST_ALONE:
             return None
         return OutageError(

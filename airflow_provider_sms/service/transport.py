@@ -182,6 +182,8 @@ class Transport:
                 "User-Agent": f"airflow-provider-sms/{__version__}",
                 "Content-Type": "application/json",
                 "Accept": "application/json",
+                # A balance of before a request would hide its charge (RFC 9111 section 5.2.1.4).
+                "Cache-Control": "no-cache",
             }
         )
         self._adapter = _Adapter(pool_maxsize=pool_size, max_retries=0)

@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import closing
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,11 @@ from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.hooks.ledger import open_ledger
+from airflow_provider_sms.ledger.account import Account
+from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.progress import note_progress
 
 ROOT = Path(__file__).parents[2]
 EVENT = 9_007_199_254_740_993
@@ -109,12 +113,29 @@ def ledger_command(airflow, console_script):
 
 
 def send(
-    store, messages, state=ACCEPTED, *, campaign="spring", at=None, try_number=1, reason="read timeout", **changes
+    store,
+    messages,
+    state=ACCEPTED,
+    *,
+    campaign="spring",
+    at=None,
+    try_number=1,
+    reason="read timeout",
+    account=None,
+    conn_id=None,
+    **changes,
 ):
-    """Send messages as an attempt of a task would; a state of None leaves the claim open."""
+    """Send messages as an attempt of a task would; a state of None leaves the claim open.
+
+    An account is given by its key; a connection is noted as the one that the attempt sends with.
+    """
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
-    sending = CampaignLedger(store, campaign, who, clock=clock)
+    priced = None if account is None else Account(account, Decimal(1), Decimal(1))
+    claimant_id = register(store, who)
+    if conn_id is not None:
+        note_progress(store, campaign, claimant_id, "failed", conn_id=conn_id)
+    sending = CampaignLedger(store, campaign, who, clock=clock, claimant_id=claimant_id, account=priced)
     chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
     (claimed,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
     fields = {"event_id": EVENT, "parts": len(messages), "cost": "1.10"} if state == ACCEPTED else {}

@@ -8,6 +8,8 @@ import pytest
 from support.sending import people
 
 from airflow_provider_sms.formatting import iso
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import latest_approval, record_approval
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, resume
@@ -108,9 +110,24 @@ def test_unknown_lists_what_a_person_needs(ledger, sent):
             "run_id": "r",
             "map_index": "4",
             "try_number": "2",
+            "evidence": None,
             "why": "read timeout",
         }
     ]
+
+
+def test_unknown_shows_what_the_balance_tells(ledger, sent, store):
+    """A verdict for each request, and below the table each sentence once; programs get them in parts."""
+    one, two, three, _ = (sent(people(1, 10 * place), UNKNOWN) for place in range(4))
+    both = KeptEvidence("charged", "The balance fell by 2: both were taken.", 1_700_000_000.0)
+    note_evidence(store, "spring", {one: both, two: both, three: KeptEvidence("not_charged", "It was not.", 1.0)})
+    for output in ((), ("-o", "plain")):
+        said = ledger("unknown", *output)
+        assert [said.out.count(word) for word in ("not charged", "charged", "The balance")] == [1, 3, 0]
+        assert said.err == f"What the balance tells:\n  {both.words}\n  It was not.\n"
+    said = ledger("unknown", "-o", "json")
+    told = {"verdict": "charged", "words": both.words, "read_at": "2023-11-14T22:13:20+00:00"}
+    assert ([row["evidence"] for row in said.data][::3], said.err) == ([told, None], "")
 
 
 def test_unknown_can_list_one_campaign(ledger, sent):

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from support.sending import people
 
-from airflow_provider_sms.cli import audit, write_commands
+from airflow_provider_sms.cli import audit, console, write_commands
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
@@ -15,56 +15,6 @@ from airflow_provider_sms.ledger.pauses import pause, pause_of
 from airflow_provider_sms.ledger.progress import note_progress
 
 LONG_AGO = time.time() - 100 * 86_400
-
-
-@pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
-def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_terminal, rows, outcome, left):
-    """The command first explains the change; then it records the person, and says what to do next."""
-    one = sent(people(3), UNKNOWN)
-    two = sent(people(2, 10), UNKNOWN)
-    at_terminal("y\n")
-    said = ledger("resolve", one, two, "--as", outcome)
-    assert said.status == 0
-    assert f"Request {one} of campaign spring: 3 messages, claimed at 20" in said.err
-    assert "by attempt 1 of task t of DAG d, run r. Why: read timeout" in said.err
-    assert f"Close 2 requests as {outcome.replace('-', ' ')}? [y/N]" in said.err
-    assert f"Request {two} is closed as {outcome.replace('-', ' ')}: 2 messages" in said.err
-    assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
-    assert holders(people(3) + people(2, 10)) == left
-    decided = rows("SELECT request_id, decision, decided_by FROM sms_decision ORDER BY request_id")
-    word = outcome.replace("-", "_")
-    assert decided == [(one, word, getpass.getuser()), (two, word, getpass.getuser())]
-
-
-def test_a_person_who_frees_messages_is_warned(ledger, sent, at_terminal):
-    """Before messages are freed the command says that people may get the text twice."""
-    request = sent(people(3), UNKNOWN)
-    at_terminal("n\n")
-    said = ledger("resolve", request, "--as", "not-sent")
-    assert "Not sent frees 3 messages: the next attempt texts these people" in said.err
-    assert "get the text twice" in said.err
-
-
-def test_requests_are_closed_all_or_none(ledger, sent, rows):
-    """If one of them cannot be closed nobody is asked, and no other one is closed."""
-    request = sent(people(3), UNKNOWN)
-    accepted = sent(people(3, 10))
-    under_way = sent(people(3, 20), None)
-    for other, words in (
-        (accepted, "is not unknown: it is accepted"),
-        (under_way, "may still be under way"),
-        (4711, "no request 4711"),
-    ):
-        said = ledger("resolve", request, other, "--as", "accepted", "--yes")
-        assert (said.status, words in said.err) == (1, True)
-    assert rows(f"SELECT state FROM sms_request WHERE id = {request}") == [(UNKNOWN,)]
-
-
-def test_a_request_named_twice_is_closed_once(ledger, sent, rows):
-    """A repeated number is no second decision."""
-    request = sent(people(3), UNKNOWN)
-    assert ledger("resolve", request, request, "--as", "accepted", "--yes").status == 0
-    assert len(rows("SELECT * FROM sms_decision")) == 1
 
 
 def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
@@ -204,7 +154,7 @@ def test_old_balances_are_forgotten(ledger, sent, store, rows, monkeypatch):
 
 def test_many_campaigns_are_counted_not_all_named(ledger, sent, at_terminal, monkeypatch):
     """A campaign for each run makes many: some are named, the rest is counted."""
-    monkeypatch.setattr(write_commands, "MAX_LISTED", 1)
+    monkeypatch.setattr(console, "MAX_LISTED", 1)
     for name in ("one", "two", "three"):
         sent(people(1), campaign=name, at=LONG_AGO)
     at_terminal("n\n")

@@ -14,6 +14,7 @@ from airflow_provider_sms.exceptions import (
     ThrottledError,
 )
 from airflow_provider_sms.execution.failures import failure, is_permanent
+from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import TextedTwice
 from airflow_provider_sms.sending.counts import SendCounts
 
@@ -85,3 +86,37 @@ def test_people_who_were_texted_twice_fail_the_task_by_request():
         True,
         True,
     )
+
+
+def told(verdict, words):
+    return KeptEvidence(verdict, words, 1_700_000_000.0)
+
+
+def words_of(evidence, requests):
+    counts = SendCounts(unknown=len(requests), unknown_requests=set(requests))
+    return failure("spring", counts, None, stopped=False, resend_unknown=False, evidence=evidence).words
+
+
+def test_the_failure_says_what_the_balance_says():
+    """Once for requests that share a sentence, undecided ones among them, and nothing of other requests."""
+    both = told("charged", "The balance fell by 6: requests 3 and 5 were taken.")
+    evidence = {5: both, 3: both, 8: told("undecided", "No balance is known before it."), 9: told("charged", "Other.")}
+    assert (
+        "the service's response was lost. The balance fell by 6: requests 3 and 5 were taken. No balance is known "
+        "before it. They are not sent again"
+    ) in words_of(evidence, [3, 5, 7, 8])
+
+
+@pytest.mark.parametrize("evidence", [None, {}, {3: told("undecided", "")}])
+def test_without_evidence_the_failure_is_as_ever(evidence):
+    """A post-paid account gives none."""
+    assert "the service's response was lost. It is not sent again" in words_of(evidence, [3])
+
+
+def test_the_failure_has_three_sentences_of_the_balance_at_most():
+    """A log line that names every request would be read by nobody; it says where all of them are."""
+    evidence = {number: told("charged", f"Request {number} was taken.") for number in range(1, 6)}
+    found = words_of(evidence, range(1, 6))
+    assert "Request 3 was taken. And 2 more: see airflow-sms ledger unknown. They are" in found
+    del evidence[5], evidence[4]
+    assert "more: see" not in words_of(evidence, range(1, 6))

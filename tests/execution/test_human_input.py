@@ -22,9 +22,12 @@ from airflow_provider_sms.execution.decision_rules import DecisionRules, Questio
 from airflow_provider_sms.execution.human_input import (
     PlanDecision,
     ask_about_plan,
+    ask_about_requests,
     read_plan_decision,
     read_request_decision,
 )
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.request_queries import RequestRow
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -495,7 +498,7 @@ def test_texts_of_others_are_code_in_a_question_about_requests(send, people, san
     (question,) = questions
     assert (ran.state, question["body"].count("evil") > 3) == ("success", True)
     assert not rendered(question) & {"image", "link_open", "html_inline", "html_block"}
-    assert rows_of(question) == [4, 4]
+    assert rows_of(question) == [5, 5]
 
 
 @needs_an_answer
@@ -506,6 +509,90 @@ def test_texts_of_others_are_code_in_a_question_about_a_plan(send, people):
     (question,) = questions
     assert not rendered(question) & {"image", "link_open", "html_inline", "html_block"}
     assert (chr(0x202E) in question["body"].split("Some of the messages")[0], set(rows_of(question))) == (False, {2})
+
+
+# What the balance says
+
+
+@pytest.fixture
+def question_about(monkeypatch):
+    """Return the question about requests, each with its id, its number of messages and its evidence."""
+
+    def question_about(*asked):
+        from airflow.sdk.exceptions import TaskAwaitingInput
+
+        shown = {}
+        monkeypatch.setattr("airflow.sdk.execution_time.hitl.upsert_hitl_detail", lambda **named: shown.update(named))
+        rows = [
+            RequestRow(number, "c", "bulk", "unknown", count, None, count, 0.0, 1.0, None, "lost", "d", "t", "r", -1, 1)
+            for number, count, _ in asked
+        ]
+        rows = [row._replace(evidence=evidence) for row, (*_, evidence) in zip(rows, asked, strict=True)]
+        with pytest.raises(TaskAwaitingInput):
+            ask_about_requests({"ti": SimpleNamespace(id="1")}, ANYBODY, "c", sum(r.messages for r in rows), rows)
+        return shown
+
+    return question_about
+
+
+def told(verdict, words):
+    return KeptEvidence(verdict, words, 1_700_000_000.0)
+
+
+@needs_an_answer
+def test_a_question_shows_what_the_balance_says(question_about):
+    """First of all the verdict of each request, then each sentence once; the service's list stays the second step."""
+    both = told("charged", "The balance fell by 200: requests 4 and 6 were taken.")
+    body = question_about((4, 100, both), (6, 100, both), (7, 50, told("undecided", "Not settled yet.")))["body"]
+    assert "| 4 | `charged` | 100 | 1970-01-01 00:00:00 | `lost` |" in body
+    assert "| 7 | `undecided` | 50 |" in body
+    assert (body.count(both.words), "- `Not settled yet.`" in body) == (1, True)
+    first, second = body.index("account's balance"), body.index("the service's own list of sent messages tells which")
+    assert first < second < body.index("| 4 |") < body.index(both.words)
+
+
+@needs_an_answer
+def test_a_balance_that_decides_nothing_is_not_the_first_step(question_about):
+    """Its verdict is shown all the same, with the reason."""
+    body = question_about((1, 9, told("undecided", "No balance is known before it.")), (2, 9, None))["body"]
+    assert "Everything else is done. The service's own list of sent messages tells which." in body
+    assert ("| 1 | `undecided` | 9 |" in body, "- `No balance is known before it.`" in body) == (True, True)
+
+
+@needs_an_answer
+def test_a_balance_that_may_tell_later_is_a_step(question_about):
+    """Where none was read since the last moment at which the requests may be charged for."""
+    waits = "It may be charged for until 21:13:34 UTC, and no later balance is known."
+    body = question_about((1, 9, told("undecided", waits)))["body"]
+    step = "`airflow-sms ledger unknown --read-balance` may tell after that time."
+    assert body.index("service's own list") < body.index(step) < body.index(waits)
+    assert step not in question_about((1, 9, None))["body"]
+
+
+@needs_an_answer
+def test_one_answer_for_requests_that_differ_is_warned_of(question_about):
+    """It is for all of them; those that need another one can be closed before."""
+    taken, lost = told("charged", "Taken."), told("not_charged", "Not taken.")
+    warning = "If they need different answers, close some of them first"
+    assert warning in question_about((1, 9, taken), (2, 9, lost))["body"]
+    assert warning in question_about((1, 9, taken), (2, 9, None))["body"]
+    assert warning not in question_about((1, 9, taken), (2, 9, taken))["body"]
+
+
+@needs_an_answer
+def test_a_question_without_evidence_is_as_ever(question_about):
+    """A post-paid account gives none, so there is no empty column."""
+    body = question_about((1, 9, None), (2, 9, None))["body"]
+    assert "Everything else is done. The service's own list of sent messages tells which." in body
+    assert ("balance" in body, "| 1 | 9 | 1970" in body) == (False, True)
+
+
+@needs_an_answer
+def test_the_words_of_evidence_are_code_in_a_question(question_about):
+    """No text that comes out of the ledger is read as Markdown."""
+    question = question_about((1, 9, told(HOSTILE, HOSTILE)))
+    assert not rendered(question) & {"image", "link_open", "html_inline", "html_block"}
+    assert rows_of(question) == [5, 5]
 
 
 # An Airflow that cannot ask

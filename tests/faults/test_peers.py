@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from support.faults.peers import TROUBLES, befall, compare, table_of
-from support.faults.senders import CHUNK, HTTP, LOOP, OURS, WAYS
+from support.faults.peers import TROUBLES, Befallen, befall, compare, table_of
+from support.faults.senders import CHUNK, HTTP, LOOP, OURS, RECONCILING, WAYS
 
 PEOPLE = 6 * CHUNK
 
@@ -26,6 +26,13 @@ def test_ours_texts_nobody_twice_where_others_do(in_airflow, name):
 def test_ours_names_who_is_unknown(in_airflow, name):
     """One answer that is lost leaves one request's people unknown, whether the service took it or not."""
     assert in_airflow(name, OURS).unknown == CHUNK
+
+
+@pytest.mark.parametrize("name", ["lost", "unread"])
+def test_only_ours_asks_the_balance(in_airflow, name):
+    """It learns from the balance of each person whose response was lost: nobody is twice, missing or unknown."""
+    assert in_airflow(name, RECONCILING) == Befallen(twice=0, missing=0, unknown=0, closed=CHUNK)
+    assert in_airflow(name, HTTP).closed == 0
 
 
 def test_a_request_that_was_lost_is_repeated_by_others(in_airflow):

@@ -149,3 +149,28 @@ def test_secrets_are_not_in_the_repr():
     """Settings can be logged."""
     shown = repr(settings(login="client-id-1", password="secret-secret"))
     assert ("secret-secret" in shown, "client-id-1" in shown) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"host": "HTTPS://REST.example.com/v1/"}, {"extra": {"timeout": 5, "billing": "prepaid"}}], ids=str
+)
+def test_one_account_is_recognised_by_whatever_connection(fields):
+    """How the address is written, and how long is waited, do not make another account of it."""
+    assert settings(**fields).account == settings().account
+
+
+@pytest.mark.parametrize("fields", [{"password": "TOKEN-OTHER"}, {"host": "https://rest.example.com/v2"}], ids=str)
+def test_another_token_or_address_is_another_account(fields):
+    """What one account spends tells nothing of another."""
+    assert settings(**fields).account != settings().account
+
+
+def test_a_client_id_names_the_account_whatever_its_secret():
+    """A secret that is changed does not make another account of it."""
+    known, renewed = (settings(login="CLIENT-ID", password=secret) for secret in ("OLD-SECRET", "NEW-SECRET"))
+    assert known.account == renewed.account != settings(login="OTHER-ID", password="OLD-SECRET").account
+
+
+def test_the_account_is_a_digest_without_a_secret():
+    """The ledger keeps 16 bytes of a one-way digest, pinned since ledgers compare it, and nothing of the token."""
+    assert settings().account == "e41fe33cab3fa3d3031b38394edb7cd6"

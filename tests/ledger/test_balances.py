@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import text
 
+from airflow_provider_sms.ledger.account_history import record_reading
 from airflow_provider_sms.ledger.balances import count_balances, forget_balances, record_balance
 
 HOUR = 3600.0
@@ -71,3 +72,13 @@ def test_old_balances_are_forgotten(store, record, seen, clock):
     assert count_balances(store, clock.now) == 2
     assert forget_balances(store, clock.now) == 2
     assert (count_balances(store, clock.now), [amount for _, amount, _ in seen()]) == (0, ["3"])
+
+
+def test_old_readings_are_forgotten_with_the_balances(store, clock):
+    """They are as old when they were read; the others stay."""
+    for read_at in (clock.now - 2, clock.now - 1, clock.now):
+        record_reading(store, "a" * 32, Decimal(5), read_at - 10, read_at)
+    assert count_balances(store, clock.now) == 2
+    assert forget_balances(store, clock.now) == 2
+    with store.read() as connection:
+        assert connection.execute(text("SELECT read_at FROM sms_balance_reading")).scalars().all() == [clock.now]

@@ -3,24 +3,33 @@ from __future__ import annotations
 import re
 import time
 from datetime import datetime
+from decimal import Decimal
 
 import pytest
 from sqlalchemy import text
 from support.sending import claimant, people
 
-from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.ledger import decisions
+from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.decisions import (
     FAIL,
     RESEND,
     adopt,
     answer,
     ask,
+    close_by_balance,
     questions,
     require_unknown,
     resolve,
     to_resend,
 )
+from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.request_queries import named_requests
+from airflow_provider_sms.ledger.statistics import counts_of, status, total
+
+PROOF = KeptEvidence("charged", "The balance fell by 3 more than the responses account for.", 5.0)
 
 
 def claim(ledger, messages, take_over=None):
@@ -262,3 +271,114 @@ def test_a_decision_on_the_command_line_answers_the_question_too(store, asking, 
     resolve(store, unknown, ACCEPTED, "bob")
     assert answer(store, claimant(), RESEND, "ann") == 0
     assert column("SELECT decided_by FROM sms_decision") == ["bob"]
+
+
+def test_the_balance_closes_requests(store, first, unknown, column):
+    """Those that were charged hold their messages, the others free theirs; the ledger says why, and who: nobody."""
+    other, third = (claim(first, people(2, start)).request_id for start in (10, 20))
+    first.commit(outcomes=[Outcome(each, UNKNOWN, reason="timeout") for each in (other, third)])
+    closed = {
+        unknown: (ACCEPTED, Decimal("3.30"), PROOF),
+        other: (NOT_SENT, None, PROOF),
+        third: (ACCEPTED, None, PROOF),
+    }
+    assert close_by_balance(store, "c", closed) == {unknown: 3, other: 2, third: 2}
+    assert column("SELECT state FROM sms_request ORDER BY id") == [ACCEPTED, NOT_SENT, ACCEPTED]
+    assert column("SELECT cost FROM sms_request ORDER BY id") == ["3.3", None, None]
+    assert set(column("SELECT reason FROM sms_request")) == {PROOF.words}
+    assert {row.evidence for row in named_requests(store, closed)} == {PROOF}
+    assert column("SELECT decided_by FROM sms_decision") == ["balance"] * 3
+    assert column("SELECT decision FROM sms_decision ORDER BY request_id") == [ACCEPTED, NOT_SENT, ACCEPTED]
+    assert column("SELECT count(*) FROM sms_message") == [5]
+
+
+def test_what_the_balance_proves_is_no_decision_of_a_person(store, unknown):
+    """It is activity of the campaign, and its money counts wherever that of responses does."""
+    close_by_balance(store, "c", {unknown: (ACCEPTED, Decimal("3.30"), PROOF)})
+    found = status(store, "c")
+    assert (found.decisions, found.cost) == (0, Decimal("3.30"))
+    with store.read() as connection:
+        (by_claimant,) = counts_of(connection, [1], store.clock()).values()
+    counts = total(by_claimant.values())
+    assert (counts.accepted, counts.cost) == (3, Decimal("3.30"))
+
+
+def test_the_balance_closes_a_lapsed_claim(store, first, clock):
+    """What a dead process left behind is unknown, whether or not anybody has written that down."""
+    store.clock = clock
+    claimed = claim(first, people(1)).request_id
+    assert close_by_balance(store, "c", {claimed: (ACCEPTED, None, PROOF)}) == {}
+    clock.now += 61
+    assert close_by_balance(store, "c", {claimed: (ACCEPTED, None, PROOF)}) == {claimed: 1}
+
+
+@pytest.mark.parametrize("state", [ACCEPTED, NOT_SENT])
+def test_an_outcome_is_better_founded_than_the_balance(store, first, unknown, state, column):
+    """A request that has one by then keeps it, and with it the words of before."""
+    first.commit(outcomes=[Outcome(unknown, state, reason="told", response="{}")])
+    assert close_by_balance(store, "c", {unknown: (ACCEPTED, Decimal(3), PROOF)}) == {}
+    assert column("SELECT state FROM sms_request") == [state]
+    assert column("SELECT reason FROM sms_request") == ["told"]
+    assert column("SELECT cost FROM sms_request") + column("SELECT evidence FROM sms_request") == [None, None]
+    assert column("SELECT count(*) FROM sms_decision") == [0]
+
+
+def test_the_balance_answers_a_question_too(store, asking, unknown, column):
+    """One decision is kept of a request that was closed while a task asked about it."""
+    asking(unknown)
+    close_by_balance(store, "c", {unknown: (NOT_SENT, None, PROOF)})
+    assert answer(store, claimant(), RESEND, "ann") == 0
+    assert column("SELECT decided_by FROM sms_decision") == ["balance"]
+
+
+@pytest.mark.parametrize("said", [ACCEPTED, NOT_SENT])
+def test_a_late_response_is_better_founded_than_the_balance(store, first, unknown, said, column):
+    """What the service says at last is recorded, with its messages, its cost and its balance."""
+    close_by_balance(store, "c", {unknown: (said, Decimal(9) if said == ACCEPTED else None, PROOF)})
+    chunk = Chunk([m.key for m in people(3)], [m.destination for m in people(3)])
+    told = {"messages": 3, "cost": "3", "remaining_balance": "97", "response": "{}"}
+    first.commit(outcomes=[Outcome(unknown, ACCEPTED, chunk=chunk, **told)])
+    names = ("state", "cost", "remaining_balance", "reason", "response")
+    assert [column(f"SELECT {name} FROM sms_request")[0] for name in names] == [ACCEPTED, "3", "97", None, "{}"]
+    assert column("SELECT request_id FROM sms_message") == [unknown] * 3
+    assert first.texted_twice == []
+
+
+def test_a_late_response_says_who_was_texted_twice(store, enter, first, unknown, column):
+    """Where the balance had freed messages, and another request has sent them since."""
+    close_by_balance(store, "c", {unknown: (NOT_SENT, None, PROOF)})
+    second = enter(2)
+    again = claim(second, people(3)).request_id
+    second.commit(outcomes=[Outcome(again, ACCEPTED, response="{}")])
+    chunk = Chunk([m.key for m in people(3)], [m.destination for m in people(3)])
+    first.commit(outcomes=[Outcome(unknown, ACCEPTED, chunk=chunk, response="{}")])
+    assert [(each.request_id, each.other_id, each.messages) for each in first.texted_twice] == [(unknown, again, 3)]
+
+
+def test_the_balance_gives_contacts_back(store, enter, clock):
+    """A frequency cap does not protect people whom a request did not text."""
+    capped = enter(cap=FrequencyCap("marketing", 1000.0))
+    lost = claim(capped, people(2)).request_id
+    capped.commit(outcomes=[Outcome(lost, UNKNOWN)])
+    assert len(capped.capped([m.destination for m in people(2)])) == 2
+    close_by_balance(store, "c", {lost: (NOT_SENT, None, PROOF)})
+    assert capped.capped([m.destination for m in people(2)]) == set()
+
+
+def test_what_was_closed_before_an_error_stays_closed(store, first, monkeypatch, column):
+    """A few are closed in each transaction: sends of the campaign wait for none of them long."""
+    monkeypatch.setattr(decisions, "REQUESTS_AT_ONCE", 2)
+    ids = [claim(first, people(1, start)).request_id for start in range(5)]
+    first.commit(outcomes=[Outcome(each, UNKNOWN) for each in ids])
+    write, lock = store.write, []
+
+    def failing(number, **how):
+        lock.append(number)
+        if len(lock) == 3:
+            raise LedgerError("The ledger cannot be written to")
+        return write(number, **how)
+
+    monkeypatch.setattr(store, "write", failing)
+    with pytest.raises(LedgerError):
+        close_by_balance(store, "c", dict.fromkeys(ids, (ACCEPTED, None, PROOF)))
+    assert column("SELECT state FROM sms_request ORDER BY id") == [ACCEPTED] * 4 + [UNKNOWN]

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from contextlib import closing
+
 import pytest
 from sqlalchemy import create_engine, inspect, text
 from sqlalchemy.engine import URL
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger.open import MIGRATIONS, require_ledger
+from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 
 
@@ -105,6 +108,25 @@ def test_a_ledger_of_version_5_gets_the_indexes_of_the_pages(open_store):
     assert not new & indexes(store)
     assert new <= indexes(open_store())
     assert sql(store, "SELECT version FROM sms_ledger_version") == [(SCHEMA_VERSION,)]
+
+
+@pytest.mark.parametrize("there", [(), ("account", "evidence")])
+def test_a_ledger_of_version_6_gets_the_columns_of_accounts(postgres_ledger_url, there):
+    """Those that it lacks, on a server; ``test_open_versions.py`` tells of files."""
+
+    def columns(store):
+        with store.read() as connection:
+            return {column["name"]: str(column["type"]) for column in inspect(connection).get_columns("sms_request")}
+
+    new = {"account", "planned_parts", "least_price", "most_price", "remaining_balance", "evidence"}
+    with closing(open_postgres(postgres_ledger_url)) as store:
+        of_today, its_indexes = columns(store), indexes(store)
+        dropped = [f"ALTER TABLE sms_request DROP COLUMN {name}" for name in sorted(new.difference(there))]
+        of_version(store, 6, "DROP INDEX IF EXISTS sms_request_account", *dropped, "DROP TABLE sms_balance_reading")
+        assert columns(store).keys() == of_today.keys() - new.difference(there)
+    with closing(open_postgres(postgres_ledger_url)) as store:
+        assert (columns(store), indexes(store)) == (of_today, its_indexes)
+        assert sql(store, "SELECT version FROM sms_ledger_version") == [(SCHEMA_VERSION,)]
 
 
 def test_a_database_without_a_ledger_is_refused(tmp_path):

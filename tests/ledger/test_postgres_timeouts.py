@@ -15,7 +15,7 @@ from support.sending import Clock, people
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.sending import sender as flush
+from airflow_provider_sms.sending import flush
 
 WAIT = 0.5
 """Seconds that these ledgers wait for the server."""

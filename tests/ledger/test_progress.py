@@ -7,6 +7,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import text
 from support.sending import claimant, people
+from support.told import tell
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.attempts import register
@@ -14,7 +15,7 @@ from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.progress import note_progress, of_summary
+from airflow_provider_sms.ledger.progress import connections_of, note_progress, of_summary
 from airflow_provider_sms.ledger.purge import forget, old_campaigns
 from airflow_provider_sms.reporting.summary import summarise
 from airflow_provider_sms.sending.counts import SendCounts
@@ -125,6 +126,14 @@ def test_a_note_of_nobody_is_an_error_of_the_ledger(store, notes):
     with pytest.raises(LedgerError):
         note_progress(store, "c", 12345, "checking")
     assert notes() == {}
+
+
+def test_a_request_has_the_connection_of_its_attempt(store):
+    """Other attempts may have sent with another one, or have reported none."""
+    made = [tell(store, try_number=number, claims=[(1, "unknown")], first=number)[0] for number in (1, 2, 3)]
+    for number, conn_id in ((1, "one"), (2, "two")):
+        note_progress(store, "spring", number, "failed", conn_id=conn_id)
+    assert connections_of(store, [*made, 4711]) == {made[0]: "one", made[1]: "two"}
 
 
 def test_a_summary_is_noted_without_what_the_service_may_have_made_up(store, notes):

@@ -6,7 +6,8 @@ from decimal import Decimal
 import pytest
 from support.sending import Clock, people
 
-from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.statistics import Counts, SendingTask, counts_of, seconds_per_request, status, total
@@ -113,6 +114,22 @@ def test_counts_of_several_campaigns_are_kept_apart(store, enter):
     assert counts[1] == Counts(accepted=3, parts=3, cost=Decimal("1.10"))
     assert counts[2] == Counts(accepted=4, under_way=2, parts=4, cost=Decimal("4.40"), left_out=1)
     assert counts[3] == Counts()
+
+
+def test_what_the_balance_told_is_in_all_sums(store, enter):
+    """A page adds up the same SMS parts and cost as the command, and counts the messages that the request holds."""
+    ledger = enter()
+    accept(ledger, people(3))
+    lost = people(2, 10)
+    chunk = Chunk([each.key for each in lost], [each.destination for each in lost], planned_parts=4)
+    (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+    close(ledger, claimed.request_id, UNKNOWN)
+    proof = KeptEvidence("charged", "It was taken.", 1.0)
+    close_by_balance(store, "c", {claimed.request_id: (ACCEPTED, Decimal("4.40"), proof)})
+    with store.read() as connection:
+        (by_claimant,) = counts_of(connection, [1], store.clock()).values()
+    assert total(by_claimant.values()) == Counts(accepted=5, parts=7, cost=Decimal("5.50"))
+    assert (status(store, "c").parts, status(store, "c").cost) == (7, Decimal("5.50"))
 
 
 def test_the_time_of_a_request_is_that_of_the_last_ones(store, enter):

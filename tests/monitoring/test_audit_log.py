@@ -4,8 +4,10 @@ from decimal import Decimal
 
 from support.told import tell
 
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import note_question, record_approval
-from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.monitoring.audit_log import audit_log
 
@@ -26,4 +28,20 @@ def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
         ("cid", "resumed", None, None),
         ("bob", "paused", None, None),
         ("ann", "approved", "plan p1", 7),
+    ]
+
+
+def test_what_the_balance_decided_is_listed_with_its_words(store, ledger):
+    """It stands in the place of a person; a person's decision has no words, whatever the balance told before."""
+    sent, unsent, by_person = tell(store, claims=[(3, "unknown"), (4, "unknown"), (5, "unknown")])
+    taken, lost = KeptEvidence("charged", "It was taken.", 1.0), KeptEvidence("not_charged", "It was not taken.", 1.0)
+    close_by_balance(store, "spring", {sent: ("accepted", None, taken)})
+    close_by_balance(store, "spring", {unsent: ("not_sent", None, lost)})
+    note_evidence(store, "spring", {by_person: taken})
+    resolve(store, by_person, "not_sent", "eve")
+    told = [(entry.user, entry.action, entry.subject, entry.why) for entry in audit_log(ledger, 1)]
+    assert told == [
+        ("eve", "was not sent", f"request {by_person}", None),
+        ("balance", "was not sent", f"request {unsent}", "It was not taken."),
+        ("balance", "was sent", f"request {sent}", "It was taken."),
     ]

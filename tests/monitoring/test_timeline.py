@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import insert, update
 from support.told import tell
 
-from airflow_provider_sms.ledger.decisions import resolve
-from airflow_provider_sms.ledger.schema import request
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.account_history import note_evidence
+from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
+from airflow_provider_sms.ledger.schema import decision, request
 from airflow_provider_sms.monitoring import timeline
 from airflow_provider_sms.monitoring.campaigns import list_campaigns
 
@@ -90,6 +92,24 @@ def test_unknown_requests_have_their_number_of_people(store, ledger):
     assert [(each.id, each.people) for each in found] == [(early, 5), (lost, 3)]
     assert found[0].reason.startswith("no outcome was recorded")
     assert found[1].reason == "the answer was lost"
+
+
+def test_unknown_requests_have_what_the_balance_tells_of_them(store, ledger):
+    """It is shown where a person decides; most requests were never judged."""
+    first, _ = tell(store, claims=[(3, "unknown"), (2, "unknown")])
+    evidence = KeptEvidence("not_charged", f"Request {first} was not charged for.", 1_700_000_000.0)
+    note_evidence(store, "spring", {first: evidence})
+    assert [each.evidence for each in timeline.unknown_requests(ledger, number(ledger))] == [evidence, None]
+
+
+def test_a_request_that_a_person_or_the_balance_calls_accepted_texted_nobody_twice(store, ledger):
+    """Its reason is why it was unknown, or what the balance told, whatever somebody answered before."""
+    first, second = tell(store, claims=[(2, "unknown"), (2, "unknown")])
+    with store.write(1) as connection:
+        connection.execute(insert(decision).values(request_id=first, decision="fail", decided_by="bob", decided_at=1.0))
+    resolve(store, first, "accepted", "ann")
+    close_by_balance(store, "spring", {second: ("accepted", None, KeptEvidence("charged", "It was taken.", 1.0))})
+    assert timeline.texted_twice(ledger, number(ledger)) == []
 
 
 def test_requests_that_texted_people_twice_are_reported(store, ledger):

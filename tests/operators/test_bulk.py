@@ -396,7 +396,16 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"on_unknown": "retry"}, "on_unknown must be one of fail, ask, resend"),
+        (
+            {"on_unknown": "reconcile", "settle_seconds": "5"},
+            "settle_seconds must be a number of seconds from 0 to 86400, or None, not '5'",
+        ),
+        (
+            {"on_unknown": "reconcile", "settle_seconds": 86_401},
+            "settle_seconds must be a number of seconds from 0 to 86400, or None, not 86401",
+        ),
+        ({"settle_seconds": 5}, "settle_seconds needs on_unknown='reconcile'"),
+        ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, ask, resend"),
         ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip'"),
         ({"chunk_size": 101}, "chunk_size must be a whole number, 1 to 100, not 101"),
         ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),

@@ -76,6 +76,25 @@ def test_resending_is_possible(text, sandbox):
     assert (ran.state, len(sends(sandbox))) == ("success", 2)
 
 
+@pytest.mark.parametrize(("fault", "posts"), [("drop_after", 1), ("drop_before", 2)])
+def test_a_lost_answer_is_closed_by_the_balance(text, sandbox, fault, posts):
+    """A group that was charged for was texted, and one that was not is texted by the same attempt."""
+    sandbox.state.set_faults([{"kind": fault}])
+    ran = text(campaign="spring", on_unknown="reconcile", settle_seconds=0.1)
+    again = text(campaign="spring", on_unknown="reconcile")
+    assert (ran.state, again.state, len(sends(sandbox))) == ("success", "success", posts)
+    assert len(sandbox.state.accepted) == len({message.destination for message in sandbox.state.accepted})
+    assert "request 1" in ran.log
+
+
+def test_a_later_attempt_closes_a_lost_answer_by_the_balance(text, sandbox):
+    """What the balance was before and after is in the ledger, so a task that reconciles closes it later, too."""
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    lost = text(campaign="spring")
+    found = text(campaign="spring", on_unknown="reconcile")
+    assert (lost.state, found.state, len(sends(sandbox))) == ("failed", "success", 1)
+
+
 def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
     """The service's refusal fails the task without retries."""
     ran = text(groups=["nobody"], retries=2)

@@ -1,14 +1,33 @@
 from __future__ import annotations
 
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+import pytest
+
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.request_queries import RequestRow
-from airflow_provider_sms.reporting.row_status import LONGEST_REASON, RequestStatuses, RowStatus, short
+from airflow_provider_sms.reporting.row_status import ALREADY_SENT, LONGEST_REASON, RequestStatuses, RowStatus, short
 
 
 def test_a_claim_that_is_given_back_meanwhile_is_not_sent():
     """Between the look-up of a message and that of its request, another process may have said that it was not sent."""
     record = RequestRow(7, "c", "bulk", NOT_SENT, 1, None, 0, 1.5, 2.5, None, "refused", "d", "t", "r", -1, 1)
     assert RequestStatuses(record).of("27820000000") == RowStatus(NOT_SENT, "refused", 7, None, None)
+
+
+@pytest.mark.parametrize(("mine", "status"), [(True, ACCEPTED), (False, ALREADY_SENT)])
+def test_a_message_of_which_the_balance_told_says_so(mine, status):
+    """There is no response to look at, so the row has the sum that stands for it."""
+    words = "The balance fell by 100, exactly what request 7 costs: it was taken."
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, words, "d", "t", "r", -1, 1, mine)
+    told = record._replace(evidence=KeptEvidence("charged", words, 3.0))
+    assert RequestStatuses(told).of("27820000000") == RowStatus(status, words, 7, None, 2_500_000)
+
+
+def test_a_message_that_a_person_called_sent_has_no_reason():
+    """Whatever the balance told: the reason in the ledger is still why the request was unknown."""
+    record = RequestRow(7, "c", "bulk", ACCEPTED, 1, None, 1, 1.5, 2.5, None, "timeout", "d", "t", "r", -1, 1)
+    for evidence in (None, KeptEvidence("undecided", "No balance is known before it.", 3.0)):
+        assert RequestStatuses(record._replace(evidence=evidence)).of("27820000000").reason is None
 
 
 def test_a_reason_is_short_and_names_nobody():

@@ -10,7 +10,7 @@ from airflow_provider_sms.exceptions import UnknownOutcomeError
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import unknown_requests
-from airflow_provider_sms.reporting.summary import COUNTS, Progress, replay, summarise
+from airflow_provider_sms.reporting.summary import COUNTS, Progress, one_line, replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.service.responses import NetworkCost, parse_send_response
 
@@ -32,6 +32,7 @@ def test_the_summary_has_the_documented_shape():
         "duplicate": 0,
         "suppressed": 0,
         "already_sent": 0,
+        "reconciled": 0,
         "requests": 1,
         "parts": 100,
         "cost": 150.0,
@@ -49,6 +50,23 @@ def test_rows_are_the_sum_of_the_counts_whenever_sending_ended():
     tally.add_accepted(1, 20, answer(1, 17, left_out=3))
     summary = summarise("c", 100, 4, tally)
     assert (summary["not_sent"], sum(summary[name] for name in COUNTS)) == (62, 100)
+
+
+def test_messages_that_the_balance_told_of_are_in_another_count_as_well():
+    """They are accepted or not sent; how many the balance told of stands beside the counts that add up to the rows."""
+    tally = SendCounts(accepted=70, not_sent=30, reconciled=20)
+    summary = summarise("c", 100, 0, tally)
+    assert (summary["reconciled"], sum(summary[name] for name in COUNTS)) == (20, 100)
+
+
+def test_the_line_of_the_log_has_the_balance_only_where_it_told_something():
+    """Most sends lose no response; a summary of an earlier version, from before a wait, does not know the count."""
+    summary = summarise("c", 0, 0, SendCounts())
+    plain = one_line(summary)
+    assert plain.endswith("; 0 requests, 0 parts, cost 0.0")
+    assert one_line({**summary, "reconciled": 200}) == f"{plain}; the balance told what became of 200 messages"
+    del summary["reconciled"]
+    assert one_line(summary) == plain
 
 
 def test_above_the_limit_there_are_no_event_ids():

@@ -32,7 +32,6 @@ from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.response_handler import outcome_of
-from airflow_provider_sms.sending.sender import FLUSH_SECONDS, flush
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -963,35 +962,6 @@ def test_what_is_sent_again_and_not_taken_is_unknown_still(sender, enter, servic
     send = sender(concurrency=1, resend_unknown=True)
     send.run([people(10)])
     assert (counts(send.counts), states(enter(2), people(10))) == ({"unknown": 10}, {UNKNOWN: 10})
-
-
-class Silent:
-    """A ledger of which each attempt takes a while, and a clock that goes on with it."""
-
-    def __init__(self, seconds):
-        self.seconds = seconds
-        self.now = 0.0
-        self.begun = []
-
-    def finish(self, outcomes):
-        self.begun.append(self.now)
-        self.now += self.seconds
-        raise LedgerError("did not answer")
-
-    def sleep(self, seconds):
-        self.now += seconds
-
-    def clock(self):
-        return self.now
-
-
-@pytest.mark.parametrize("seconds", [0.0, 10.0, 15.0, 60.0])
-def test_no_attempt_begins_too_late(seconds):
-    """Attempts that last are fewer, so that a task ends in time; those that fail at once go on."""
-    ledger = Silent(seconds)
-    assert str(flush(ledger, [], ledger.sleep, ledger.clock)) == "did not answer"
-    assert ledger.begun[-1] <= FLUSH_SECONDS
-    assert len(ledger.begun) == {0.0: 8, 10.0: 4, 15.0: 3, 60.0: 1}[seconds]
 
 
 def test_whoever_is_capped_is_counted_and_not_texted(sender, enter, service):

@@ -337,3 +337,22 @@ def test_an_answer_to_what_was_posted_before_an_outage_does_not_end_the_caution(
     timer.cancel()
     assert (send.counts.accepted, isinstance(send.error, OutageError)) == (10, True)
     assert send.counts.unknown <= 10 * (4 + MAX_LOST_ALONE)
+
+
+def test_requests_go_one_at_a_time_until_enough_were_answered():
+    """A send that reconciles is calm after so many responses in a row; one that is lost begins the count anew."""
+    caution = Caution(on=True, calm=3)
+
+    def answered(count):
+        for _ in range(count):
+            caution.answered(alone=True)
+        return caution.on
+
+    assert answered(2)
+    caution.lost(alone=True)
+    assert answered(2)
+    assert not answered(1)
+    caution.lost(alone=False)
+    caution.answered(alone=False)
+    assert answered(2)
+    assert not answered(1)

@@ -42,7 +42,7 @@ def test_a_group_request_is_as_the_contract_says(serve, connect, wire):
 
 
 def test_the_balance_is_asked_for_with_all_headers(serve, connect, wire):
-    """Balance, with a capital, is a GET without a body and with the three headers."""
+    """Balance, with a capital, is a GET without a body, with the three headers, and never of a cache."""
     server = serve(wire.http(200, {"Balance": 1000000}))
     client = connect(server.url)
     assert client.get_balance().post_paid
@@ -55,6 +55,7 @@ def test_the_balance_is_asked_for_with_all_headers(serve, connect, wire):
     ]
     assert server.bodies() == [b""]
     assert not connect(server.url, billing="prepaid").get_balance().post_paid
+    assert headers["cache-control"] == "no-cache"
 
 
 def test_a_hundred_messages_are_one_request(serve, connect, wire):

@@ -337,6 +337,7 @@ def test_every_request_has_exactly_these_headers(serve, connect, wire):
         f"User-Agent: airflow-provider-sms/{__version__}",
         "Content-Type: application/json",
         "Accept: application/json",
+        "Cache-Control: no-cache",
         "Authorization: Bearer secret-token",
     }
     for number, length in enumerate(map(len, server.bodies()[:3])):

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import logging
 import tempfile
+import time
 import uuid
 from collections import Counter, defaultdict
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from sqlalchemy import create_engine
 
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
-from support.faults.tries import TOKEN, Campaign, Ended, Ledgers, attempt
-from support.faults.verdict import Figures, judge, read_ledger, read_witness, worst
+from airflow_provider_sms.sending import sender
+from support.faults.halts import RICH
+from support.faults.tries import PACE, TOKEN, Campaign, Ended, Ledgers, attempt
+from support.faults.verdict import Figures, judge, read_ledger, read_reconciled, read_witness, worst
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +33,8 @@ log = logging.getLogger(__name__)
 
 LATER = 100_000.0
 """Seconds after which every claim's deadline has passed."""
+POLL_SECONDS = 0.002
+"""Seconds between two looks of a sender at what it waits for, where its clock runs fast."""
 
 
 class Arena:
@@ -38,12 +44,18 @@ class Arena:
 
     :param ledgers: function that opens the ledger.
     :param keep_alive: seconds after which the service closes an idle connection.
+    :param reconciles: whether campaigns close lost requests by what the balance of a pre-paid account proves.
+    :param loud: whether a case that breaks the promise is logged.
     """
 
-    def __init__(self, ledgers: Ledgers, *, keep_alive: float = 5.0) -> None:
+    def __init__(
+        self, ledgers: Ledgers, *, keep_alive: float = 5.0, reconciles: bool = False, loud: bool = True
+    ) -> None:
         self.figures = Figures()
         self._ledgers = ledgers
         self._keep_alive = keep_alive
+        self.reconciles = reconciles
+        self._loud = loud
         self._stack = ExitStack()
         self._people = 0
         self._id = uuid.uuid4().hex
@@ -56,7 +68,16 @@ class Arena:
         self._engine = create_engine(self._ledgers.url)
         self._stack.callback(self._engine.dispose)
         self._ledgers().close()
-        config = SandboxConfig(token=TOKEN, post_paid=True, log=self._witness, keep_alive=self._keep_alive)
+        config = SandboxConfig(
+            token=TOKEN,
+            balance=RICH,
+            post_paid=not self.reconciles,
+            log=self._witness,
+            keep_alive=self._keep_alive,
+            clock=lambda: time.monotonic() * PACE,
+        )
+        if self.reconciles:
+            self._stack.enter_context(patch.object(sender, "POLL_SECONDS", POLL_SECONDS))
         self._service = ExitStack()
         self._stack.push(self._service)
         self.sandbox = self._service.enter_context(running_sandbox(config))
@@ -72,7 +93,15 @@ class Arena:
         """Return a new campaign with its own people."""
         start, self._people = self._people, self._people + count
         self._start = self._witness.stat().st_size
-        return Campaign(self._ledgers, self.sandbox.base_url, f"{self._id}-{start}", start, count, chunk_size)
+        return Campaign(
+            self._ledgers,
+            self.sandbox.base_url,
+            f"{self._id}-{start}",
+            start,
+            count,
+            chunk_size,
+            reconciles_since=time.time() if self.reconciles else None,
+        )
 
     def look(self, campaign: Campaign, ended: Ended | None) -> None:
         """Judge the newest case in its middle: messages may be left over, but every recorded outcome must be true.
@@ -119,6 +148,7 @@ class Arena:
             end = judge(mine, self.states(campaign), campaign.expected, summary=summary)
             # The same defect may show in the middle and at the end: it counts once.
             figures = worst([*self._looks[campaign.name], end])
+            figures += Figures(reconciled=sum(read_reconciled(self._engine, campaign.name)))
             self.figures += figures
-            if figures.broken:
+            if figures.broken and self._loud:
                 log.error("The promise was broken: %s on %s: %s", name, self._ledgers.name, figures)

@@ -224,8 +224,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "any answer ends the caution",
         "sending/stop_conditions.py",
-        "        if alone:\n            self.on",
-        "        if True:\n            self.on",
+        "        if alone:\n            self.lost_alone = 0",
+        "        if True:\n            self.lost_alone = 0",
         (BRAKES,),
         first="test_an_answer_to_what_was_posted_before_an_outage_does_not_end_the_caution",
     ),

@@ -38,7 +38,7 @@ class Campaign:
         self.name = name
         self.people = people
         self._witness = witness
-        self._ledger = ledger
+        self.ledger = ledger
         first = 27_820_000_000 + number * 100_000
         same = same or {}
         everybody = [(str(first + n), message.format(first_name=f"Name{n}", **same), f"Name{n}") for n in range(people)]
@@ -71,13 +71,13 @@ class Campaign:
 
     def pids(self):
         """Return the processes that entered the ledger for the campaign, the latest first."""
-        with self._ledger.connect() as connection:
+        with self.ledger.connect() as connection:
             return connection.execute(_PIDS, {"dag_id": self.name}).scalars().all()
 
     def states(self):
         """Return the state of each claimed message; a lapsed claim is unknown."""
         now = time.time()
-        with self._ledger.connect() as connection:
+        with self.ledger.connect() as connection:
             rows = connection.execute(_STATES, {"name": self.name}).all()
         return {bytes(key): "unknown" if state == "claimed" and end < now else state for key, state, end in rows}
 
@@ -98,5 +98,5 @@ class Campaign:
             figures += Figures(*(a - b for a, b in zip(astuple(with_it), astuple(without), strict=True)))
             # The last attempt met no fault, so no message is left over, and every unknown one is counted.
             unnamed = sum(state == "unknown" for state in ours.values()) - summary["unknown"]
-            figures += Figures(lost=summary["not_sent"] + abs(unnamed))
+            figures += Figures(lost=summary["not_sent"] + abs(unnamed), reconciled=summary["reconciled"])
         return figures

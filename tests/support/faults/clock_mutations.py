@@ -99,7 +99,8 @@ CLOCK_MUTATIONS = (
     Mutation(
         "a claim of a time to come is waited for as long as its clock was ahead",
         "ledger/transitions.py",
-        "    connection.execute(update(request).where(ahead).values(claimed_at=now, deadline=now + length))\n",
+        "    connection.execute("
+        "update(request).where(ahead).values(claimed_at=now, deadline=now + length, account=None))\n",
         "",
         (CLOCKS,),
         first="test_a_claim_of_a_time_to_come_is_waited_for_no_longer_than_any_other",
@@ -107,7 +108,7 @@ CLOCK_MUTATIONS = (
     Mutation(
         "a claim of a time to come is unknown at once",
         "ledger/transitions.py",
-        ".values(claimed_at=now, deadline=now + length))\n",
+        ".values(claimed_at=now, deadline=now + length, account=None))\n",
         ".values(state=UNKNOWN))\n",
         (CLOCKS,),
         first="test_a_claim_of_a_time_to_come_is_not_taken_over_at_once",

@@ -45,14 +45,21 @@ class InterruptedSend(BaseException):  # like KeyboardInterrupt
     """An error that a signal handler may raise."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+def run(
+    ledgers: Ledgers,
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    *,
+    reconciles: bool = False,
+) -> Figures:
     """End an attempt at every point of its first, middle and last request, in every way.
 
     :param ledgers: function that opens the ledger.
     :param quick: True selects some points of the middle request.
+    :param reconciles: whether lost requests are closed by what the balance proves; then it selects some cases, too.
     """
-    with Arena(ledgers, keep_alive=PATIENCE) as arena:
-        for way, point, nth in cases(quick=quick):
+    with Arena(ledgers, keep_alive=PATIENCE, reconciles=reconciles) as arena:
+        chosen = list(cases(quick=quick or reconciles))
+        for way, point, nth in chosen[::6] if quick and reconciles else chosen:
             one(arena, way, point, nth)
     return arena.figures
 

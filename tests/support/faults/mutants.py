@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from rich.console import Console
 from rich.table import Table
 
+from support.faults.account_mutations import ACCOUNT_MUTATIONS
 from support.faults.block_mutations import BLOCK_MUTATIONS
 from support.faults.brake_mutations import BRAKE_MUTATIONS
 from support.faults.clock_mutations import CLOCK_MUTATIONS
+from support.faults.evidence_mutations import EVIDENCE_MUTATIONS
 from support.faults.guard_mutations import GUARD_MUTATIONS
 from support.faults.ledger_mutations import LEDGER_MUTATIONS
 from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.plan_mutations import PLAN_MUTATIONS
 from support.faults.proxy_mutations import PROXY_MUTATIONS
+from support.faults.reconcile_mutations import RECONCILE_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 from support.faults.store_mutations import STORE_MUTATIONS
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 MUTATIONS = (
     LEDGER_MUTATIONS
+    + ACCOUNT_MUTATIONS
     + BLOCK_MUTATIONS
     + SENDER_MUTATIONS
     + BRAKE_MUTATIONS
@@ -50,6 +54,8 @@ MUTATIONS = (
     + STORE_MUTATIONS
     + PROXY_MUTATIONS
     + VALUE_MUTATIONS
+    + EVIDENCE_MUTATIONS
+    + RECONCILE_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

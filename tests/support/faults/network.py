@@ -151,14 +151,21 @@ WAITING = (
 """Failures that only the client's timeout ends."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+def run(
+    ledgers: Ledgers,
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    *,
+    reconciles: bool = False,
+) -> Figures:
     """Mistreat the first, a middle and the last request, one and two at a time; close idle connections.
 
     :param ledgers: function that opens the ledger.
     :param quick: True selects a middle request, one at a time.
+    :param reconciles: whether lost requests are closed by what the balance proves; then it selects these, too.
     """
-    with Arena(ledgers, keep_alive=60.0) as arena:
-        for name, nth, concurrency in cases(quick=quick):
+    with Arena(ledgers, keep_alive=60.0, reconciles=reconciles) as arena:
+        chosen = list(cases(quick=quick or reconciles))
+        for name, nth, concurrency in chosen[::6] if quick and reconciles else chosen:
             one(arena, name, nth, concurrency)
         for reset in (False, True):
             idle(arena, reset=reset)

@@ -53,14 +53,21 @@ class Case:
     balance: bool = True
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+def run(
+    ledgers: Ledgers,
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    *,
+    reconciles: bool = False,
+) -> Figures:
     """Run outages of 1, 3, 30 and 300 seconds of each kind, starting at several points of 20 requests.
 
     :param ledgers: function that opens the ledger.
     :param quick: True selects some of them.
+    :param reconciles: whether lost requests are closed by what the balance proves; then it selects some, too.
     """
-    with Arena(ledgers) as arena:
-        for case in cases(quick=quick):
+    with Arena(ledgers, reconciles=reconciles) as arena:
+        chosen = list(cases(quick=quick))
+        for case in chosen[:: 3 if quick else 11] if reconciles else chosen:
             one(arena, case)
     return arena.figures
 

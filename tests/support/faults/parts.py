@@ -14,7 +14,7 @@ from unittest.mock import patch
 from airflow_provider_sms.sending import scheduler
 from support.faults import kills
 from support.faults.arena import LATER, Arena
-from support.faults.halts import NEVER, Halts
+from support.faults.halts import NEVER, RICH, Halts
 from support.faults.points import POINTS, RAISING, WAIT_POINTS
 from support.faults.saboteur import MANNERS
 from support.faults.sendings import POLL_SECONDS
@@ -44,19 +44,30 @@ QUICK = (
 )
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+def run(
+    ledgers: Ledgers,
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    *,
+    reconciles: bool = False,
+) -> Figures:
     """Break attempts that wait three times: their operations, and their processes before, during and after a wait.
 
     :param ledgers: function that opens the ledger.
     :param quick: True selects some of the cases.
+    :param reconciles: whether lost requests are closed by what the balance proves; then it selects fewer.
     """
-    stride = QUICK_STRIDE if quick else STRIDE
-    with Arena(ledgers, keep_alive=kills.PATIENCE) as arena, patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS):
+    stride = QUICK_STRIDE if quick else STRIDE * (1 + 9 * reconciles)
+    chosen = list(QUICK if quick else cases())
+    chosen = chosen[:: 3 if quick else 9] if reconciles else chosen
+    with (
+        Arena(ledgers, keep_alive=kills.PATIENCE, reconciles=reconciles) as arena,
+        patch.object(scheduler, "DEFER_SECONDS", POLL_SECONDS),
+    ):
         whole = Whole(arena)
         for number, (manner, lasting) in enumerate(itertools.product(MANNERS, (False, True))):
             steps = range(number * 37 % stride, 10**6, stride)
             sweep(arena, manner, steps, lasting=lasting, concurrency=1 + number % 2, play=whole)
-        for way, point, nth in QUICK if quick else cases():
+        for way, point, nth in chosen:
             one(arena, whole, way, point, nth)
     return arena.figures
 
@@ -86,12 +97,13 @@ class Whole:
     def part(self, campaign: Campaign, halts: Halts, *, resumed: bool, concurrency: int = 1) -> Ended:
         """Run one leg with its balance."""
         state = self._arena.sandbox.state
-        state.set_post_paid(halts.balance is None)
+        state.set_post_paid(halts.balance is None and not self._arena.reconciles)
         halts.begin(state)
         try:
             return attempt(campaign, 1, concurrency=concurrency, resumed=resumed, halts=halts)
         finally:
-            state.set_post_paid(True)
+            state.set_post_paid(not self._arena.reconciles)
+            state.set_balance(RICH)
 
 
 def one(arena: Arena, whole: Whole, way: str, point: str, nth: int) -> None:

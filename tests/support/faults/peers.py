@@ -26,8 +26,9 @@ from sqlalchemy import create_engine
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from support.faults.campaigns import Campaign
-from support.faults.senders import CHUNK, OURS, TIMEOUT, WAYS, send
+from support.faults.senders import CHUNK, OWN, TIMEOUT, WAYS, send
 from support.faults.standalone import until
+from support.faults.verdict import read_reconciled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +40,8 @@ SHARE = 0.05
 LATENCY = 0.2
 COPY_SECONDS = 180.0
 WIDTH = 140
+BALANCE = 10**6
+"""Credits of the account, more than each way costs."""
 
 _numbers = itertools.count()
 
@@ -50,11 +53,17 @@ class Befallen:
     :param twice: people who were texted more than once.
     :param missing: people who were not texted, without any report.
     :param unknown: people whom the sender reports as perhaps not texted.
+    :param closed: people of whom the sender learned from the account's balance, after a response was lost, whether they
+        were texted.
     """
 
     twice: int
     missing: int
     unknown: int
+    closed: int = 0
+
+    def __str__(self):
+        return f"{self.twice} / {self.missing} / {self.unknown} / {self.closed}"
 
 
 @dataclass(frozen=True)
@@ -101,7 +110,7 @@ def _share(**fault):
 
 def _dies(way, case):
     """Let the task die in mid-send, and let Airflow retry it; ours dies by SIGKILL, the hardest way."""
-    if way != OURS:
+    if way not in OWN:
         send(way, {**case.job, "dies": str(case.folder / "died")})
         return
     with _copies(way, case, 1) as (process,):
@@ -168,7 +177,7 @@ def befall(trouble, way, people=PEOPLE):
     folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-peers-"))
     witness = folder / "witness.jsonl"
     ledger = create_engine(f"sqlite:///file:{folder / 'ledger.db'}?mode=ro&uri=true")
-    config = SandboxConfig(token=TOKEN, post_paid=True, latency=trouble.latency, log=witness)
+    config = SandboxConfig(token=TOKEN, balance=BALANCE, latency=trouble.latency, log=witness)
     try:
         with running_sandbox(config) as service:
             campaign = Campaign(f"peers-{next(_numbers)}", 0, people, 1, folder, witness, ledger)
@@ -202,12 +211,13 @@ def _judge(way, campaign):
     texts = Counter()
     for (destination, _), count in campaign.taken().items():
         texts[destination] += count
-    states = campaign.states() if way == OURS else {}
+    states = campaign.states() if way in OWN else {}
     named = {campaign.expected[key][0] for key, state in states.items() if state == "unknown"}
     return Befallen(
         twice=sum(count > 1 for count in texts.values()),
         missing=len(campaign.numbers - texts.keys() - named),
         unknown=len(named),
+        closed=sum(read_reconciled(campaign.ledger, campaign.name)) if way in OWN else 0,
     )
 
 
@@ -216,12 +226,13 @@ def table_of(results):
 
     :param results: results by fault and way.
     """
-    table = Table("fault", title="people texted twice or more / never texted and not named / named as unknown")
+    title = "people texted twice or more / never texted and not named / named as unknown / closed by the balance"
+    table = Table("fault", title=title)
     for way in WAYS:
         table.add_column(way, justify="right")
     for trouble, by_way in results.items():
         cells = (by_way[way] for way in WAYS)
-        table.add_row(trouble, *(f"{each.twice} / {each.missing} / {each.unknown}" for each in cells))
+        table.add_row(trouble, *map(str, cells))
     return table
 
 
@@ -274,7 +285,7 @@ def main(arguments=None):
             lambda trouble, way: console.print(f"{trouble.name}: {way}", style="dim"),
         )
     console.print(table_of(results))
-    ours = [by_way[OURS] for by_way in results.values()]
+    ours = [by_way[way] for by_way in results.values() for way in OWN]
     return 1 if any(each.twice or each.missing for each in ours) else 0
 
 

@@ -6,7 +6,7 @@ from support.faults.mutation import KEYS, Mutation
 
 TABLE = "tests/planning/test_scan.py"
 CHANGED_SOURCE = "tests/execution/test_changed_source.py"
-RESOLVE_ALL = "tests/cli/test_write_commands_resolve_all.py"
+RESOLVE_ALL = "tests/cli/test_resolve_command_all.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
 _REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
@@ -60,7 +60,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "requests that nobody chose are closed, too",
-        "cli/write_commands.py",
+        "cli/resolve_command.py",
         "    rows = [row for row in unknown if _is_selected(row, args)]\n",
         "    rows = unknown\n",
         (RESOLVE_ALL,),
@@ -68,7 +68,7 @@ PLAN_MUTATIONS = (
     ),
     Mutation(
         "an outage is closed without a question",
-        "cli/write_commands.py",
+        "cli/resolve_command.py",
         "    _confirm_closing(args, rows)\n    closed",
         "    closed",
         (RESOLVE_ALL,),

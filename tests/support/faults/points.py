@@ -14,11 +14,11 @@ import urllib3.util.connection
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import ledger_progress
 from airflow_provider_sms.ledger import claims as ledger_module
-from airflow_provider_sms.ledger import progress
+from airflow_provider_sms.ledger import decisions, progress
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import PostgresBackend
 from airflow_provider_sms.ledger.sqlite import SQLiteBackend
-from airflow_provider_sms.sending import response_handler
+from airflow_provider_sms.sending import reconciliation, response_handler
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.service import tracked_connections
 from airflow_provider_sms.service.client import SmsClient
@@ -179,6 +179,17 @@ NOTE_POINTS: dict[str, Install] = {
 }
 """Points of a progress note: an attempt writes one when it enters, one before it claims, and one at the end."""
 
+SETTLE_POINTS: dict[str, Install] = {
+    "before the reading": _before(reconciliation, "record_reading"),
+    "read": _after(reconciliation, "record_reading"),
+    "judged": _after(reconciliation, "judge"),
+    "before it is closed": _before(reconciliation, "close_by_balance"),
+    "in the closing": _after(decisions, "_close"),
+    "closed": _after(reconciliation, "close_by_balance"),
+    "applied": _after(reconciliation.LostRequests, "settle"),
+}
+"""From the reading of the balance that tells of a lost request to what the sender does about it."""
+
 IN_TRANSACTION = frozenset({"claim begun", "request inserted", "claim inserted", "recorded", "in finish", "in a note"})
 """Points at which a process holds the ledger's lock."""
 
@@ -217,5 +228,5 @@ def struck(point: str, nth: int, strike: Callable[[], None]) -> Iterator[_Turn]:
     turn = _Turn(nth, strike)
     with ExitStack() as stack:
         stack.enter_context(patch.object(tracked_connections, "MAX_IDLE", -1.0))
-        (POINTS | WAIT_POINTS | NOTE_POINTS)[point](stack, turn)
+        (POINTS | WAIT_POINTS | NOTE_POINTS | SETTLE_POINTS)[point](stack, turn)
         yield turn

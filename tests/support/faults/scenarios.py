@@ -276,3 +276,25 @@ def ask_cleared(stage):
     stage.await_tries(run, WAITS, tries=2)
     _answer(stage, run, "Fail")
     return [run]
+
+
+TAKEN_AND_LOST, LOST_FIRST = (2, 6, 11), (4, 9)
+"""The requests whose response is lost, from 1: they were taken, or they were not and are posted again."""
+BALANCE = 100_000
+"""Credits of the account, more than a scenario costs."""
+
+
+@scenario("answers lost, closed by what the balance proves", tries=1, on_unknown="reconcile", settle_seconds=1.0)
+def reconcile(stage):
+    fates = {**dict.fromkeys(TAKEN_AND_LOST, "drop_after"), **dict.fromkeys(LOST_FIRST, "drop_before")}
+    stage.service.set_post_paid(False)
+    stage.service.set_balance(BALANCE)
+    stage.service.set_faults([{"kind": fates.get(number, "none")} for number in range(1, max(fates) + 1)])
+    try:
+        run = stage.trigger()
+        (state,) = stage.await_end(run)
+    finally:
+        stage.service.set_post_paid(True)
+    if state != "success":
+        raise RuntimeError(f"the task that reconciles ended as {state}")
+    return [run]

@@ -70,7 +70,7 @@ SENDER_MUTATIONS = (
     ),
     Mutation(
         "the last outcomes are recorded in one attempt only",
-        "sending/sender.py",
+        "sending/flush.py",
         "    for wait in (*FLUSH_WAITS, None):\n",
         "    for wait in (None,):\n",
         first="test_outcomes_are_recorded_once_the_ledger_answers_again",

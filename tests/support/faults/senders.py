@@ -1,4 +1,4 @@
-"""Three ways to text a table from Airflow: a loop of requests, a mapped HttpOperator, and ours."""
+"""Ways to text a table from Airflow: a loop of requests, a mapped HttpOperator, and ours, as it is and reconciling."""
 
 from __future__ import annotations
 
@@ -11,7 +11,11 @@ from support.faults.campaigns import MESSAGE
 from support.faults.standalone import until
 
 LOOP, HTTP, OURS = "requests loop", "mapped HttpOperator", "BulkSmsOperator"
-WAYS = (LOOP, HTTP, OURS)
+RECONCILING = 'on_unknown="reconcile"'
+WAYS = (LOOP, HTTP, OURS, RECONCILING)
+OWN = (OURS, RECONCILING)
+SETTLE_SECONDS = 1.0
+"""Seconds after which the account is taken to have charged for a request whose response was lost."""
 CHUNK = 100
 RETRIES = 3
 TIMEOUT = 1
@@ -30,7 +34,7 @@ def send(way, job):
         None where it does not.
     :returns: the state of the run.
     """
-    make = {LOOP: _loop, HTTP: _mapped_http, OURS: _ours}[way]
+    make = {LOOP: _loop, HTTP: _mapped_http, OURS: _ours, RECONCILING: _reconciling}[way]
     return run_task(lambda: make(**job), retries=RETRIES, only=None).state
 
 
@@ -72,9 +76,19 @@ def _mapped_http(table, token, dies, **_):
 
 
 def _ours(table, campaign, **_):
+    return _operator(table, campaign)
+
+
+def _reconciling(table, campaign, **_):
+    return _operator(table, campaign, on_unknown="reconcile", settle_seconds=SETTLE_SECONDS)
+
+
+def _operator(table, campaign, **options):
     from airflow_provider_sms.operators.sms import BulkSmsOperator
 
-    return BulkSmsOperator(task_id="text", source=table, message=MESSAGE, campaign=campaign, chunk_size=CHUNK)
+    return BulkSmsOperator(
+        task_id="text", source=table, message=MESSAGE, campaign=campaign, chunk_size=CHUNK, **options
+    )
 
 
 def _headers(token):

@@ -71,14 +71,22 @@ def is_a_lie(case: Case) -> bool:
     return 300 <= case.status < 500 and case.status not in (303, 408, 499)
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+def run(
+    ledgers: Ledgers,
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    *,
+    reconciles: bool = False,
+) -> Figures:
     """Let the second of three requests meet each status, alone and with all following ones, one and two at a time.
 
     :param ledgers: function that opens the ledger.
     :param quick: True selects the known statuses, once, one request at a time.
+    :param reconciles: whether lost requests are closed by what the balance proves; then it selects these, too.
     """
-    with Arena(ledgers) as arena:
-        for case, concurrency in itertools.product(cases(quick=quick), (1,) if quick else (1, 2)):
+    with Arena(ledgers, reconciles=reconciles) as arena:
+        few = quick or reconciles
+        chosen = list(itertools.product(cases(quick=few), (1,) if few else (1, 2)))
+        for case, concurrency in chosen[::6] if quick and reconciles else chosen:
             one(arena, case, concurrency)
     return arena.figures
 

@@ -19,18 +19,27 @@ if TYPE_CHECKING:
 
 STRIDE = 37
 """In a quick run, one operation in this many breaks; the first one differs from sweep to sweep."""
+RECONCILING_STRIDE = 7
+"""The same of sends that reconcile, which else take the same steps."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+def run(
+    ledgers: Ledgers,
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    *,
+    reconciles: bool = False,
+) -> Figures:
     """Break each operation of ten requests, in each manner, once and for good, one and two requests at a time.
 
     :param ledgers: function that opens the ledger.
     :param quick: break only some of them.
+    :param reconciles: whether lost requests are closed by what the balance proves; then some of them, too.
     """
-    with Arena(ledgers) as arena:
+    with Arena(ledgers, reconciles=reconciles) as arena:
         sweeps = itertools.product(MANNERS, (False, True), (1, 2))
         for number, (manner, lasting, concurrency) in enumerate(sweeps):
-            steps = range(number % STRIDE, 10**6, STRIDE) if quick else range(10**6)
+            stride = STRIDE * (1 + 2 * reconciles) if quick else RECONCILING_STRIDE if reconciles else 1
+            steps = range(number % stride, 10**6, stride)
             sweep(arena, manner, steps, lasting=lasting, concurrency=concurrency)
     return arena.figures
 

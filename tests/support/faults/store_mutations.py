@@ -7,7 +7,7 @@ from support.faults.mutation import SQLITE, Mutation
 FORGET = "tests/ledger/test_forget.py"
 DURABILITY = "tests/ledger/test_postgres_durability.py"
 SILENCE = "tests/ledger/test_postgres_timeouts.py"
-FLUSH = "tests/sending/test_sender.py"
+FLUSH = "tests/sending/test_flush.py"
 HOOK = "tests/hooks/test_ledger.py"
 FAILOVER = "tests/faults/test_failover.py"
 CANCELLED = "test_a_commit_whose_wait_for_the_standby_is_cancelled_is_no_claim"
@@ -119,7 +119,7 @@ STORE_MUTATIONS = (
     ),
     Mutation(
         "the last attempts go on whatever they take",
-        "sending/sender.py",
+        "sending/flush.py",
         "            if wait is None or monotonic() + wait > give_up:\n",
         "            if wait is None:\n",
         (FLUSH,),

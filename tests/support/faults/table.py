@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -23,6 +24,7 @@ from support.faults import (
     pairs,
     parts,
     proxies,
+    reconcile,
     schedules,
     sigkills,
     statuses,
@@ -53,9 +55,15 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
     "pairs": pairs.run,
     "failover": failover.run,
     "values": values.run,
+    "reconcile": reconcile.run,
     "airflow": lambda ledgers, quick: airflow.run(ledgers.name, quick),
 }
 """Sections by name; each takes a function that opens a ledger, and whether the run is quick."""
+
+RECONCILING = ("steps", "tasks", "kills", "parts", "network", "statuses", "outage")
+"""Parts of which some cases are run again, with lost requests closed by what the balance proves."""
+
+PARTS |= {f"{name}-reconcile": partial(PARTS[name], reconciles=True) for name in RECONCILING}
 
 OF_ONE_STORE = {"failover": "postgresql"}
 """Parts that are of one kind of store, and left out with the other."""
@@ -63,10 +71,10 @@ OF_ONE_STORE = {"failover": "postgresql"}
 MISSING: dict[str, Callable[[], list[str]]] = {"proxies": proxies.missing}
 """Returns the system packages that a part needs and that are not installed."""
 
-OF_ONE_STORE = {"failover": "postgresql"}
-"""Parts that are of one kind of store, and left out with the other."""
-
-COLUMNS = ("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies", "seconds")
+COLUMNS = (
+    *("cases", "duplicates", "lost", "wrongly accepted", "wrongly not sent", "unknown", "by proxies"),
+    *("reconciled", "misled", "seconds"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             table.add_row(label, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
     table.add_section()
     table.add_row("all", "", *_cells(total), "")
-    Console(width=None if sys.stdout.isatty() else 120).print(table)
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
     return int(total.broken + without_end > 0)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 from airflow_provider_sms.planning import scan
-from airflow_provider_sms.sending import sender
+from airflow_provider_sms.sending import flush, reconciliation
 from airflow_provider_sms.sending.backoff import Backoff
 from support.faults.arena import Arena
 from support.faults.saboteur import MANNERS
@@ -30,14 +30,20 @@ QUICK_STRIDE = 30
 """One operation in this many fails; the first one differs from sweep to sweep."""
 
 
-def run(ledgers: Ledgers, quick: bool) -> Figures:  # noqa: FBT001  # the common signature of all sections
+def run(
+    ledgers: Ledgers,
+    quick: bool,  # noqa: FBT001  # the common signature of all sections
+    *,
+    reconciles: bool = False,
+) -> Figures:
     """Break operations of a task of ten requests, in each manner, once and for good.
 
     :param ledgers: function that opens the ledger.
     :param quick: True breaks a few of them.
+    :param reconciles: whether lost requests are closed by what the balance proves; then it breaks fewer.
     """
-    stride = QUICK_STRIDE if quick else STRIDE
-    with Arena(ledgers) as arena, airflow(arena.sandbox.base_url, ledgers):
+    stride = (QUICK_STRIDE if quick else STRIDE) * (1 + 3 * reconciles)
+    with Arena(ledgers, reconciles=reconciles) as arena, airflow(arena.sandbox.base_url, ledgers):
         for number, (manner, lasting) in enumerate(itertools.product(MANNERS, (False, True))):
             steps = range(number * 4 % stride, 10**6, stride)
             sweep(arena, manner, steps, lasting=lasting, concurrency=2, play=execute)
@@ -60,7 +66,8 @@ def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
         environment = {**own, **os.environ, **ledger}
         with (
             patch.dict(os.environ, {**environment, "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service)}),
-            patch.object(sender, "FLUSH_WAITS", (0.0, 0.0, 0.0)),
+            patch.object(flush, "FLUSH_WAITS", (0.0, 0.0, 0.0)),
+            patch.object(reconciliation, "UNREADABLE_SECONDS", 0.01),
             # Of a table of that length, all but the first block are claimed in the order of keys.
             patch.object(scan, "BLOCK_ROWS", 30),
             patch.object(Backoff, "wait", lambda _, attempt, _retry_after=None: None if attempt >= 4 else 0.001),
@@ -85,6 +92,7 @@ def execute(campaign: Campaign, *, concurrency: int) -> Ended:
         campaign=campaign.name,
         chunk_size=campaign.chunk_size,
         concurrency=concurrency,
+        **({} if campaign.reconciles_since is None else {"on_unknown": "reconcile", "settle_seconds": 0.02}),
     )
     instance = SimpleNamespace(
         dag_id="faults",

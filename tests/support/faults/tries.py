@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from decimal import Decimal
+from hashlib import blake2b
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.engine import URL, make_url
 
-from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.exceptions import ServiceError, SmsError
+from airflow_provider_sms.execution.account import close_earlier
 from airflow_provider_sms.execution.ledger_progress import LedgerProgress
+from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.postgres import open_postgres
@@ -19,7 +24,9 @@ from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.reporting.summary import replay, summarise
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.reconciliation import Reconciliation
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution
 from airflow_provider_sms.service.client import SmsClient
 from airflow_provider_sms.stop_flag import StopFlag
 from support.faults.halts import NEVER, Halts
@@ -34,6 +41,10 @@ if TYPE_CHECKING:
     from support.faults.verdict import Sent
 
 TOKEN = "sandbox-token-0123"
+PACE = 50.0
+"""How many times as fast as usual the clocks run of campaigns that reconcile, so that a charge is soon settled."""
+SETTLE_SECONDS = 1.0
+"""Seconds after the loss of a response in which the account may still be charged for its request, by these clocks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +85,9 @@ class Campaign:
     :param start: the first one's number, less 27820000000.
     :param chunk_size: people a request.
     :param of_table: whether messages have the keys that an operator gives them.
+    :param reconciles_since: since when the clock runs :data:`PACE` times as fast, seconds since the epoch, of a
+        campaign whose lost requests are closed by what the balance proves; None leaves them unknown.
+    :param account: what identifies the account that is charged; None means an account of this campaign's own.
     """
 
     ledgers: Ledgers
@@ -83,6 +97,19 @@ class Campaign:
     count: int
     chunk_size: int = 4
     of_table: bool = False
+    reconciles_since: float | None = None
+    account: str | None = None
+
+    def now(self) -> float:
+        """Return the time by the campaign's clock, seconds since the epoch."""
+        now, since = time.time(), self.reconciles_since
+        return now if since is None else since + (now - since) * PACE
+
+    @property
+    def billed(self) -> Account:
+        """The account that is charged, by which an SMS part costs one credit."""
+        key = blake2b((self.account or self.name).encode(), digest_size=16).hexdigest()
+        return Account(key, Decimal(1), Decimal(1))
 
     @property
     def messages(self) -> list[Outgoing]:
@@ -132,6 +159,7 @@ def attempt(
     resumed: bool = False,
     halts: Halts = NEVER,
     backoff: Backoff | None = None,
+    bold: bool = False,
 ) -> Ended:
     """Send to all recipients who may be texted, and return how the attempt ended; raise only what no attempt survives.
 
@@ -146,10 +174,14 @@ def attempt(
     :param resumed: whether it is the leg of the attempt after a wait.
     :param halts: the point at which it ends early to wait.
     :param backoff: the waits between attempts of a request; None: hardly any.
+    :param bold: whether requests go at once from the first one on, though the campaign reconciles.
     """
     tally = SendCounts()
     stop_conditions = halts.stop_conditions(campaign.count)
+    reconciles, stop = campaign.reconciles_since is not None, StopFlag()
     error: Exception | None = None
+    if reconciles:
+        stop_conditions.caution = Caution(on=not bold, calm=CALM_RESPONSES)
 
     def post(messages: Sequence[Outgoing]) -> SendResponse:
         before_post()
@@ -168,6 +200,7 @@ def attempt(
             ) as client,
             closing(campaign.ledgers(busy_seconds=busy_seconds)) as store,
         ):
+            store.clock = clock = lambda: campaign.now() + ahead()
             who = claimant(number)
             claimant_id = register(store, who)
             notes = LedgerProgress(store, claimant_id, campaign.name, "sms_default")
@@ -175,28 +208,43 @@ def attempt(
                 store,
                 campaign.name,
                 who,
-                clock=lambda: time.time() + ahead(),
+                clock=clock,
                 claimant_id=claimant_id,
                 resumed=resumed,
+                account=campaign.billed,
             )
             notes.note("checking")
+            reconciliation = Reconciliation(
+                store,
+                campaign.name,
+                campaign.billed.key,
+                client.get_balance,
+                stop=stop,
+                settle_seconds=SETTLE_SECONDS,
+                sleep=lambda seconds: time.sleep(seconds / PACE),
+            )
+            if reconciles:
+                with suppress(ServiceError):
+                    reconciliation.observe()
+                tally.reconciled += close_earlier(SimpleNamespace(store=store), ledger, reconciliation)
             replay(ledger, tally)
             ledger.lapse()
             notes.sending(tally, campaign.count, paused=False)
             sender = Sender(
                 ledger,
                 post,
-                post_seconds=client.longest_call,
-                ask=client.get_balance,
+                post_seconds=client.longest_call * (PACE if reconciles else 1),
+                ask=reconciliation.observe if reconciles else client.get_balance,
                 options=SendingOptions(
                     chunk_size=campaign.chunk_size,
                     concurrency=concurrency,
                     backoff=backoff or Backoff(attempts=4, base=0.001, longest=0.001),
                 ),
-                stop=StopFlag(),
+                stop=stop,
+                reconciliation=reconciliation if reconciles else None,
                 counts=tally,
                 stop_conditions=stop_conditions,
-                sleep=lambda seconds: None,
+                sleep=lambda seconds: time.sleep(0.001) if reconciles else None,
             )
             sender.run([campaign.messages])
             error = sender.error

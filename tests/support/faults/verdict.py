@@ -31,6 +31,12 @@ _STATES = text(
 )
 
 
+_RECONCILED = text(
+    "SELECT r.submitted FROM sms_campaign c JOIN sms_request r ON r.campaign_id = c.id "
+    "JOIN sms_decision d ON d.request_id = r.id WHERE c.name = :name AND d.decided_by = 'balance'"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """The figures of some cases, which can be added to others.
@@ -41,6 +47,8 @@ class Figures:
     :param wrongly_not_sent: messages recorded as not sent, and so free to be sent again, but in the witness.
     :param unknown: messages that were unknown at the end, which is no fault but a cost.
     :param by_proxies: messages repeated by an intermediary that is configured to do so: no client can prevent it.
+    :param reconciled: messages of lost requests that the balance closed.
+    :param misled: messages for which that was wrong, because somebody broke what it assumes of the account.
     """
 
     cases: int = 0
@@ -50,6 +58,8 @@ class Figures:
     wrongly_not_sent: int = 0
     unknown: int = 0
     by_proxies: int = 0
+    reconciled: int = 0
+    misled: int = 0
 
     def __add__(self, other: Figures) -> Figures:
         return Figures(*map(sum, zip(astuple(self), astuple(other), strict=True)))
@@ -83,6 +93,12 @@ def read_ledger(engine: Engine, campaign: str) -> dict[bytes, str]:
     """
     with engine.connect() as connection:
         return {bytes(key): state for key, state in connection.execute(_STATES, {"name": campaign})}
+
+
+def read_reconciled(engine: Engine, campaign: str) -> list[int]:
+    """Return how many messages each request of a campaign had that was closed by the balance."""
+    with engine.connect() as connection:
+        return list(connection.execute(_RECONCILED, {"name": campaign}).scalars())
 
 
 def judge(

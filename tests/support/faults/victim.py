@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import subprocess
 import sys
-from dataclasses import asdict
+import threading
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +23,6 @@ from support.faults.points import struck
 from support.faults.tries import Campaign, Ledgers, attempt
 
 if TYPE_CHECKING:
-    import signal
     from collections.abc import Mapping
 
 
@@ -43,7 +44,7 @@ def start(
     :param halts: the point at which it ends early to wait.
     """
     specification = {
-        "campaign": [campaign.base_url, campaign.name, campaign.start, campaign.count, campaign.chunk_size],
+        "campaign": [getattr(campaign, field.name) for field in fields(campaign) if field.name != "ledgers"],
         "ledger": campaign.ledgers.url.render_as_string(hide_password=False),
         "point": point,
         "nth": nth,
@@ -65,9 +66,7 @@ def main(specification: Mapping[str, Any]) -> None:
     logging.getLogger("airflow_provider_sms").setLevel(logging.CRITICAL)
     ledgers = Ledgers(make_url(specification["ledger"]))
     clock = Path(specification["clock"])
-    with struck(
-        specification["point"], specification["nth"], lambda: os.kill(os.getpid(), specification["signal"])
-    ) as turn:
+    with struck(specification["point"], specification["nth"], lambda: _strike(specification["signal"])) as turn:
         ended = attempt(
             Campaign(ledgers, *specification["campaign"]),
             ahead=lambda: float(clock.read_text()),
@@ -77,6 +76,11 @@ def main(specification: Mapping[str, Any]) -> None:
             halts=Halts(**specification["halts"]),
         )
     sys.stdout.write(json.dumps({"struck": turn.struck, "summary": ended.summary}))
+
+
+def _strike(number: int) -> None:
+    """Send a signal to this thread: one to the process may reach another thread, and this one goes on for a moment."""
+    signal.pthread_kill(threading.get_ident(), number)
 
 
 if __name__ == "__main__":

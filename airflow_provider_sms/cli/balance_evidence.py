@@ -1,0 +1,111 @@
+"""The balances of accounts, read for a command, and what they tell of unknown requests."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.cli.audit import audited_command
+from airflow_provider_sms.cli.console import print_message
+from airflow_provider_sms.exceptions import InputError, ServiceError
+from airflow_provider_sms.formatting import money
+from airflow_provider_sms.hooks.audit_log import MAX_IDS
+from airflow_provider_sms.hooks.connection import client_settings
+from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.account_history import account_of, note_evidence, record_reading
+from airflow_provider_sms.ledger.progress import connections_of
+from airflow_provider_sms.sending.reconciliation import weigh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.request_queries import RequestRow
+
+
+def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
+    """Read the balance of each account that unknown requests were sent with, and note what it tells of them.
+
+    Where a balance cannot be read, this says so and goes on with the next. It closes no request.
+
+    :param rows: the requests, at least one.
+    :raises AuditLogError: Airflow's database did not take the record of it; then nothing was done.
+    :raises LedgerError: when the ledger cannot be read or written.
+    """
+    ids = [row.request_id for row in rows]
+    dags = {row.dag_id for row in rows}
+    with audited_command("sms.read_balance", requests=ids[:MAX_IDS], count=len(ids)) as act:
+        act.begin(dags.pop() if len(dags) == 1 else None)
+        accounts, conn_ids = account_of(store, ids), connections_of(store, ids)
+        by_account: dict[str | None, list[RequestRow]] = defaultdict(list)
+        for row in rows:
+            by_account[accounts.get(row.request_id)].append(row)
+        for account, its in by_account.items():
+            # The connection of the newest request first: it is the most likely one to be as it was.
+            tried = dict.fromkeys(conn_ids[row.request_id] for row in reversed(its) if row.request_id in conn_ids)
+            try:
+                _read_balance(store, account, its, tried)
+            except (InputError, ServiceError) as error:
+                print_message(f"No balance was read for {_named(its)}: {error}")
+
+
+def _read_balance(
+    store: LedgerBackend, account: str | None, rows: Sequence[RequestRow], conn_ids: Iterable[str]
+) -> None:
+    """Read the balance of one account, record it, and note what it tells of requests.
+
+    :param account: which one; None where the ledger does not know it.
+    :param rows: unknown requests of this account.
+    :param conn_ids: the connections that these were sent with.
+    :raises InputError: no connection leads to the account.
+    :raises ServiceError: there is no usable response.
+    """
+    if account is None:
+        raise InputError("an earlier version of this package sent them, and did not record their account")
+    conn_id, settings = _settings(account, conn_ids)
+    asked_at = store.clock()
+    with settings.client() as client:
+        balance = client.get_balance()
+    amount = None if balance.post_paid else balance.amount
+    record_reading(store, account, amount, asked_at)
+    read_at = store.clock()
+    evidence = weigh(store, account, [row.request_id for row in rows])
+    by_campaign: dict[str, dict[int, KeptEvidence]] = defaultdict(dict)
+    for row in rows:
+        if (found := evidence.get(row.request_id)) is not None:
+            by_campaign[row.campaign][row.request_id] = KeptEvidence(
+                found.verdict, found.words, read_at, found.in_part, found.settles_at
+            )
+    for campaign, kept in by_campaign.items():
+        note_evidence(store, campaign, kept)
+    said = "post-paid: its balance tells nothing" if amount is None else f"{money(amount)} credits"
+    print_message(f"The account of connection {conn_id}: {said}")
+
+
+def _settings(account: str, conn_ids: Iterable[str]) -> tuple[str, ClientSettings]:
+    """Return the first connection that leads to an account: its id and its settings.
+
+    :raises InputError: none does.
+    """
+    reasons: list[str] = []
+    for conn_id in conn_ids:
+        connection = stored_connection(conn_id)
+        if connection is None:
+            reasons.append(f"Airflow has no connection {conn_id!r}")
+            continue
+        try:
+            settings = client_settings(connection, connection.extra_dejson)
+        except InputError as error:
+            reasons.append(str(error))
+            continue
+        if settings.account == account:
+            return conn_id, settings
+        reasons.append(f"connection {conn_id!r} leads to another account now, by its address, login or token")
+    raise InputError("; ".join(reasons) or "the ledger does not know the connection that they were sent with")
+
+
+def _named(rows: Sequence[RequestRow]) -> str:
+    ids = ", ".join(str(row.request_id) for row in rows)
+    return f"request {ids}" if len(rows) == 1 else f"requests {ids}"

@@ -1,0 +1,197 @@
+"""The command that closes requests whose outcome is unknown: resolve.
+
+It shows what the balance tells of them, says what each outcome means, and asks for confirmation. Airflow's audit log
+has the change before it is made.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.cli.audit import audited_command, user_name
+from airflow_provider_sms.cli.console import MAX_LISTED, command, confirm, join_some, print_message, task_words
+from airflow_provider_sms.formatting import counted, iso
+from airflow_provider_sms.hooks.audit_log import MAX_IDS
+from airflow_provider_sms.hooks.ledger import open_existing_ledger
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
+from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.request_queries import RequestRow
+
+EXIT_WRONG_USAGE = 2
+"""The exit status of argparse for wrong usage."""
+
+
+@command
+def resolve_requests(args: Namespace) -> None:
+    """Close unknown requests by their numbers, or all of a campaign."""
+    if error := _usage_error(args):
+        print_message(error)
+        raise SystemExit(EXIT_WRONG_USAGE)
+    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        rows = _resolve_all(store, args) if args.all else _resolve_by_number(store, args)
+    if rows:
+        print_message("Now clear the failed task in Airflow, so that it runs again:")
+    for task in dict.fromkeys(task_words(row.dag_id, row.task_id, row.run_id, row.map_index) for row in rows):
+        print_message(f"  {task}")
+
+
+def _usage_error(args: Namespace) -> str | None:
+    """Return the error in a combination of arguments; None means that there is none."""
+    if args.all and args.requests:
+        return "Give the numbers of requests or --all, not both"
+    if args.all and args.campaign is None:
+        return "--all needs --campaign NAME: it closes the requests of one campaign"
+    if not args.all and (args.campaign, args.since, args.until, args.reason) != (None, None, None, None):
+        return "--campaign, --since, --until and --reason need --all"
+    if not (args.all or args.requests):
+        return "Give the numbers of requests, or --campaign NAME --all"
+    return None
+
+
+def _resolve_by_number(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
+    """Close requests by their numbers, and return them."""
+    from airflow_provider_sms.ledger.decisions import require_unknown, resolve
+    from airflow_provider_sms.ledger.request_queries import named_requests
+
+    rows = named_requests(store, args.requests)
+    for row in rows:
+        require_unknown(store, row.request_id)
+        print_message(_describe(row))
+    _print_evidence(rows)
+    state, name = _outcome(args)
+    _confirm_closing(args, rows)
+    with _audited_closing(args, rows):
+        for row in rows:
+            held = resolve(store, row.request_id, state, user_name())
+            print_message(f"Request {row.request_id} is closed as {name}: {counted(held, 'message')}")
+    return rows
+
+
+def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
+    """Close the unknown requests of a campaign that the arguments select, and return the closed ones."""
+    from airflow_provider_sms.ledger.decisions import resolve_all
+    from airflow_provider_sms.ledger.request_queries import unknown_requests
+    from airflow_provider_sms.ledger.statistics import count_under_way
+
+    unknown = unknown_requests(store, args.campaign)
+    rows = [row for row in unknown if _is_selected(row, args)]
+    print_message(*_count_by_reason(args.campaign, rows, others=len(unknown) - len(rows)))
+    _print_evidence(rows)
+    if under_way := count_under_way(store, args.campaign):
+        print_message(f"{counted(under_way, 'request')} that may still be under way cannot be closed yet")
+    if not rows:
+        return []
+    state, name = _outcome(args)
+    _confirm_closing(args, rows)
+    closed: dict[int, int] = {}
+    with _audited_closing(args, rows):
+        for some in resolve_all(store, args.campaign, [row.request_id for row in rows], state, user_name()):
+            closed |= some
+            # Printed after each commit: if the command is interrupted, its last line says what is closed.
+            messages = counted(sum(closed.values()), "message")
+            print_message(f"Closed as {name}: {len(closed):,} of {counted(len(rows), 'request')}, {messages}")
+    if left := len(rows) - len(closed):
+        print_message(f"Not closed, because their outcome was recorded in the meantime: {counted(left, 'request')}")
+    return [row for row in rows if row.request_id in closed]
+
+
+def _is_selected(row: RequestRow, args: Namespace) -> bool:
+    """Return whether the arguments select a request; times are compared as they are shown, in whole seconds."""
+    claimed = int(row.claimed_at)
+    if args.since is not None and claimed < int(args.since.timestamp()):
+        return False
+    if args.until is not None and claimed > int(args.until.timestamp()):
+        return False
+    return args.reason is None or args.reason.casefold() in (row.reason or "").casefold()
+
+
+def _count_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> list[str]:
+    """Return a message with the number of unknown requests, their times and reasons, in lines.
+
+    :param others: further unknown requests of the campaign.
+    """
+    unselected = f"; {counted(others, 'unknown request')} not selected" if others else ""
+    if not rows:
+        return [f"Campaign {campaign} has no such unknown request{unselected}"]
+    times = [row.claimed_at for row in rows]
+    first = (
+        f"Campaign {campaign}: {counted(len(rows), 'unknown request')} with {_messages_of(rows)}, claimed from "
+        f"{iso(min(times))} to {iso(max(times))}{unselected}. Why they are unknown:"
+    )
+    by_reason: dict[str, list[RequestRow]] = {}
+    for row in rows:
+        by_reason.setdefault(row.reason or "not recorded", []).append(row)
+    most = sorted(by_reason.items(), key=lambda each: -len(each[1]))
+    lines = [f"  {counted(len(some), 'request')} with {_messages_of(some)}: {why}" for why, some in most[:MAX_LISTED]]
+    if len(most) > MAX_LISTED:
+        lines.append(f"  and {len(most) - MAX_LISTED} more reasons: see airflow-sms ledger unknown")
+    return [first, *lines]
+
+
+def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
+    """Print what closing requests means, and ask for confirmation."""
+    state, name = _outcome(args)
+    if state == NOT_SENT:
+        print_message(
+            f"Not sent frees {_messages_of(rows)}: the next attempt texts these people. If the service did take any of "
+            "them, those people get the text twice."
+        )
+    else:
+        print_message(
+            f"Accepted counts {_messages_of(rows)} as sent: the campaign never sends them again. If the service did "
+            "not take them, those people never get the text."
+        )
+    contrary = CHARGED if state == NOT_SENT else NOT_CHARGED
+    if contradicted := [row for row in rows if row.evidence is not None and row.evidence.verdict == contrary]:
+        ids, verdict = join_some([str(row.request_id) for row in contradicted]), verdict_words(contradicted[0].evidence)
+        were = f"request {ids} was" if len(contradicted) == 1 else f"requests {ids} were"
+        print_message(f"The balance contradicts this: by it, {were} {verdict}")
+    confirm(f"Close {counted(len(rows), 'request')} as {name}?", yes=args.yes)
+
+
+def _print_evidence(rows: Sequence[RequestRow]) -> None:
+    """Print what the balance tells of requests, where it was read."""
+    verdicts = Counter(verdict_words(row.evidence) for row in rows if row.evidence is not None)
+    if verdicts:
+        counts = ", ".join(f"{counted(count, 'request')} {verdict}" for verdict, count in verdicts.items())
+        told = sentences(row.evidence for row in rows)
+        print_message(f"The balance: {counts}", *(f"  {each}" for each in told[:MAX_LISTED]))
+        if len(told) > MAX_LISTED:
+            print_message(f"  and {len(told) - MAX_LISTED} more: see airflow-sms ledger unknown")
+
+
+@contextmanager
+def _audited_closing(args: Namespace, rows: Sequence[RequestRow]) -> Iterator[None]:
+    """Record in the audit log that requests are closed."""
+    ids = [row.request_id for row in rows]
+    dags = {row.dag_id for row in rows}
+    details = {"requests": ids[:MAX_IDS], "count": len(ids), "outcome": args.outcome.replace("-", "_")}
+    with audited_command("sms.resolve", **details) as act:
+        act.begin(dags.pop() if len(dags) == 1 else None)
+        yield
+
+
+def _outcome(args: Namespace) -> tuple[str, str]:
+    """Return the state to record, and its name in messages."""
+    return (NOT_SENT, "not sent") if args.outcome == "not-sent" else (ACCEPTED, "accepted")
+
+
+def _messages_of(rows: Sequence[RequestRow]) -> str:
+    return counted(sum(row.messages for row in rows), "message")
+
+
+def _describe(row: RequestRow) -> str:
+    return (
+        f"Request {row.request_id} of campaign {row.campaign}: {counted(row.messages, 'message')}, claimed at "
+        f"{iso(row.claimed_at)} by attempt {row.try_number} of "
+        f"{task_words(row.dag_id, row.task_id, row.run_id, row.map_index)}. Why: {row.reason or 'not recorded'}"
+    )

@@ -1,0 +1,68 @@
+"""The account of an attempt: how its claims name it, and what its balance proves of requests of earlier attempts."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.ledger.account import UNDECIDED, Account
+from airflow_provider_sms.ledger.request_queries import unknown_requests
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.sending.reconciliation import Reconciliation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from airflow_provider_sms.execution.ledger_session import LedgerSession
+    from airflow_provider_sms.execution.options import SendingTask
+    from airflow_provider_sms.hooks.connection import ClientSettings
+    from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow_provider_sms.service.responses import Balance
+
+log = logging.getLogger(__name__)
+
+
+def account_of(settings: ClientSettings, cost_per_part: float | Mapping[str, float] = 1) -> Account:
+    """Return the account of a connection, with the prices that are expected.
+
+    :param cost_per_part: credits for an SMS part: one number, or numbers by the first digits of the destination.
+    :raises InputError: a price is none.
+    """
+    return Account(settings.account, *Prices(cost_per_part).bounds)
+
+
+def reconciliation_of(
+    task: SendingTask,
+    session: LedgerSession,
+    settings: ClientSettings,
+    campaign: str,
+    *,
+    settle_seconds: float | None,
+) -> Reconciliation:
+    """Return what reads the account's balance for an attempt.
+
+    :param campaign: its name, as the ledger has it.
+    :param settle_seconds: see the operators.
+    """
+
+    def read_balance() -> Balance:
+        with settings.client() as client:
+            return client.get_balance()
+
+    return Reconciliation(
+        session.store, campaign, settings.account, read_balance, stop=task.stop, settle_seconds=settle_seconds
+    )
+
+
+def close_earlier(session: LedgerSession, ledger: CampaignLedger, reconciliation: Reconciliation) -> int:
+    """Close the requests that earlier attempts left unknown, as far as the balance proves what became of them.
+
+    :returns: how many messages that concerned.
+    :raises LedgerError: when the ledger cannot be read, or does not take an outcome.
+    """
+    ledger.lapse()
+    unknown = {row.request_id: row.messages for row in unknown_requests(session.store, ledger.campaign_name)}
+    if not unknown:
+        return 0
+    found = reconciliation.close(unknown) or {}
+    return sum(unknown[each] for each, evidence in found.items() if evidence.verdict != UNDECIDED)

@@ -1,0 +1,24 @@
+"""What the balance tells of unknown requests, as commands, pages, questions and errors write it: pure functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED, UNDECIDED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from airflow_provider_sms.ledger.account import KeptEvidence
+
+_VERDICTS = {CHARGED: "charged", NOT_CHARGED: "not charged", UNDECIDED: "undecided"}
+
+
+def verdict_words(evidence: KeptEvidence | None) -> str:
+    """Return a verdict in words: ``charged``, ``not charged`` or ``undecided``; empty where there is no evidence."""
+    return "" if evidence is None else _VERDICTS.get(evidence.verdict, evidence.verdict)
+
+
+def sentences(evidence: Iterable[KeptEvidence | None]) -> list[str]:
+    """Return the words of evidence in order, each once, since requests that were judged together share them."""
+    return list(dict.fromkeys(each.words for each in evidence if each is not None and each.words))

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.hooks.connection import client_settings
+from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.ledger.account import Evidence
+from airflow_provider_sms.ledger.model import UNKNOWN
+from airflow_provider_sms.sending import reconciliation
+
+OTHER = "0" * 32
+"""The key of an account to which no connection leads."""
+WORDS = "The balance fell by 3: it was taken."
+
+
+@pytest.fixture
+def account(sms_default):
+    """The account that the connection ``sms_default`` leads to."""
+    connection = stored_connection("sms_default")
+    return client_settings(connection, connection.extra_dejson).account
+
+
+@pytest.fixture(autouse=True)
+def judged(monkeypatch):
+    """Judge each request to be charged, and return the histories that were judged."""
+    histories = []
+
+    def judge(history):
+        histories.append(history)
+        return {each.request_id: Evidence("charged", WORDS) for each in history.open_requests if each.is_asked}
+
+    monkeypatch.setattr(reconciliation, "judge", judge)
+    return histories
+
+
+@pytest.fixture
+def lost(store, sent, account):
+    """Lose the response to a request that was sent long ago with ``sms_default``."""
+
+    def lost(first=0, **changes):
+        named = {"account": account, "conn_id": "sms_default", "at": 1_700_000_000.0, **changes}
+        return sent(people(3, first), UNKNOWN, **named)
+
+    return lost
+
+
+def test_the_balance_is_read_and_what_it_tells_is_noted(ledger, lost, rows, account, judged, sandbox, audit_rows):
+    """Once for the requests of an account, of whatever campaign; it closes none, and Airflow's audit log has it."""
+    one, two = lost(), lost(10, campaign="autumn", try_number=2)
+    before = rows("SELECT id, state, reason FROM sms_request ORDER BY id")
+    said = ledger("unknown", "--read-balance", "-o", "json")
+    assert (said.status, said.err) == (0, "The account of connection sms_default: 100,000.00 credits\n")
+    assert [(row["evidence"]["verdict"], row["evidence"]["words"]) for row in said.data] == [("charged", WORDS)] * 2
+    assert [(key, float(amount)) for key, amount in rows("SELECT account, amount FROM sms_balance_reading")] == [
+        (account, 100_000.0)
+    ]
+    ((reading,),) = [history.observations for history in judged]
+    assert (reading.amount, reading.begin <= reading.end) == (100_000, True)
+    assert rows("SELECT id, state, reason FROM sms_request ORDER BY id") == before
+    assert rows("SELECT count(*) FROM sms_decision") == [(0,)]
+    assert [(event, dag_id, details["requests"]) for event, _, dag_id, details in audit_rows()] == [
+        ("sms.read_balance", "d", [one, two])
+    ]
+    assert [each.operation for each in sandbox.state.requests] == ["balance"]
+
+
+def test_without_the_option_nothing_is_asked(ledger, lost, rows, sandbox, audit_rows):
+    """The list alone costs no request to the service, and is in no audit log."""
+    lost()
+    assert ledger("unknown", "-o", "json").data[0]["evidence"] is None
+    assert (rows("SELECT count(*) FROM sms_balance_reading"), audit_rows()) == ([(0,)], [])
+
+
+def test_where_nothing_is_unknown_no_balance_is_read(ledger, sent, rows, audit_rows):
+    """There is nothing that it could tell of."""
+    sent(people(1))
+    assert ledger("unknown", "--read-balance", "-o", "json").data == []
+    assert (rows("SELECT count(*) FROM sms_balance_reading"), audit_rows()) == ([(0,)], [])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"account": None}, "an earlier version of this package sent them, and did not record their account"),
+        ({"account": OTHER, "conn_id": None}, "the ledger does not know the connection that they were sent with"),
+        ({"account": OTHER, "conn_id": "gone"}, "Airflow has no connection 'gone'"),
+        ({"account": OTHER}, "connection 'sms_default' leads to another account now, by its address, login or"),
+    ],
+)
+def test_an_account_that_cannot_be_asked_is_named(ledger, lost, rows, changes, words):
+    """The others are read all the same; nothing is noted of requests whose account was not asked."""
+    other = lost()
+    request = lost(10, try_number=2, **changes)
+    said = ledger("unknown", "--read-balance", "-o", "json")
+    assert (said.status, f"No balance was read for request {request}: {words}" in said.err) == (0, True)
+    assert {row["request"]: row["evidence"] is not None for row in said.data} == {str(other): True, str(request): False}
+    assert rows("SELECT count(*) FROM sms_balance_reading") == [(1,)]
+
+
+def test_an_account_is_asked_by_any_connection_that_leads_to_it(ledger, lost, monkeypatch):
+    """The last attempt may have been sent with one that has been changed since."""
+    lost(conn_id="sms_default")
+    lost(10, try_number=2, conn_id="gone")
+    said = ledger("unknown", "--read-balance", "-o", "json")
+    assert [row["evidence"]["verdict"] for row in said.data] == ["charged"] * 2
+    assert said.err.startswith("The account of connection sms_default:")
+
+
+def test_a_wrong_connection_is_named(ledger, lost, monkeypatch):
+    """With the field that is missing, as for a task."""
+    request = lost(conn_id="sms_default")
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", '{"conn_type": "sms", "host": "https://rest.example.com"}')
+    said = ledger("unknown", "--read-balance")
+    assert (said.status, f"No balance was read for request {request}: Connection 'sms_default' has no" in said.err) == (
+        0,
+        True,
+    )
+
+
+def test_a_service_that_tells_no_balance_is_named(ledger, lost, sandbox, rows):
+    """The list comes all the same."""
+    request = lost()
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 9}])
+    said = ledger("unknown", "--read-balance", "-o", "json")
+    assert (said.status, said.data[0]["evidence"]) == (0, None)
+    assert f"No balance was read for request {request}: " in said.err
+    assert rows("SELECT count(*) FROM sms_balance_reading") == [(0,)]
+
+
+def test_the_balance_of_a_post_paid_account_tells_nothing(ledger, lost, sms_default, rows):
+    """It is recorded, so that nobody has to ask again."""
+    lost()
+    sms_default(extra={"billing": "postpaid"})
+    said = ledger("unknown", "--read-balance")
+    assert (said.status, "post-paid: its balance tells nothing" in said.err) == (0, True)
+    assert rows("SELECT amount FROM sms_balance_reading") == [(None,)]
+
+
+def test_what_cannot_be_recorded_is_not_asked(ledger, lost, rows, audit_log_fails):
+    """As for every command that writes: no row of the audit log, no act."""
+    lost()
+    audit_log_fails("sms.read_balance")
+    said = ledger("unknown", "--read-balance")
+    assert (said.status, rows("SELECT count(*) FROM sms_balance_reading")) == (1, [(0,)])

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import getpass
+
+import pytest
+from support.sending import people
+
+from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.account_history import note_evidence
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
+
+
+@pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
+def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_terminal, rows, outcome, left):
+    """The command first explains the change; then it records the person, and says what to do next."""
+    one = sent(people(3), UNKNOWN)
+    two = sent(people(2, 10), UNKNOWN)
+    at_terminal("y\n")
+    said = ledger("resolve", one, two, "--as", outcome)
+    assert said.status == 0
+    assert f"Request {one} of campaign spring: 3 messages, claimed at 20" in said.err
+    assert "by attempt 1 of task t of DAG d, run r. Why: read timeout" in said.err
+    assert f"Close 2 requests as {outcome.replace('-', ' ')}? [y/N]" in said.err
+    assert f"Request {two} is closed as {outcome.replace('-', ' ')}: 2 messages" in said.err
+    assert said.err.endswith("so that it runs again:\n  task t of DAG d, run r\n")
+    assert holders(people(3) + people(2, 10)) == left
+    decided = rows("SELECT request_id, decision, decided_by FROM sms_decision ORDER BY request_id")
+    word = outcome.replace("-", "_")
+    assert decided == [(one, word, getpass.getuser()), (two, word, getpass.getuser())]
+
+
+def test_a_person_who_frees_messages_is_warned(ledger, sent, at_terminal):
+    """Before messages are freed the command says that people may get the text twice."""
+    request = sent(people(3), UNKNOWN)
+    at_terminal("n\n")
+    said = ledger("resolve", request, "--as", "not-sent")
+    assert "Not sent frees 3 messages: the next attempt texts these people" in said.err
+    assert "get the text twice" in said.err
+
+
+@pytest.fixture
+def weighed(store, sent):
+    """Return requests that were charged, not charged, undecided and never judged."""
+    ids = [sent(people(1, 10 * place), UNKNOWN) for place in range(4)]
+    for each, verdict in zip(ids, ("charged", "not_charged", "undecided"), strict=False):
+        note_evidence(store, "spring", {each: KeptEvidence(verdict, f"Sum of request {each}.", 1.0)})
+    return ids
+
+
+def test_what_the_balance_tells_is_shown_before_a_decision(ledger, weighed, at_terminal):
+    """Before the question, also where all requests of a campaign are closed."""
+    for arguments in (weighed, ("--campaign", "spring", "--all")):
+        at_terminal("n\n")
+        shown, asked, _ = ledger("resolve", *arguments, "--as", "accepted").err.partition("Close 4 requests")
+        assert asked
+        assert "The balance: 1 request charged, 1 request not charged, 1 request undecided\n" in shown
+        assert [shown.count(f"\n  Sum of request {each}.\n") for each in weighed] == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(("outcome", "place"), [("accepted", 1), ("not-sent", 0)])
+def test_a_decision_against_the_balance_is_named_and_carried_out(ledger, weighed, rows, outcome, place):
+    """A person may know better: somebody else may have spent from the account."""
+    said = ledger("resolve", *weighed, "--as", outcome, "--yes")
+    verdict = ("charged", "not charged")[place]
+    line = f"The balance contradicts this: by it, request {weighed[place]} was {verdict}\n"
+    assert (said.status, said.err.count("contradicts"), line in said.err) == (0, 1, True)
+    assert rows("SELECT DISTINCT state FROM sms_request") == [(outcome.replace("-", "_"),)]
+
+
+def test_a_decision_that_the_balance_supports_has_no_such_line(ledger, weighed):
+    """Nor has one of which it tells nothing."""
+    charged, _, undecided, unjudged = weighed
+    said = ledger("resolve", charged, undecided, unjudged, "--as", "accepted", "--yes")
+    assert (said.status, "contradicts" in said.err) == (0, False)
+    sums = ledger("resolve", weighed[1], "--as", "not-sent", "--yes")
+    assert (sums.status, "contradicts" in sums.err) == (0, False)
+
+
+def test_requests_are_closed_all_or_none(ledger, sent, rows):
+    """If one of them cannot be closed nobody is asked, and no other one is closed."""
+    request = sent(people(3), UNKNOWN)
+    accepted = sent(people(3, 10))
+    under_way = sent(people(3, 20), None)
+    for other, words in (
+        (accepted, "is not unknown: it is accepted"),
+        (under_way, "may still be under way"),
+        (4711, "no request 4711"),
+    ):
+        said = ledger("resolve", request, other, "--as", "accepted", "--yes")
+        assert (said.status, words in said.err) == (1, True)
+    assert rows(f"SELECT state FROM sms_request WHERE id = {request}") == [(UNKNOWN,)]
+
+
+def test_a_request_named_twice_is_closed_once(ledger, sent, rows):
+    """A repeated number is no second decision."""
+    request = sent(people(3), UNKNOWN)
+    assert ledger("resolve", request, request, "--as", "accepted", "--yes").status == 0
+    assert len(rows("SELECT * FROM sms_decision")) == 1

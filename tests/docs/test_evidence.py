@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+
+import pytest
+import requests
+from support.airflow import everything_logged, load_dags, run_dag, sync_dags
+from support.pages import ROOT, blocks, for_this_airflow
+
+from airflow_provider_sms.cli.main import main
+
+TEXT = (ROOT / "docs" / "delivery-guarantees.md").read_text()
+HOST = "http://127.0.0.1:8025"
+TOKEN = "sandbox-token-0123"
+ELSEWHERE = ("mkdir", "export", "cd", "airflow db migrate", ".venv/bin/python -m airflow_provider_sms.sandbox")
+"""Commands of which this test does the same in another way."""
+
+
+@pytest.fixture
+def sandbox(tmp_path):
+    """The service with the page's credit, and its log where the page has it."""
+    from airflow_provider_sms.sandbox.config import SandboxConfig
+    from airflow_provider_sms.sandbox.server import running_sandbox
+
+    with running_sandbox(SandboxConfig(token=TOKEN, balance=1000, log=tmp_path / "sandbox.jsonl")) as handle:
+        yield handle
+
+
+@pytest.fixture
+def section(tmp_path):
+    """Return the code blocks between two headings of the page."""
+
+    def section(first, last):
+        page = ROOT / "docs" / "delivery-guarantees.md"
+        part = TEXT[TEXT.index(f"\n{first}\n") : TEXT.index(f"\n{last}\n")]
+        return [block for block in blocks(page) if block.code in part]
+
+    return section
+
+
+class Trial:
+    """Does what the page's commands do, and keeps what they print.
+
+    :param folder: the page's ``~/sms-trial``.
+    """
+
+    def __init__(self, folder, sandbox, ledger_path, capsys, monkeypatch):
+        self.folder, self.sandbox, self.ledger_path = folder, sandbox, ledger_path
+        self.capsys, self.monkeypatch = capsys, monkeypatch
+        self.said = ""
+
+    def run(self, code):
+        """Run the commands of a block."""
+        for found in re.finditer(r"^([^\n]*) <<'(\w+)'\n(.*?)^\2$|^([^\n]+)$", code, re.MULTILINE | re.DOTALL):
+            command, _, inside, line = found.groups()
+            if line is not None:
+                self._run_line(line)
+            elif command.startswith("cat > "):
+                (self.folder / "dags").mkdir()
+                (self.folder / command.removeprefix("cat > ")).write_text(for_this_airflow(inside))
+            else:
+                assert command == "python -"
+                done = subprocess.run(
+                    [sys.executable, "-c", inside], cwd=self.folder, check=True, capture_output=True, text=True
+                )
+                self.said += done.stdout
+
+    def _run_line(self, line):
+        words = shlex.split(line)
+        if words[0] == "curl":
+            _, _, method, url, _, body = words
+            assert url.startswith(f"{HOST}/_sandbox/")
+            asked = requests.request(
+                method, url.replace(f"{HOST}/v1", "").replace(HOST, self.root), data=body, timeout=5
+            )
+            asked.raise_for_status()
+        elif words[:3] == ["airflow", "dags", "test"]:
+            self._run_dag(words[3], json.loads(words[5]) if words[4:5] == ["-c"] else None)
+        elif words[0] == "airflow-sms":
+            self._run_command(words[1:])
+        else:
+            assert line.startswith(ELSEWHERE)
+
+    @property
+    def root(self):
+        return self.sandbox.base_url.removesuffix("/v1")
+
+    def _run_dag(self, dag_id, conf):
+        import pendulum
+
+        bag = load_dags(self.folder / "dags")  # anew: the DAG of the last run has its params
+        sync_dags(bag)
+        with everything_logged() as output:
+            run_dag(bag.dags[dag_id], pendulum.now("UTC"), conf)
+        self.said += output.getvalue()
+
+    def _run_command(self, words):
+        if "--read-balance" in words:  # a minute later
+            with closing(sqlite3.connect(self.ledger_path)) as ledger, ledger:
+                ended = "(SELECT max(finished_at) FROM sms_request)"
+                ledger.execute(f"UPDATE sms_request SET deadline = {ended}, evidence = NULL WHERE state = 'unknown'")
+        yes = ["--yes"] if words[1] == "resolve" else []
+        self.capsys.readouterr()
+        self.monkeypatch.chdir(self.folder)
+        main([*words, *yes])
+        self.said += "".join(self.capsys.readouterr())
+
+
+@pytest.fixture
+def trial(tmp_path, sms_default, sandbox, ledger_path, capsys, monkeypatch):
+    """The trial of the page, in a folder of this test's own."""
+    return Trial(tmp_path, sandbox, ledger_path, capsys, monkeypatch)
+
+
+def shown(text):
+    """Return lines as they are compared: without what differs in each run, and with cells in place of columns."""
+    text = re.sub(r"manual__\S+", "RUN", text)
+    text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d[\w.:+]*|\d\d:\d\d:\d\d UTC", "TIME", text)
+    lines = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.split(" | ")]
+        if len(cells) > 2 and not cells[0]:
+            continue  # goes on with a cell of the row above
+        lines.append(" ".join(" | ".join(cells[:-1] if len(cells) > 2 else cells).split()))
+    return lines
+
+
+def test_the_trial_goes_as_the_page_says(trial, section, sandbox):
+    """What the page shows after its commands is what they print: tasks, the ledger's commands, and its two scripts."""
+    parts = section("#### Follow it in the sandbox", "### Reconcile")
+    parts += section("### Closing an unknown, step by step", "## The ledger")
+    for block in parts:
+        if block.language == "sh":
+            trial.said = ""
+            trial.run(block.code)
+            continue
+        printed = "\n".join(shown(trial.said))
+        for line in shown(block.code):
+            if line.strip("=+ …") and not line.startswith("Close 1 request as"):
+                assert line in printed, f"{block.where}: {line}"
+    assert len({number for number, _ in sandbox.state.accepted_messages}) == 400
+    assert len(sandbox.state.accepted_messages) == 800
+
+
+def test_the_error_on_the_page_is_that_of_the_trial(trial, section, ledger_path):
+    """The error under *Unknown* is what the first task of the trial says, and what the balance tells names nobody."""
+    (error,) = re.findall(r"AirflowFailException: (Campaign reminders.*)$", TEXT, re.MULTILINE)
+    commands = [
+        block.code for block in section("#### Follow it in the sandbox", "### Reconcile") if block.language == "sh"
+    ]
+    for code in commands[:3]:
+        trial.run(code)
+    assert shown(error)[0] in "\n".join(shown(trial.said))
+    with closing(sqlite3.connect(ledger_path)) as ledger:
+        told = [words for (words,) in ledger.execute("SELECT evidence FROM sms_request WHERE evidence IS NOT NULL")]
+    assert len(told) == 2
+    assert not any(secret in " ".join(told) for secret in ("2782", "appointment", TOKEN))

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import select
+
+from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence
+from airflow_provider_sms.ledger.schema import balance_reading
+from airflow_provider_sms.sending import reconciliation
+from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.reconciliation import MAX_UNREADABLE, LostRequests, Reconciliation
+from airflow_provider_sms.sending.stop_conditions import Caution
+from airflow_provider_sms.service.responses import Balance
+from airflow_provider_sms.stop_flag import StopFlag
+
+KEY = "0" * 32
+
+
+@pytest.fixture
+def sums(store):
+    """A reconciliation of a pre-paid account, whose naps take no time."""
+
+    def sums(*, post_paid=False, sleep=lambda seconds: None):
+        balance = Balance(Decimal(1000000 if post_paid else 900), post_paid)
+        return Reconciliation(store, "c", KEY, lambda: balance, stop=StopFlag(), sleep=sleep)
+
+    return sums
+
+
+def readings(store):
+    with store.read() as connection:
+        return list(connection.execute(select(balance_reading.c.amount)).scalars())
+
+
+def test_a_balance_that_is_read_is_recorded(sums, store):
+    """Whoever reads it, since a reading from before a request tells as much as one from after it."""
+    sums().observe()
+    sums().weigh([1])
+    assert readings(store) == ["900", "900"]
+
+
+def test_the_balance_of_a_post_paid_account_decides_nothing(sums):
+    """It is always the same, whatever was taken: no later balance is worth waiting for."""
+    (evidence,) = sums(post_paid=True).weigh([1]).values()
+    assert (evidence.verdict, evidence.settles_at) == (UNDECIDED, None)
+    assert "post-paid" in evidence.words
+
+
+def test_only_those_that_were_under_way_when_the_balance_was_read_are_waited_for(sums, monkeypatch):
+    """A request that another task claims meanwhile is none of them: two tasks would wait for each other for ever."""
+    under_way = iter([{5}, {5, 6}, {6}])
+    naps = []
+
+    def weigh(*_, **__):
+        return {1: Evidence(UNDECIDED, "", waits_for=frozenset(next(under_way)))}
+
+    monkeypatch.setattr(reconciliation, "weigh", weigh)
+    sums(sleep=naps.append).weigh([1], wait=True)
+    assert len(naps) == 2
+
+
+def test_a_request_that_has_an_outcome_by_then_is_not_told_of(sums, monkeypatch):
+    """The ledger closed nothing, since a person or a late response was faster."""
+    monkeypatch.setattr(reconciliation, "weigh", lambda *_, **__: {1: Evidence(CHARGED, "")})
+    monkeypatch.setattr(reconciliation, "close_by_balance", lambda *_: {})
+    assert sums().close([1]) == {}
+
+
+class Unreadable:
+    """A reconciliation whose balance cannot be read, and whose time passes by itself."""
+
+    def __init__(self):
+        self.asked = 0
+        self.time = 0.0
+
+    def now(self):
+        self.time += 1000.0
+        return self.time
+
+    def close(self, request_ids):
+        self.asked += 1
+
+
+def test_a_balance_that_cannot_be_read_is_asked_for_a_few_times():
+    """It holds nothing back meanwhile, and is asked for again only once all else is sent; then the rest is unknown."""
+    away, counts = Unreadable(), SendCounts()
+    lost = LostRequests(away, counts, Caution())
+    lost.adopt(7, ["somebody"])
+    assert lost.waiting
+    lost.settle(None, last=False)
+    assert (away.asked, lost.any, lost.waiting) == (1, True, False)
+    lost.settle(None, last=False)
+    assert away.asked == 1
+    for _ in range(MAX_UNREADABLE):
+        lost.settle(None, last=True)
+    assert (away.asked, lost.any) == (MAX_UNREADABLE, False)
+    assert (counts.unknown, lost.adopts(7)) == (1, False)

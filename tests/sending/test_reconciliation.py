@@ -1,0 +1,424 @@
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import select
+from support.sending import Service, answer, claimant, failing, people
+
+from airflow_provider_sms.exceptions import NotSentError, OutageError, RefusedError, UnknownOutcomeError
+from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Account
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
+from airflow_provider_sms.ledger.schema import decision
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.reconciliation import Reconciliation
+from airflow_provider_sms.sending.sender import Sender, SendingOptions
+from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
+from airflow_provider_sms.service.responses import Balance
+from airflow_provider_sms.stop_flag import StopFlag
+
+LOST = UnknownOutcomeError("the answer was lost")
+PRICE = Decimal("1.5")
+KEY = "0" * 32
+TAKEN = failing(LOST, accepted=True)
+NOT_TAKEN = failing(LOST)
+
+
+class Prepaid(Service):
+    """A pre-paid account, which is charged when a message is taken; its balance can be read."""
+
+    def __init__(self, balance=1000):
+        super().__init__()
+        self.balance = Decimal(balance)
+        self.read = 0
+        self.is_away = False
+        self.post_paid = False
+
+    def take(self, messages, number=0, left_out=0):
+        with self.lock:
+            self.taken.update(m.destination for m in messages[left_out:])
+            self.balance -= PRICE * (len(messages) - left_out)
+            response = answer(9_007_199_254_740_993 + number, len(messages) - left_out, left_out)
+            return replace(response, remaining_balance=self.balance)
+
+    def get_balance(self):
+        self.read += 1
+        if self.is_away:
+            raise NotSentError("connection refused")
+        return Balance(Decimal(1000000) if self.post_paid else self.balance, self.post_paid)
+
+
+def ok(service, messages, number):
+    return service.take(messages, number)
+
+
+@pytest.fixture
+def service():
+    return Prepaid()
+
+
+@pytest.fixture
+def ledger(store):
+    """Enter the campaign as another attempt of a task of the account."""
+
+    def ledger(try_number=1, **changes):
+        who = claimant(try_number, **changes)
+        return CampaignLedger(store, "c", who, account=Account(KEY, PRICE, PRICE))
+
+    return ledger
+
+
+@pytest.fixture
+def reconciliation(store, service):
+    """What reads the service's balance, which is settled a moment after a response was lost."""
+
+    def reconciliation(settle_seconds=0.02, stop=None, read_balance=service.get_balance, **options):
+        return Reconciliation(
+            store, "c", KEY, read_balance, stop=stop or StopFlag(), settle_seconds=settle_seconds, **options
+        )
+
+    return reconciliation
+
+
+@pytest.fixture
+def send(service, ledger, reconciliation):
+    """Send as a task does that reconciles: it reads the balance, and posts one request at a time."""
+
+    def send(count, *, stop=None, caution=None, into=None, sums=None, **options):
+        sums = sums or reconciliation(stop=stop)
+        if not service.is_away:
+            sums.observe()
+        caution = caution or Caution(on=True, calm=CALM_RESPONSES)
+        sender = Sender(
+            into or ledger(),
+            service,
+            post_seconds=5.0,
+            ask=sums.observe,
+            options=SendingOptions(**{"chunk_size": 10, "backoff": Backoff(attempts=4, base=0.001), **options}),
+            stop=stop or StopFlag(),
+            reconciliation=sums,
+            stop_conditions=StopConditions(caution=caution),
+            sleep=lambda seconds: time.sleep(min(seconds, 0.005)),
+        )
+        sender.run([people(count)])
+        return sender
+
+    return send
+
+
+def counts(sender):
+    names = ("accepted", "unknown", "not_sent", "duplicate", "already_sent", "reconciled")
+    return {name: getattr(sender.counts, name) for name in names if getattr(sender.counts, name)}
+
+
+def verdicts(store, *ids):
+    return [row.evidence and row.evidence.verdict for row in named_requests(store, ids)]
+
+
+def decisions(store):
+    with store.read() as connection:
+        query = select(decision.c.request_id, decision.c.decision, decision.c.decided_by).order_by(decision.c.id)
+        return [tuple(row) for row in connection.execute(query)]
+
+
+def test_a_request_that_was_charged_for_is_accepted(send, service, store):
+    """The balance shows that a request was taken whose response was lost: nobody is texted again."""
+    service.script = [ok, TAKEN, ok]
+    sender = send(30)
+    assert (counts(sender), sender.error) == ({"accepted": 30, "reconciled": 10}, None)
+    assert set(service.taken.values()) == {1}
+    (row,) = named_requests(store, [2])
+    assert (row.state, row.evidence.verdict) == (ACCEPTED, CHARGED)
+    assert row.reason == row.evidence.words
+    assert decisions(store) == [(2, "accepted", "balance")]
+
+
+def test_a_request_that_was_not_charged_for_is_sent_by_the_same_attempt(send, service, store):
+    """The balance shows that a request was not taken: its messages are given back, and posted under a new claim."""
+    service.script = [ok, NOT_TAKEN, ok]
+    sender = send(30)
+    assert (counts(sender), sender.error) == ({"accepted": 30, "reconciled": 10}, None)
+    assert set(service.taken.values()) == {1}
+    assert [row.state for row in named_requests(store, [2])] == [NOT_SENT]
+    assert decisions(store) == [(2, "not_sent", "balance")]
+    assert sender.counts.requests == 3
+
+
+def test_a_request_that_was_taken_in_part_is_accepted_and_said_so(send, service, store, caplog):
+    """It is not closed before it is settled, since more may be charged for; then the log warns that people are left."""
+
+    def taken_in_part(service, messages, number):
+        service.take(messages, number, left_out=2)
+        raise LOST
+
+    service.script = [ok, taken_in_part]
+    sender = send(20)
+    assert counts(sender) == {"accepted": 20, "reconciled": 10}
+    assert sender.counts.cost == PRICE * 18
+    (row,) = named_requests(store, [2])
+    assert (row.state, row.evidence.in_part) == (ACCEPTED, True)
+    assert ("WARNING", row.evidence.words) in [(record.levelname, record.message) for record in caplog.records]
+
+
+def test_costs_and_parts_of_a_charged_request_are_counted(send, service):
+    """The summary's cost has what the balance shows, though no response told it."""
+    service.script = [ok, TAKEN]
+    sender = send(20)
+    assert (sender.counts.cost, sender.counts.parts, sender.counts.requests) == (PRICE * 20, 20, 2)
+
+
+@pytest.mark.parametrize("losses", list(itertools.combinations(range(10), 3))[::8])
+def test_three_of_ten_responses_lost_leave_nothing_unknown(send, service, losses):
+    """In whatever places they are, and taken or not in turn: nobody is unknown, lost or texted twice."""
+    script = {place: (TAKEN, NOT_TAKEN)[number % 2] for number, place in enumerate(losses)}
+    service.script = [script.get(place, ok) for place in range(10)]
+    sender = send(100, sums=None)
+    attempts = 1
+    while sender.error is not None and attempts < 3:
+        attempts += 1
+        sender = send(100)
+    assert counts(sender).get("unknown", 0) == 0
+    assert sorted(service.taken.values()) == [1] * 100
+
+
+def test_requests_lost_together_are_closed_when_all_or_none_were_taken(send, service):
+    """Several lost at once share a sum: it tells of each only where it leaves no choice."""
+    service.script = [TAKEN, TAKEN, TAKEN]
+    sender = send(60, caution=Caution(), concurrency=3)
+    assert (counts(sender), sender.error) == ({"accepted": 60, "reconciled": 30}, None)
+    assert set(service.taken.values()) == {1}
+
+
+def test_what_no_sum_decides_stays_unknown_and_the_rest_is_sent(send, service, store):
+    """One of two that were lost at once was taken: nothing tells which, so neither is sent again."""
+    service.script = [TAKEN, NOT_TAKEN]
+    sender = send(50, caution=Caution(), concurrency=2)
+    assert counts(sender) == {"accepted": 30, "unknown": 20}
+    assert set(service.taken.values()) == {1}
+    assert verdicts(store, 1, 2) == [UNDECIDED, UNDECIDED]
+    assert sender.counts.unknown_requests == {1, 2}
+
+
+def test_somebody_else_who_spends_makes_it_undecided(send, service, store):
+    """The balance falls by more than a request can cost: nothing is guessed, and the words have the amount."""
+
+    def spend(service, messages, number):
+        service.balance -= 42
+        raise LOST
+
+    service.script = [ok, spend]
+    sender = send(30)
+    assert counts(sender) == {"accepted": 20, "unknown": 10}
+    (row,) = named_requests(store, [2])
+    assert "fell by 27 that no request explains" in row.evidence.words
+
+
+def test_nothing_is_taken_for_not_charged_before_it_is_settled(send, service, store, reconciliation):
+    """The service may charge late: a request that it charges for within the time counts as taken."""
+    sums = reconciliation(settle_seconds=0.3)
+
+    def late(service, messages, number):
+        service.taken.update(m.destination for m in messages)
+        due.append((time.monotonic() + 0.1, PRICE * len(messages)))
+        raise LOST
+
+    due = []
+    read_now = service.get_balance
+
+    def get_balance():
+        while due and due[0][0] <= time.monotonic():
+            service.balance -= due.pop(0)[1]
+        return read_now()
+
+    sums._read_balance = get_balance  # the service's own clock would take a server
+    service.script = [ok, late]
+    sender = send(20, sums=sums)
+    assert counts(sender) == {"accepted": 20, "reconciled": 10}
+    assert set(service.taken.values()) == {1}
+
+
+def test_a_balance_that_cannot_be_read_leaves_it_unknown(send, service, store):
+    """Without a balance nothing is decided, and the rest goes out as after any lost response."""
+
+    def away(service, messages, number):
+        service.is_away = True
+        raise LOST
+
+    def back(service, messages, number):
+        service.is_away = False
+        return service.take(messages, number)
+
+    service.script = [ok, away]
+    sender = send(20)
+    assert counts(sender) == {"accepted": 10, "unknown": 10}
+    assert [row.state for row in named_requests(store, [2])] == [UNKNOWN]
+
+
+def test_a_post_paid_account_proves_nothing(send, service, store):
+    """Its balance is always the same, so a lost request stays unknown."""
+    service.post_paid = True
+    service.script = [NOT_TAKEN]
+    sender = send(20)
+    assert counts(sender) == {"accepted": 10, "unknown": 10}
+    assert "post-paid" in named_requests(store, [1])[0].evidence.words
+
+
+def test_an_outage_still_ends_the_send(send, service):
+    """Requests that are lost one after the other, and not charged for, are no reason to go on."""
+    service.script = [ok, NOT_TAKEN, NOT_TAKEN]
+    sender = send(60)
+    assert isinstance(sender.error, OutageError)
+    assert counts(sender) == {"accepted": 10, "not_sent": 50, "reconciled": 20}
+    assert set(service.taken.values()) == {1}
+
+
+def test_lost_responses_of_a_service_that_takes_requests_are_no_outage(send, service):
+    """As long as the balance shows that each is taken, the send goes on without a wait."""
+    service.script = [ok, *[TAKEN] * 5]
+    sender = send(60, sums=None)
+    assert (counts(sender), sender.error) == ({"accepted": 60, "reconciled": 50}, None)
+
+
+def test_a_send_that_is_stopped_waits_for_no_verdict(send, service, reconciliation, store):
+    """Airflow is about to kill it: what is unknown stays so, and the next attempt closes it."""
+    stop = StopFlag()
+
+    def stopped(service, messages, number):
+        stop.set()
+        raise LOST
+
+    service.script = [ok, stopped]
+    sender = send(30, stop=stop, sums=reconciliation(settle_seconds=2.0, stop=stop))
+    assert counts(sender) == {"accepted": 10, "unknown": 10, "not_sent": 10}
+
+
+def test_a_send_that_fails_closes_what_was_lost_before_it_ends(send, service, store):
+    """The next attempt need not wait for what the balance tells already."""
+    refused = RefusedError("no", status=400)
+    service.script = [TAKEN, failing(refused)]
+    sender = send(50, caution=Caution(), concurrency=2)
+    assert (sender.error, verdicts(store, 1)) == (refused, [CHARGED])
+    assert counts(sender) == {"accepted": 10, "not_sent": 40, "reconciled": 10}
+
+
+def test_nothing_is_posted_before_there_is_a_verdict(send, service, store):
+    """What is posted meanwhile would be charged, too, and the sums would not tell the requests apart."""
+    seen = []
+    service.before_each = lambda messages: seen.append(unknown_requests(store))
+    service.script = [ok, NOT_TAKEN, ok]
+    assert counts(send(40)) == {"accepted": 40, "reconciled": 10}
+    assert seen == [[]] * 5
+
+
+def test_the_balance_is_not_read_while_a_request_is_in_flight(send, service):
+    """Its charge might be in the balance or not."""
+    read = []
+
+    def slow(service, messages, number):
+        time.sleep(0.3)
+        read.append(service.read)
+        return service.take(messages, number)
+
+    service.script = [TAKEN, slow]
+    assert counts(send(20, caution=Caution(), concurrency=2)) == {"accepted": 20, "reconciled": 10}
+    assert read == [1]
+
+
+def test_a_request_of_a_killed_attempt_is_closed_once_it_has_lapsed(send, service, store, ledger, reconciliation):
+    """A retry meets a claim without an outcome: it waits for it as ever, then the balance tells, and it goes on."""
+    reconciliation().observe()
+    killed = ledger(1)
+    ten = people(10)
+    killed.commit(
+        chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], planned_parts=10)], claim_seconds=0.3
+    )
+    service.take(ten)
+    sender = send(30, into=ledger(2))
+    assert counts(sender) == {"accepted": 20, "already_sent": 10, "reconciled": 10}
+    assert set(service.taken.values()) == {1}
+
+
+def test_a_request_of_a_killed_attempt_that_was_not_posted_is_sent(send, service, ledger, reconciliation):
+    """The balance shows that it was not charged for, so its people are texted by the attempt that finds it."""
+    reconciliation().observe()
+    ten = people(10)
+    ledger(1).commit(
+        chunks=[Chunk([m.key for m in ten], [m.destination for m in ten], planned_parts=10)], claim_seconds=0.3
+    )
+    sender = send(30, into=ledger(2))
+    assert counts(sender) == {"accepted": 30, "reconciled": 10}
+    assert Counter(service.taken.values()) == {1: 30}
+
+
+def test_a_request_of_another_task_is_waited_for(send, service, ledger, store):
+    """It was claimed before the balance was read, and may explain the fall: its outcome tells."""
+    others = []
+
+    def lost_beside_another(service, messages, number):
+        other = ledger(1, task_id="other")
+        chunk = Chunk([b"o" * 16], ["27830000000"], planned_parts=10)
+        others.append((other, other.commit(chunks=[chunk], claim_seconds=30.0)[0].request_id))
+        service.take(messages, number)
+        raise LOST
+
+    naps = []
+
+    def sleep(seconds):
+        naps.append(seconds)
+        other, request_id = others[0]
+        other.commit(outcomes=[Outcome(request_id, NOT_SENT)])
+
+    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), settle_seconds=0.02, sleep=sleep)
+    service.script = [ok, lost_beside_another]
+    sender = send(30, sums=sums)
+    assert len(naps) == 1
+    assert counts(sender) == {"accepted": 30, "reconciled": 10}
+
+
+def test_a_request_that_was_claimed_later_is_not_waited_for(send, service, ledger, store):
+    """Two tasks that lose responses again and again would otherwise wait for each other for ever."""
+    naps, other = [], ledger(1, task_id="other")
+
+    def sleep(seconds):
+        naps.append(seconds)
+        number = len(naps)
+        chunk = Chunk([bytes([number]) * 16], ["27830000000"], planned_parts=10)
+        (claim,) = other.commit(chunks=[chunk], claim_seconds=30.0)
+        if number > 1:
+            other.commit(outcomes=[Outcome(claim.request_id - 1, UNKNOWN)])
+
+    def lost_beside_another(service, messages, number):
+        sleep(0)
+        service.take(messages, number)
+        raise LOST
+
+    sums = Reconciliation(store, "c", KEY, service.get_balance, stop=StopFlag(), settle_seconds=0.02, sleep=sleep)
+    service.script = [ok, lost_beside_another]
+    sender = send(30, sums=sums)
+    assert len(naps) < 4
+    assert sender.error is None
+
+
+def test_a_person_who_was_faster_is_obeyed(send, service, store, reconciliation):
+    """A request that a person has closed meanwhile keeps that outcome."""
+    sums = reconciliation()
+
+    def decide():
+        resolve(store, 2, ACCEPTED, "Ada")
+        return Prepaid.get_balance(service)
+
+    def lose(service, messages, number):
+        sums._read_balance = decide
+        raise LOST
+
+    service.script = [ok, lose]
+    sender = send(20, sums=sums)
+    assert counts(sender) == {"accepted": 10, "already_sent": 10}
+    assert decisions(store) == [(2, "accepted", "Ada")]

@@ -75,7 +75,8 @@ class SendCounts:
     :param not_sent: messages not posted, or posted and surely not taken.
     :param duplicate: rows that repeat a message of this attempt.
     :param already_sent: messages of requests that were accepted before this attempt met them.
-    :param reconciled: messages of requests that the balance closed, charged or not; each is in another count, too.
+    :param reconciled: messages of requests that the balance closed, charged or not; those of this table are in another
+        count, too.
     :param suppressed: rows whose number is on a suppression list.
     :param capped: rows whose recipient was texted too recently.
     :param replayed: messages that earlier legs of this attempt sent, which count as accepted.

@@ -179,8 +179,9 @@ def test_a_send_ends_when_its_ledger_falls_silent(store, url, way, service, send
     began = time.monotonic()
     send = sender(enter(into=store, clock=clock), concurrency=1)
     send.run([people(100)])
-    # The bound of the statement; one attempt that asks, and one that connects.
-    assert time.monotonic() - began < BOUND + 6.0
+    # The bound of the statement; one attempt that asks, and one that connects. A busy machine takes longer for each,
+    # but not as long as the many attempts that there are otherwise.
+    assert time.monotonic() - began < BOUND + 20.0
     assert isinstance(send.error, LedgerError)
     assert "request 3 is accepted, event id 9007199254740995" in caplog.text
     way.speak()

@@ -40,8 +40,8 @@ SHARE = 0.05
 LATENCY = 0.2
 COPY_SECONDS = 180.0
 WIDTH = 140
-BALANCE = 10**6
-"""Credits of the account, more than each way costs."""
+BALANCE = 10**5
+"""Credits of the account, more than each way costs; a million would be a post-paid account's."""
 
 _numbers = itertools.count()
 

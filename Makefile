@@ -67,7 +67,7 @@ test-most test-whole test-faults: export PYTHONSAFEPATH := 1
 test-most:
 	@$(PYTEST) $(PARALLEL) $(LATER:%=--ignore=%)
 
-# The lots of .ci/rest, two at a time. Each prints all at once, so that they are not mixed.
+# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed.
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 
 test-whole:

@@ -108,10 +108,10 @@ def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[in
 
 
 def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) -> None:
-    """Give up what the balance could tell of unknown requests, once a campaign of their account is to be forgotten.
+    """Detach unknown requests from their account before the charges of a campaign of that account are deleted.
 
-    What it was charged would be taken for the charge of a request that was unknown at that time, or next after it. So
-    these requests lose their account. Those before which the balance was seen since are not concerned.
+    Without the campaign, a charge of its own would look like the charge of a request that was unknown at about that
+    time. A request is not concerned if the balance was observed between it and the campaign.
 
     :param campaign_id: of the campaign.
     :param last_activity: when it was last used, seconds since the epoch.

@@ -28,7 +28,7 @@ def test_the_balance_closes_nothing_wrongly(ledgers, row):
     """Whatever is lost, and whoever else spends what no request costs: nobody is twice, missing, or wrongly closed."""
     told = play(ledgers, row, row.cases(quick=True))
     assert (told.figures.broken, told.wrong) == (0, 0)
-    assert told.right > 0
+    assert told.right > 0 or row.by_chance
     assert told.unknown == 0 or not row.decided
 
 

@@ -244,8 +244,9 @@ def test_nothing_is_taken_for_not_charged_before_it_is_settled(send, service, st
     assert set(service.taken.values()) == {1}
 
 
-def test_a_balance_that_cannot_be_read_leaves_it_unknown(send, service, store):
+def test_a_balance_that_cannot_be_read_leaves_it_unknown(send, service, store, monkeypatch):
     """Without a balance nothing is decided, and the rest goes out as after any lost response."""
+    monkeypatch.setattr("airflow_provider_sms.sending.reconciliation.UNREADABLE_SECONDS", 0.02)
 
     def away(service, messages, number):
         service.is_away = True

@@ -118,12 +118,14 @@ class Row:
     :param cases: gives them, few or all.
     :param assumed: whether they keep to what the balance assumes of the account.
     :param decided: whether nothing may be left unknown.
+    :param by_chance: whether the order in which requests end tells how much is decided: a few cases may decide nothing.
     """
 
     name: str
     cases: Callable[[bool], Sequence[Case]]
     assumed: bool = True
     decided: bool = False
+    by_chance: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +242,7 @@ ROWS = (
     Row("process stops past its deadline, then goes on", _stopped(OTHER_POINTS)),
     Row("two tasks on the account, both lose responses", _two_tasks),
     Row("others spend or top up sums that no request costs", _spent(OTHER_SUMS)),
-    Row("the same, 4 requests at once", _spent_at_once),
+    Row("the same, 4 requests at once", _spent_at_once, by_chance=True),
     Row("others spend or top up just what a request costs", _spent(LIKE_SUMS), assumed=False),
     Row("charged for after it counts as settled", _late(3.0, 1000.0), assumed=False),
     Row("charged for late though answered", _late(0.9, 3.0, answered=True), assumed=False),

@@ -83,6 +83,16 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "/var/lib/airflow/sms_ledger.db",
                         "default": "",
                     },
+                    "recovery_path": {
+                        "description": "Folder in which a task keeps what became of its requests while the ledger "
+                        "cannot be written to. The next task that sends on the machine records it, or the command "
+                        "``airflow-sms ledger recover``. Empty: ``sms_recovery`` in AIRFLOW_HOME. It must outlive the "
+                        "task's process: in Kubernetes, a volume.",
+                        "version_added": "0.1.0",
+                        "type": "string",
+                        "example": "/var/lib/airflow/sms_recovery",
+                        "default": "",
+                    },
                     "require_synchronous_standby": {
                         "description": "Whether a ledger in PostgreSQL is refused unless its commits wait for a "
                         "standby server: without one, a failover can lose the last claims, and people are texted "

@@ -85,6 +85,7 @@ def ledger_path(tmp_path, monkeypatch):
     """A ledger of this test's own."""
     path = tmp_path / "ledger.db"
     monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(path))
+    monkeypatch.setenv("AIRFLOW__SMS__RECOVERY_PATH", str(tmp_path / "recovery"))
     return path
 
 

@@ -155,6 +155,12 @@ def _write_commands() -> list[ActionCommand]:
             _arg("--map-index", type=int, default=-1, help="Index of a mapped task"),
             ARG_YES,
         ),
+        _command(
+            "recover",
+            "recover_command.recover_files",
+            "Record what a task kept in a file because the ledger could not be written to",
+            _arg("files", nargs="+", metavar="FILE", help="File to record; the task's log names it"),
+        ),
         _command("pause", "write_commands.pause_campaign", "Stop all claims of a campaign", _CAMPAIGN),
         _command("resume", "write_commands.resume_campaign", "End the pause of a campaign", _CAMPAIGN),
         _command(

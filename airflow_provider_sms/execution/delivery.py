@@ -15,6 +15,7 @@ from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.liveness import Liveness
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push, sandbox_url
+from airflow_provider_sms.hooks.ledger import recovery_folder
 from airflow_provider_sms.ledger.decisions import ask
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.request_queries import named_requests
@@ -23,6 +24,7 @@ from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
 from airflow_provider_sms.sending.stop_conditions import CALM_RESPONSES, Caution, StopConditions
 from airflow_provider_sms.sending.threads import run_uninterrupted
+from airflow_provider_sms.sending.unrecorded import RecoveryFile, RecoveryPlace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -129,7 +131,12 @@ class Delivery:
             paused = sender.stop_conditions.paused is not None
             self.telemetry.log_sending(progress, counts, self.total, paused=paused)
 
-        with self.settings.client(pool_size=self.options.concurrency) as client, span("sms.send") as figures:
+        place = RecoveryPlace(recovery_folder(), self.ledger.origin())
+        with (
+            RecoveryFile(place, stop, response_texts=self.options.response_texts) as recovery,
+            self.settings.client(pool_size=self.options.concurrency) as client,
+            span("sms.send") as figures,
+        ):
             sender = Sender(
                 self.ledger,
                 self.telemetry.timed(lambda messages: post(client, messages)),
@@ -138,6 +145,7 @@ class Delivery:
                 options=self.options,
                 stop=stop,
                 reconciliation=self.reconciliation if self.reconciles else None,
+                recovery=recovery,
                 counts=counts,
                 stop_conditions=stop_conditions,
             )

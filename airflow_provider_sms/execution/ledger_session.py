@@ -15,6 +15,7 @@ from airflow.providers.common.compat.sdk import conf
 from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.execution.deferral import gives_up_slot
 from airflow_provider_sms.execution.failures import describe
+from airflow_provider_sms.execution.recovery import record_files
 from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import HighWater, adopted_at, has_trace, high_water, raised, register
@@ -78,6 +79,7 @@ def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> I
     """
     who = claimant_of(context)
     with closing(open_ledger(ledger_conn_id)) as store:
+        record_files(store)
         held = high_water(store, who)
         refuse_without_trace(context, store, who, held, resumed=resumed)
         claimant_id = register(store, who)

@@ -160,6 +160,11 @@ def configured_retention_days() -> int:
     return int(configured)
 
 
+def recovery_folder() -> Path:
+    """Return the folder of this machine in which tasks keep outcomes that the ledger does not take."""
+    return _in_home(conf.get("sms", "recovery_path", fallback="") or "sms_recovery")
+
+
 def keeps_response_texts() -> bool:
     """Return whether the ledger keeps any words of the service's responses; otherwise it keeps counts alone."""
     return bool(conf.getboolean("sms", "keep_response_texts", fallback=True))
@@ -174,10 +179,15 @@ def _requires_standby() -> bool:
 
 
 def _ledger_path() -> Path:
-    configured = conf.get("sms", "ledger_path", fallback="")
-    home = Path(os.environ.get("AIRFLOW_HOME", "~/airflow"))
-    # A relative path is relative to AIRFLOW_HOME: relative to a task's working directory it would be another ledger.
-    return home.expanduser() / Path(configured or "sms_ledger.db").expanduser()
+    return _in_home(conf.get("sms", "ledger_path", fallback="") or "sms_ledger.db")
+
+
+def _in_home(configured: str) -> Path:
+    """Return a path of this machine; a relative one is relative to AIRFLOW_HOME.
+
+    Relative to a task's working directory it would be another one in each task.
+    """
+    return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / Path(configured).expanduser()
 
 
 def _ledger_connection(conn_id: str) -> AirflowConnection:

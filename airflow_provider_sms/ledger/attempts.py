@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from sqlalchemy import and_, func, insert, select
@@ -15,12 +16,13 @@ from airflow_provider_sms.ledger.schema import claimant, message, progress, requ
 from airflow_provider_sms.messages.integer_set import key_halves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Claimant
 
 
@@ -43,6 +45,23 @@ class _Attempt(NamedTuple):
     map_index: int
     try_number: int
     plan_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose outcomes they are, for outcomes that are kept outside the ledger.
+
+    :param ledger: its description.
+    :param campaign: the name of the campaign.
+    :param claimant: the attempt's row in the ledger, by column: a ledger that has another one there is another ledger,
+        or has gone back.
+    :param cap: the frequency cap that applied; None means none.
+    """
+
+    ledger: str
+    campaign: str
+    claimant: Mapping[str, Any]
+    cap: FrequencyCap | None = None
 
 
 class HeldBlock(NamedTuple):
@@ -97,6 +116,16 @@ def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | N
         return new_id(
             connection.execute(insert(claimant).values({**who.columns(), "started_at": (clock or store.clock)()}))
         )
+
+
+def registered(store: LedgerBackend, claimant_id: int) -> dict[str, Any] | None:
+    """Return the row of an attempt, by column; None where the ledger has no such attempt.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    with store.read(quick=True) as connection:
+        row = connection.execute(select(claimant).where(claimant.c.id == claimant_id)).mappings().first()
+    return None if row is None else dict(row)
 
 
 def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> frozenset[int]:

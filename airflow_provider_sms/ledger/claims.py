@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
-from airflow_provider_sms.ledger.attempts import EarlierClaims, earlier_legs, of_task, register
+from airflow_provider_sms.ledger.attempts import EarlierClaims, Origin, earlier_legs, of_task, register, registered
 from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
 from airflow_provider_sms.ledger.locks import campaign_lock
@@ -131,6 +131,7 @@ class CampaignLedger:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
+        self._cap = cap
         self._capping = None if cap is None else Capping(store, cap)
 
     def _write(self, patience: float | None = None) -> AbstractContextManager[Connection]:
@@ -229,6 +230,21 @@ class CampaignLedger:
         self.texted_twice += twice
         self._in_doubt = ()
         self._require_whole(states, outcomes)
+
+    @property
+    def in_doubt(self) -> Sequence[int]:
+        """The requests of a commit that raised; they may be in the ledger, and nothing was posted under them."""
+        return tuple(self._in_doubt)
+
+    def origin(self) -> Origin:
+        """Return what identifies this attempt, for outcomes that are kept outside the ledger.
+
+        :raises LedgerError: when the ledger cannot be read, or does not have the attempt.
+        """
+        row = registered(self._store, self._claimant_id)
+        if row is None:
+            raise LedgerLostError("The ledger has lost this attempt, which was committed to it. Nothing more is sent")
+        return Origin(self._store.description, self.campaign_name, row, self._cap)
 
     def has_event(self, event_id: int) -> bool:
         """Return whether a response with an event id is recorded in the campaign.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
 """The reason of a request whose claim has lapsed."""
+REPEATED_EVENT = "the response has the event id of an earlier one of the campaign, so it belongs to another request"
+"""The reason of a request whose response cannot be the one to it."""
 
 
 def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:

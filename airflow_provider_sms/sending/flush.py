@@ -13,29 +13,41 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
+    from airflow_provider_sms.stop_flag import StopFlag
 
 log = logging.getLogger(__name__)
 
-FLUSH_WAITS = (0.2, 1.0, 3.0, 5.0, 10.0, 10.0, 10.0)
+FLUSH_WAITS = (0.2, 1.0, 3.0, *[5.0] * 17)
 """Seconds between attempts to record outcomes when the ledger fails."""
-FLUSH_SECONDS = 40.0
-"""Seconds after which no attempt to record begins: one of them takes seconds where the ledger is silent."""
+FLUSH_SECONDS = 90.0
+"""Seconds after which no attempt to record begins: a server that restarts or fails over is back by then."""
+STOPPED_SECONDS = 3.0
+"""The same where the send was told to stop: Airflow kills its process five seconds later."""
+_LOOK_SECONDS = 0.2
+"""Seconds between two looks at the stop flag."""
 
 
 def flush(
     ledger: CampaignLedger,
     outcomes: Sequence[Outcome],
+    stop: StopFlag,
     sleep: Callable[[float], None],
     monotonic: Callable[[], float] = time.monotonic,
 ) -> LedgerError | None:
     """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
 
+    :param stop: whether the send was told to stop.
     :param sleep: waits for that many seconds.
     :param monotonic: seconds from any start.
     :returns: the last error; None when everything is recorded.
     """
     failed: LedgerError | None = None
-    give_up = monotonic() + FLUSH_SECONDS
+    began = monotonic()
+
+    def may_wait(seconds: float) -> bool:
+        bound = STOPPED_SECONDS if stop.is_set() else FLUSH_SECONDS
+        return monotonic() + seconds - began <= bound
+
     for wait in (*FLUSH_WAITS, None):
         try:
             ledger.finish(outcomes)
@@ -44,9 +56,9 @@ def flush(
             break
         except LedgerError as error:
             failed = error
-            if wait is None or monotonic() + wait > give_up:
+            if wait is None or not may_wait(wait):
                 break
-            sleep(wait)
+            _wait(wait, stop, sleep)
         else:
             return None
     for outcome in outcomes:
@@ -57,3 +69,13 @@ def flush(
             outcome.event_id,
         )
     return failed
+
+
+def _wait(seconds: float, stop: StopFlag, sleep: Callable[[float], None]) -> None:
+    """Wait that many seconds, but no longer than until the send is told to stop."""
+    if stop.is_set():
+        sleep(seconds)
+        return
+    while seconds > 0 and not stop.is_set():
+        sleep(min(seconds, _LOOK_SECONDS))
+        seconds -= _LOOK_SECONDS

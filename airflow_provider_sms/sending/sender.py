@@ -24,6 +24,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.transitions import REPEATED_EVENT
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.flush import flush
@@ -34,6 +35,7 @@ from airflow_provider_sms.sending.response_handler import ResponseHandler, faile
 from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestScheduler
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
+from airflow_provider_sms.sending.unrecorded import RecoveryFile
 from airflow_provider_sms.service.elapsed import elapsed, ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
@@ -68,6 +70,7 @@ class Sender:
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
     :param reconciliation: closes requests whose response was lost by what the balance proves, before anything else is
         claimed; None leaves them unknown.
+    :param recovery: keeps what the ledger does not take; None means that only the log does.
     :param counts: where messages are counted.
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
@@ -85,6 +88,7 @@ class Sender:
         options: SendingOptions,
         stop: StopFlag,
         reconciliation: Reconciliation | None = None,
+        recovery: RecoveryFile | None = None,
         counts: SendCounts | None = None,
         stop_conditions: StopConditions | None = None,
         monotonic: Callable[[], float] = time.monotonic,
@@ -100,6 +104,7 @@ class Sender:
         self._ask = ask
         self._options = options
         self._stop = stop
+        self._recovery = RecoveryFile(None, stop) if recovery is None else recovery
         self._monotonic = monotonic
         self._sleep = sleep
         self._elapsed = elapsed
@@ -250,9 +255,7 @@ class Sender:
     def _refuse_known_event(self, result: SendResponse | BaseException) -> SendResponse | BaseException:
         """Return the result of a POST, or an error in place of a response that cannot be the one to its request."""
         if isinstance(result, SendResponse) and self._is_known(result.event_id):
-            return UnknownOutcomeError(
-                "the response has the event id of an earlier one of the campaign, so it belongs to another request"
-            )
+            return UnknownOutcomeError(REPEATED_EVENT)
         return refuse_contradiction(result)
 
     def _is_known(self, event_id: int) -> bool:
@@ -289,7 +292,9 @@ class Sender:
             self._fail(error)
             self._ledger_failed = True
             self._defer(batches)
+            self._recovery.add_unposted(self._ledger.in_doubt)
             return
+        self._recovery.remove(self._unrecorded)
         self._unrecorded = []
         self._report_texted_twice()
         self._unposted = {claim.request_id for claim in claims if claim.request_id is not None}
@@ -336,6 +341,8 @@ class Sender:
         try:
             if request.asks:
                 self._require_answer()
+            if self._stop.is_set():
+                raise NotSentError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
             # A process that slept between claim and POST must not post under a claim that others may call unknown. By
             # a clock that nobody sets: the ledger's may be another one by the time that the first byte is written.
             began = self._elapsed()
@@ -346,6 +353,8 @@ class Sender:
                 result = self._post(request.batch.messages)
         except BaseException as error:  # noqa: BLE001  # every end of a post is an outcome
             result = error
+        # Here already: the sender's thread may be waiting for the ledger.
+        self._recovery.add(request, result)
         self._ended.put((request, result))
 
     def _require_answer(self) -> None:
@@ -382,8 +391,12 @@ class Sender:
         )
         if not (self._unrecorded or self._ledger_failed):
             return
-        if (error := flush(self._ledger, self._unrecorded, self._sleep)) is not None:
+        self._recovery.add_unposted(self._unposted)
+        if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep)) is not None:
             self._fail(error)
+            self._recovery.tell()
+        else:
+            self._recovery.remove_all()
         self._report_texted_twice()
 
     def _report_texted_twice(self) -> None:

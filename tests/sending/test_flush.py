@@ -3,19 +3,26 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.sending.flush import FLUSH_SECONDS, flush
+from airflow_provider_sms.sending.flush import FLUSH_SECONDS, STOPPED_SECONDS, flush
+from airflow_provider_sms.stop_flag import StopFlag
 
 
 class Silent:
-    """A ledger of which each attempt takes a while, and a clock that goes on with it."""
+    """A ledger of which each attempt takes a while, and a clock that goes on with it.
 
-    def __init__(self, seconds):
+    :param back_at: when it answers again.
+    """
+
+    def __init__(self, seconds, back_at=float("inf")):
         self.seconds = seconds
+        self.back_at = back_at
         self.now = 0.0
         self.begun = []
 
     def finish(self, outcomes):
         self.begun.append(self.now)
+        if self.now >= self.back_at:
+            return
         self.now += self.seconds
         raise LedgerError("did not answer")
 
@@ -26,10 +33,39 @@ class Silent:
         return self.now
 
 
-@pytest.mark.parametrize("seconds", [0.0, 10.0, 15.0, 60.0])
+@pytest.mark.parametrize("seconds", [0.0, 10.0, 15.0, 100.0])
 def test_no_attempt_begins_too_late(seconds):
     """Attempts that last are fewer, so that a task ends in time; those that fail at once go on."""
     ledger = Silent(seconds)
-    assert str(flush(ledger, [], ledger.sleep, ledger.clock)) == "did not answer"
+    assert str(flush(ledger, [], StopFlag(), ledger.sleep, ledger.clock)) == "did not answer"
     assert ledger.begun[-1] <= FLUSH_SECONDS
-    assert len(ledger.begun) == {0.0: 8, 10.0: 4, 15.0: 3, 60.0: 1}[seconds]
+    assert len(ledger.begun) == {0.0: 21, 10.0: 7, 15.0: 6, 100.0: 1}[seconds]
+
+
+def test_a_cut_of_a_minute_is_outlived():
+    """A ledger that answers again after 60 seconds is asked until then, with all that this takes."""
+    ledger = Silent(15.0, back_at=60.0)
+    assert flush(ledger, [], StopFlag(), ledger.sleep, ledger.clock) is None
+
+
+@pytest.mark.parametrize("seconds", [0.0, 2.0, 15.0])
+def test_a_send_that_is_told_to_stop_leaves_soon(seconds):
+    """Airflow kills it five seconds later: no attempt begins after the third."""
+    ledger, stop = Silent(seconds), StopFlag()
+    stop.set()
+    assert str(flush(ledger, [], stop, ledger.sleep, ledger.clock)) == "did not answer"
+    assert ledger.begun[-1] <= STOPPED_SECONDS
+    assert ledger.now <= STOPPED_SECONDS + seconds
+
+
+def test_a_stop_ends_a_wait():
+    """A send that waits for the ledger when it is told to stop tries once more, and leaves."""
+    ledger, stop = Silent(0.0), StopFlag()
+
+    def sleep(seconds):
+        ledger.sleep(seconds)
+        if ledger.now >= 20.0:
+            stop.set()
+
+    assert str(flush(ledger, [], stop, sleep, ledger.clock)) == "did not answer"
+    assert 20.0 <= ledger.begun[-1] == ledger.now < 21.0

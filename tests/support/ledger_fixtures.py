@@ -80,7 +80,7 @@ def enter(store, clock):
 def sender(service, enter):
     """Make a sender whose waits take no time."""
 
-    def sender(ledger=None, *, stop=None, post=service, ask=None, stop_conditions=None, **options):
+    def sender(ledger=None, *, stop=None, post=service, ask=None, stop_conditions=None, recovery=None, **options):
         options = {"chunk_size": 10, "concurrency": 2, "backoff": Backoff(attempts=4, base=0.001), **options}
         return Sender(
             ledger or enter(),
@@ -90,6 +90,7 @@ def sender(service, enter):
             options=SendingOptions(**options),
             stop=stop or StopFlag(),
             stop_conditions=stop_conditions,
+            recovery=recovery,
             sleep=lambda seconds: None,
         )
 

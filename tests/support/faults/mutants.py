@@ -28,6 +28,7 @@ from support.faults.note_mutations import NOTE_MUTATIONS
 from support.faults.plan_mutations import PLAN_MUTATIONS
 from support.faults.proxy_mutations import PROXY_MUTATIONS
 from support.faults.reconcile_mutations import RECONCILE_MUTATIONS
+from support.faults.recovery_mutations import RECOVERY_MUTATIONS
 from support.faults.response_mutations import RESPONSE_MUTATIONS
 from support.faults.sender_mutations import SENDER_MUTATIONS
 from support.faults.store_mutations import STORE_MUTATIONS
@@ -56,6 +57,7 @@ MUTATIONS = (
     + VALUE_MUTATIONS
     + EVIDENCE_MUTATIONS
     + RECONCILE_MUTATIONS
+    + RECOVERY_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

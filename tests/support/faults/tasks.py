@@ -63,7 +63,7 @@ def airflow(base_url: str, ledgers: Ledgers) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="airflow-provider-sms-faults-") as home:
         # Read when Airflow is first imported; where it was before, its own stand.
         own = {"AIRFLOW_HOME": home, "AIRFLOW__LOGGING__LOGGING_LEVEL": "CRITICAL"}
-        environment = {**own, **os.environ, **ledger}
+        environment = {**own, **os.environ, **ledger, "AIRFLOW__SMS__RECOVERY_PATH": f"{home}/recovery"}
         with (
             patch.dict(os.environ, {**environment, "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service)}),
             patch.object(flush, "FLUSH_WAITS", (0.0, 0.0, 0.0)),

@@ -127,6 +127,12 @@ def _read_commands() -> list[ActionCommand]:
 def _write_commands() -> list[ActionCommand]:
     return [
         _command(
+            "migrate",
+            "migrate_command.migrate",
+            "Create the tables of a ledger in PostgreSQL, or upgrade them to this version",
+            ARG_YES,
+        ),
+        _command(
             "resolve",
             "resolve_command.resolve_requests",
             "Close unknown requests as accepted or as not sent",

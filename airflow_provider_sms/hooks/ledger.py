@@ -104,14 +104,10 @@ def open_existing_ledger(
     from airflow_provider_sms.ledger.open import require_ledger
 
     if conn_id := _configured_conn_id(ledger_conn_id):
-        from airflow_provider_sms.ledger.postgres import open_postgres
-        from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS
-
         stored = (connection or _ledger_connection)(conn_id)
         url = postgres_url(stored, stored.extra_dejson)
         require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
-        # A longer limit than for a send, which must not wait: one statement may close or forget many rows.
-        return open_postgres(url, wait_seconds=LOOK_SECONDS, require_standby=_requires_standby())
+        return open_ledger_server(url)
     from airflow_provider_sms.ledger.sqlite import open_sqlite
 
     path = _ledger_path()
@@ -122,6 +118,35 @@ def open_existing_ledger(
         )
     require_ledger(sqlalchemy.engine.URL.create("sqlite", database=str(path)), f"The file {path}")
     return open_sqlite(path)
+
+
+def ledger_server(ledger_conn_id: str | None) -> URL:
+    """Return SQLAlchemy's URL of the ledger's server, which may hold no ledger yet, outside a task.
+
+    :param ledger_conn_id: as for :func:`open_ledger`.
+    :raises InputError: the ledger is a file, or the connection cannot be one.
+    """
+    conn_id = _configured_conn_id(ledger_conn_id)
+    if not conn_id:
+        raise InputError(
+            "There is no connection to a ledger in PostgreSQL: set --ledger-conn-id, or [sms] ledger_conn_id. A "
+            "ledger in a file is made by the first task that sends"
+        )
+    connection = _ledger_connection(conn_id)
+    return postgres_url(connection, connection.extra_dejson)
+
+
+def open_ledger_server(url: URL) -> LedgerBackend:
+    """Open the ledger of a server outside a task, and create or upgrade its tables.
+
+    :param url: of :func:`ledger_server`.
+    :raises LedgerError: it cannot be opened, or the tables cannot be made.
+    """
+    from airflow_provider_sms.ledger.postgres import open_postgres
+    from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS
+
+    # A longer limit than for a send, which must not wait: one statement may close or forget many rows, or add an index.
+    return open_postgres(url, wait_seconds=LOOK_SECONDS, require_standby=_requires_standby())
 
 
 def ledger_reader() -> LedgerReader:

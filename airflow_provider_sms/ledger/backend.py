@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
+    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.sql.expression import ClauseElement
 
     from airflow_provider_sms.ledger.model import Chunk
@@ -273,13 +274,23 @@ def new_id(inserted: CursorResult[Any]) -> int:
     return int(key[0])
 
 
+def sql_state(error: DBAPIError) -> str | None:
+    """Return the SQLSTATE of a server's error; None where the driver tells none."""
+    # psycopg2 has another name for it.
+    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's words, without numbers: a server's second line quotes the row."""
+    return mask_numbers_in(str(error).partition("\n")[0])
+
+
 @contextmanager
 def ledger_errors(done: str) -> Iterator[None]:
     """Raise errors of the database as errors of the ledger."""
     try:
         yield
     except SQLAlchemyError as error:
-        # Only the first line, and "from None": a server's second line quotes the row, with somebody's number.
+        # "from None": a traceback would show the row, with somebody's number.
         cause = getattr(error, "orig", None) or error
-        words = mask_numbers_in(str(cause).partition("\n")[0])
-        raise LedgerError(f"The ledger cannot be {done}: {type(cause).__name__}: {words}") from None
+        raise LedgerError(f"The ledger cannot be {done}: {type(cause).__name__}: {first_line(cause)}") from None

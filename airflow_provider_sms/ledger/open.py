@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from sqlalchemy import create_engine, insert, inspect, select, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateColumn
 
-from airflow_provider_sms.exceptions import InputError, LedgerVersionError
-from airflow_provider_sms.ledger.backend import ledger_errors
+from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.backend import first_line, ledger_errors, sql_state
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.postgres_engine import postgres_engine
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, claimant, ledger_version, metadata, request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-    from sqlalchemy.engine import URL, Connection
+    from sqlalchemy.engine import URL, Connection, Engine
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
@@ -41,6 +43,9 @@ def _add_accounts(connection: Connection) -> None:
         index.create(connection, checkfirst=True)
 
 
+_NO_RIGHT = ("42501", "3F000")
+"""SQLSTATEs: a right is missing; the role's search_path names no schema that there is."""
+
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {5: _index_claimants, 6: _add_accounts}
 """By version, what brings a ledger of it to the next one; new tables are there already, new indexes are not.
 
@@ -51,10 +56,12 @@ Version 5 is the first that any release had.
 def create_or_upgrade(store: LedgerBackend) -> None:
     """Create the tables where there are none, and upgrade those of an older version, in one transaction.
 
+    A role that may not create tables opens a ledger of this version all the same.
+
     :raises LedgerVersionError: this package cannot use the version of the ledger, which is left as it is.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(CREATION_LOCK) as connection:
+    with store.write(CREATION_LOCK) as connection, _refused_rights(store.description):
         metadata.create_all(connection)
         version = connection.execute(select(ledger_version.c.version)).scalar()
         if version is None:
@@ -65,6 +72,21 @@ def create_or_upgrade(store: LedgerBackend) -> None:
             MIGRATIONS[older](connection)
         if version < SCHEMA_VERSION:
             connection.execute(update(ledger_version).values(version=SCHEMA_VERSION))
+
+
+@contextmanager
+def _refused_rights(described: str) -> Iterator[None]:
+    """Raise the server's refusal of a right as an error that says whose task it is."""
+    try:
+        yield
+    except DBAPIError as error:
+        if sql_state(error) not in _NO_RIGHT:
+            raise
+        raise LedgerError(
+            f"{described}: the connection's user may not create, upgrade or read the ledger's tables "
+            f"({first_line(error.orig or error)}). Nothing was sent. Let their owner run airflow-sms ledger migrate, "
+            "and grant the rights"
+        ) from None
 
 
 def check_version(version: int) -> None:
@@ -93,13 +115,26 @@ def require_ledger(url: URL, described: str) -> None:
     :raises InputError: it holds none.
     :raises LedgerError: it cannot be read.
     """
-    if url.get_backend_name() == "postgresql":
-        engine = postgres_engine(url, name="airflow-provider-sms", poolclass=NullPool)
-    else:
-        # Otherwise SQLite would make a file that is not there, and everybody could read it.
-        existing = url.set(database=f"file:{quote(str(url.database))}", query={"mode": "rw", "uri": "true"})
-        engine = create_engine(existing, poolclass=NullPool, hide_parameters=True)
-    with ledger_errors("opened"), engine.connect() as connection:
-        found = inspect(connection).has_table(ledger_version.name)
-    if not found:
+    if stored_version(url) is None:
         raise InputError(f"{described} holds no ledger")
+
+
+def stored_version(url: URL) -> int | None:
+    """Return the version of the ledger that a database holds; None where it holds none. It is left as it is.
+
+    :param url: of SQLAlchemy, with the driver.
+    :raises LedgerError: it cannot be read.
+    """
+    with ledger_errors("opened"), _engine_for_existing(url).connect() as connection:
+        if not inspect(connection).has_table(ledger_version.name):
+            return None
+        found: int | None = connection.execute(select(ledger_version.c.version)).scalar()
+    return found
+
+
+def _engine_for_existing(url: URL) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        return postgres_engine(url, name="airflow-provider-sms", poolclass=NullPool)
+    # Otherwise SQLite would make a file that is not there, and everybody could read it.
+    existing = url.set(database=f"file:{quote(str(url.database))}", query={"mode": "rw", "uri": "true"})
+    return create_engine(existing, poolclass=NullPool, hide_parameters=True)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, delete, exists, func, or_, select
+from sqlalchemy import and_, delete, exists, false, func, or_, select
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account_history import close_history
@@ -191,6 +191,8 @@ def forget(store: LedgerBackend, old: OldCampaign, *, should_stop: Callable[[], 
 
 
 def _forget_some(connection: Connection, old: OldCampaign) -> tuple[int, bool]:
+    # A server's role that may not delete campaigns must not delete the messages of one either.
+    connection.execute(delete(campaign).where(false()))
     # By name, too: SQLite gives the id of a campaign that another purge has deleted to the next new one.
     here = and_(campaign.c.id == old.campaign_id, campaign.c.name == old.name)
     # For update: an attempt records progress without the campaign's lock, either before this or after.

@@ -12,7 +12,7 @@ from sqlalchemy.pool import NullPool
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import schema
-from airflow_provider_sms.ledger.backend import ledger_errors
+from airflow_provider_sms.ledger.backend import ledger_errors, sql_state
 from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
 from airflow_provider_sms.ledger.open import check_version
 from airflow_provider_sms.ledger.postgres_engine import describe, postgres_engine
@@ -85,10 +85,7 @@ def _time_limit() -> Iterator[None]:
     try:
         yield
     except DBAPIError as error:
-        cause: Any = error.orig
-        # psycopg2 has another name for the SQLSTATE.
-        state = getattr(cause, "sqlstate", None) or getattr(cause, "pgcode", None)
-        if state != _QUERY_CANCELED and str(cause) != _SQLITE_INTERRUPTED:
+        if sql_state(error) != _QUERY_CANCELED and str(error.orig) != _SQLITE_INTERRUPTED:
             raise
         raise LedgerError(
             f"The ledger was not read within {STATEMENT_SECONDS} seconds, so the page gave up. Nothing was changed. "

@@ -224,6 +224,14 @@ STORE_MUTATIONS = (
         first="test_a_number_that_is_taken_out_of_its_row_leaves_no_copy",
     ),
     Mutation(
+        "a role that may not delete a campaign deletes its messages",
+        "ledger/purge.py",
+        "    connection.execute(delete(campaign).where(false()))\n",
+        "",
+        ("tests/ledger/test_postgres.py",),
+        first="test_a_role_that_may_not_delete_a_campaign_deletes_nothing_of_it",
+    ),
+    Mutation(
         "a purge that is told to stop goes on",
         "ledger/purge.py",
         "    while not (gone or should_stop()):\n",

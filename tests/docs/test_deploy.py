@@ -1,0 +1,325 @@
+"""The files of ``docs/deploy``: checked against schemas, against Airflow's settings, and run as far as they can be."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import zipfile
+from contextlib import closing
+from functools import cache
+from types import SimpleNamespace
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from support.cluster import LONGEST, _binaries, running_node, until
+from support.pages import ROOT, blocks
+from support.sending import claimant, people
+
+from airflow_provider_sms.get_provider_info import get_provider_info
+from airflow_provider_sms.hooks.connection import client_settings
+from airflow_provider_sms.hooks.ledger import postgres_url
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
+from airflow_provider_sms.ledger.postgres import open_postgres
+
+DEPLOY = ROOT / "docs" / "deploy"
+PAGE = ROOT / "docs" / "several-machines.md"
+COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+SERVICES = COMPOSE["services"]
+VALUES = yaml.safe_load((DEPLOY / "helm-values.yaml").read_text())
+KUBERNETES = yaml.safe_load((DEPLOY / "helm-values-kubernetes.yaml").read_text())
+AIRFLOW_VERSION = "3.3.2"
+CHART_VERSION = "1.22.0"
+
+STRING, INTEGER, BOOLEAN = {"type": "string"}, {"type": "integer"}, {"type": "boolean"}
+
+
+def only(**properties):
+    """Return the schema of an object that has no other keys."""
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def list_of(schema):
+    return {"type": "array", "items": schema}
+
+
+RESOURCES = only(**dict.fromkeys(("requests", "limits"), only(cpu=STRING, memory=STRING)))
+MOUNTS = list_of(only(name=STRING, mountPath=STRING))
+CLAIM = only(
+    accessModes=list_of({"enum": ["ReadWriteOnce", "ReadWriteMany"]}), resources=only(requests=only(storage=STRING))
+)
+CHART = only(
+    defaultAirflowRepository=STRING,
+    defaultAirflowTag=STRING,
+    airflowVersion=STRING,
+    executor={"enum": ["CeleryExecutor", "KubernetesExecutor"]},
+    postgresql=only(enabled=BOOLEAN),
+    redis=only(enabled=BOOLEAN),
+    data=only(metadataSecretName=STRING),
+    fernetKeySecretName=STRING,
+    apiSecretKeySecretName=STRING,
+    jwtSecretName=STRING,
+    # A text that the chart expands as a template, and not a list.
+    extraEnvFrom=STRING,
+    config={"type": "object", "additionalProperties": {"type": "object"}},
+    workers=only(
+        celery=only(
+            replicas=INTEGER,
+            terminationGracePeriodSeconds=INTEGER,
+            persistence=only(enabled=BOOLEAN, size=STRING),
+            volumeClaimTemplates=list_of(only(metadata=only(name=STRING), spec=CLAIM)),
+            extraVolumeMounts=MOUNTS,
+            resources=RESOURCES,
+        ),
+        kubernetes=only(
+            terminationGracePeriodSeconds=INTEGER,
+            extraVolumes=list_of(only(name=STRING, persistentVolumeClaim=only(claimName=STRING))),
+            extraVolumeMounts=MOUNTS,
+            resources=RESOURCES,
+        ),
+    ),
+    apiServer=only(replicas=INTEGER),
+)
+"""The keys of the chart's own schema that the values use, with their types."""
+
+
+def environment(service):
+    return SERVICES[service].get("environment", {})
+
+
+def made_secrets():
+    """Return what ``make-secrets.sh`` prints, by name."""
+    done = subprocess.run(["sh", DEPLOY / "make-secrets.sh"], capture_output=True, text=True, check=True)
+    return dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+
+def filled(written, secrets):
+    """Return a text with the secrets in it, as Compose does."""
+    return re.sub(r"\$\{(\w+)(?::\?[^}]*)?\}", lambda match: secrets[match[1]], written)
+
+
+@cache
+def known_settings():
+    """Return the sections of Airflow's configuration and of its providers, with their options."""
+    from airflow.configuration import conf
+    from airflow.providers_manager import ProvidersManager
+
+    ProvidersManager().initialize_providers_configuration()
+    known = {name: set(section["options"]) for name, section in conf.configuration_description.items()}
+    return {**known, "sms": set(get_provider_info()["config"]["sms"]["options"])}
+
+
+def test_the_compose_file_is_one():
+    """It is valid by the schema of Compose files."""
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec"]
+    done = subprocess.run([*command, DEPLOY / "compose.yaml"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("values", [VALUES, KUBERNETES], ids=["celery", "kubernetes"])
+def test_the_values_have_the_charts_keys(values):
+    """A key that the chart does not have is refused by some of its objects, and ignored by others."""
+    errors = [error.message for error in Draft202012Validator(CHART).iter_errors(values)]
+    assert errors == []
+
+
+def test_each_setting_is_one_of_airflow_or_of_a_provider(airflow_home):
+    """A misspelt one would be ignored, without a word."""
+    used = {
+        tuple(name.removeprefix("AIRFLOW__").lower().split("__"))
+        for service in SERVICES
+        for name in environment(service)
+        if name.startswith("AIRFLOW__")
+    }
+    used |= {(section, option) for section, options in VALUES["config"].items() for option in options}
+    assert len(used) > 10
+    assert {(section, option) for section, option in used if option not in known_settings().get(section, ())} == set()
+
+
+def test_versions_are_named_and_the_same_everywhere():
+    """No image is whatever is newest on the day; the tests run on this Airflow, and the values are for this chart."""
+    dockerfile = (DEPLOY / "Dockerfile").read_text()
+    assert re.findall(r"^FROM (.*)$", dockerfile, re.MULTILINE) == [f"apache/airflow:{AIRFLOW_VERSION}"]
+    images = {service["image"] for service in SERVICES.values()}
+    assert {image for image in images if not re.search(r":\d[\w.-]*$", image)} == set()
+    assert f"airflow-sms:{AIRFLOW_VERSION}" in images
+    assert (VALUES["airflowVersion"], VALUES["defaultAirflowTag"]) == (AIRFLOW_VERSION, AIRFLOW_VERSION)
+    assert f'NEWEST = "{AIRFLOW_VERSION}"' in (ROOT / "noxfile.py").read_text()
+    for path in (PAGE, DEPLOY / "helm-values.yaml", DEPLOY / "helm-values-kubernetes.yaml"):
+        named = re.findall(r"(?:--version|chart, version|chart) (\d[\d.]*\d)", path.read_text())
+        assert set(named) == {CHART_VERSION}
+
+
+def test_the_recovery_folder_is_the_same_everywhere():
+    """The setting, the image and the mounts of workers name one folder, and it is on a volume."""
+    (folder,) = {environment("worker")["AIRFLOW__SMS__RECOVERY_PATH"], VALUES["config"]["sms"]["recovery_path"]}
+    assert folder in (DEPLOY / "Dockerfile").read_text()
+    assert f"recovery:{folder}" in SERVICES["worker"]["volumes"]
+    for executor, values in (("celery", VALUES), ("kubernetes", KUBERNETES)):
+        worker = values["workers"][executor]
+        volumes = [each["metadata"]["name"] for each in worker.get("volumeClaimTemplates", ())]
+        volumes += [each["name"] for each in worker.get("extraVolumes", ())]
+        assert [(mount["name"], mount["mountPath"]) for mount in worker["extraVolumeMounts"]] == [(volumes[0], folder)]
+
+
+def test_a_task_has_time_to_send_and_to_stop():
+    """Celery delivers no task again that still sends, and a pod that stops has the time of a request and its record."""
+    celery = int(environment("worker")["AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT"])
+    assert celery == VALUES["config"]["celery_broker_transport_options"]["visibility_timeout"] >= 86_400
+    assert KUBERNETES["workers"]["kubernetes"]["terminationGracePeriodSeconds"] >= 120
+    assert environment("worker")["DUMB_INIT_SETSID"] == "0"
+
+
+def test_the_secrets_of_the_page_are_those_of_the_values():
+    """Whoever follows the page has each secret, with the key that the chart reads."""
+    (code,) = [block.code for block in blocks(PAGE, "sh") if "kubectl create namespace" in block.code]
+    made = dict(re.findall(r"secret generic (\S+) \\\n  --from-literal=([\w-]+)=", code))
+    assert made == {
+        VALUES["data"]["metadataSecretName"]: "connection",
+        VALUES["fernetKeySecretName"]: "fernet-key",
+        VALUES["apiSecretKeySecretName"]: "api-secret-key",
+        VALUES["jwtSecretName"]: "jwt-secret",
+        yaml.safe_load(VALUES["extraEnvFrom"])[0]["secretRef"]["name"]: "AIRFLOW_CONN_SMS_LEDGER",
+    }
+    for written in re.findall(r"AIRFLOW_CONN_\w+='(.*)'", code):
+        json.loads(written)
+
+
+def test_each_secret_of_the_compose_file_is_made():
+    """By the script, another one each time; and nothing is made that nobody uses."""
+    used = set(re.findall(r"\$\{(\w+)", (DEPLOY / "compose.yaml").read_text()))
+    first, second = made_secrets(), made_secrets()
+    assert used == first.keys()
+    assert {name for name in first if first[name] == second[name]} == set()
+    from cryptography.fernet import Fernet
+
+    Fernet(first["AIRFLOW_FERNET_KEY"])
+
+
+def test_the_connections_of_the_compose_file_are_read():
+    """The ledger's lead to the role of tasks and to the owner, and the account's to the sandbox's door."""
+    secrets = made_secrets()
+
+    def read(service, name):
+        fields = json.loads(filled(environment(service)[name], secrets))
+        extra = fields.get("extra", {})
+        return SimpleNamespace(**{"login": None, "port": None, "schema": None, "conn_id": "c", **fields}), extra
+
+    for service, name, role in (
+        ("worker", "AIRFLOW_CONN_SMS_LEDGER", "sms_task"),
+        ("api-server", "AIRFLOW_CONN_SMS_LEDGER", "sms_task"),
+        ("init", "AIRFLOW_CONN_SMS_LEDGER_OWNER", "sms_owner"),
+    ):
+        url = postgres_url(*read(service, name))
+        assert (url.username, url.database, url.host) == (role, "sms", "postgres")
+    settings = client_settings(*read("worker", "AIRFLOW_CONN_SMS_DEFAULT"))
+    assert (settings.base_url, settings.token) == ("http://sandbox-door:8080/v1", secrets["SMS_TOKEN"])
+
+
+def test_the_commands_of_the_compose_file_are_commands():
+    """The sandbox takes its arguments, and Airflow and this package have the commands of ``init``."""
+    from airflow_provider_sms.cli.definitions import get_cli_commands
+    from airflow_provider_sms.sandbox.__main__ import _parser
+
+    command = [filled(each, made_secrets()) for each in SERVICES["sandbox"]["command"]]
+    assert _parser().parse_args(command).port == 8025
+    (script,) = SERVICES["init"]["command"]
+    (group,) = get_cli_commands()[0].subcommands
+    names = {each.name for each in group.subcommands}
+    assert set(re.findall(r"airflow-sms ledger (\w+)", script)) <= names
+    assert "airflow db migrate\n" in script
+
+
+def test_the_databases_of_the_compose_file_hold_a_ledger():
+    """The owner makes its tables, and the role of tasks sends, and makes none."""
+    secrets = made_secrets()
+    with running_node() as node:
+        settings = {name: filled(value, secrets) for name, value in environment("postgres").items()}
+        path = f"{_binaries()}:{os.environ['PATH']}"
+        subprocess.run(
+            ["sh", DEPLOY / "create-databases.sh"],
+            env={**settings, "PGHOST": str(node.folder), "PATH": path},
+            check=True,
+            capture_output=True,
+            timeout=LONGEST,
+        )
+        url = node.url("sms")
+        open_postgres(url.set(username="sms_owner")).close()
+        with closing(open_postgres(url.set(username="sms_task"))) as store:
+            ledger = CampaignLedger(store, "first", claimant())
+            chunk = Chunk([person.key for person in people(3)], [person.destination for person in people(3)])
+            (claimed,) = ledger.commit(chunks=[chunk], claim_seconds=60.0)
+            ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)])
+        rows = node.ask("SELECT datname FROM pg_database WHERE pg_get_userbyid(datdba) IN ('airflow', 'sms_owner')")
+        assert sorted(rows) == [("airflow",), ("sms",)]
+        rows = node.ask("SELECT has_database_privilege('sms_task', 'sms', 'CREATE')")
+        assert rows == [(False,)]
+
+
+@pytest.fixture
+def door(sandbox, tmp_path):
+    """The proxy of the Compose file before a sandbox, and its address."""
+    program = shutil.which("nginx", path=f"{os.environ.get('PATH', os.defpath)}:/usr/sbin")
+    if program is None:
+        if "SMS_TESTS_NEED_PROXIES" in os.environ:
+            pytest.fail("nginx is not installed")
+        pytest.skip("nginx is not installed")
+    port, origin = free_port(), sandbox.base_url.removesuffix("/v1")
+    server = COMPOSE["configs"]["sandbox-door"]["content"]
+    server = server.replace("listen 8080;", f"listen 127.0.0.1:{port};").replace("http://127.0.0.1:8025", origin)
+    paths = " ".join(
+        f"{name}_temp_path {tmp_path / name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    user = f"user {getpass.getuser()};" if os.geteuid() == 0 else ""
+    (tmp_path / "nginx.conf").write_text(
+        f"{user} daemon off; pid {tmp_path}/pid; events {{}} http {{ access_log off; {paths} {server} }}"
+    )
+    running = subprocess.Popen([program, "-p", tmp_path, "-c", "nginx.conf", "-e", "error.log"])
+    try:
+        until((tmp_path / "pid").exists)
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        running.terminate()
+        running.wait(LONGEST)
+
+
+def free_port():
+    with closing(socket.socket()) as taken:
+        taken.bind(("127.0.0.1", 0))
+        return taken.getsockname()[1]
+
+
+def test_the_door_leads_to_the_sandbox(door, sandbox, sms_default):
+    """A request through it reaches the sandbox, once."""
+    sms_default(host=door)
+    response = SmsHook("sms_default").send_bulk([{"Content": "Hi", "Destination": "27820000001"}])
+    assert response.messages == 1
+    assert len(sandbox.state.accepted_messages) == 1
+
+
+def test_what_the_dockerfile_copies_is_the_package(tmp_path):
+    """The image's package is built of these files alone, and the context holds them."""
+    sources = re.findall(r"^COPY --chown=\S+ (.*) \S+$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)
+    names = [name for line in sources for name in line.split()]
+    ignored = (DEPLOY / "Dockerfile.dockerignore").read_text().split()
+    assert ignored[0] == "*"
+    assert {f"!{name}" for name in names} == {line for line in ignored if line.startswith("!")}
+    for name in names:
+        source = ROOT / name
+        if source.is_dir():
+            shutil.copytree(source, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, tmp_path)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel", tmp_path]
+    subprocess.run(command, check=True, capture_output=True, timeout=LONGEST)
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        assert "airflow_provider_sms/get_provider_info.py" in packed.namelist()

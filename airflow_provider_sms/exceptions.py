@@ -18,7 +18,8 @@
     │   └── UnknownOutcomeError         it may have been processed: never sent again without a decision
     ├── LedgerError                  no durable claim can be made, so nothing is sent
     │   ├── LedgerVersionError          the ledger has a version that this package cannot use
-    │   └── LedgerLostError             the ledger has lost what was committed to it
+    │   ├── LedgerLostError             the ledger has lost what was committed to it
+    │   └── LedgerBusyError             another process keeps its lock, so nothing of a commit has happened
     ├── AuditLogError                Airflow's audit log cannot be written, so nothing is changed or shown
     ├── CreditError                  the credit does not cover the messages; no more were sent
     ├── TooManyErrorsError           the service refuses too many messages, so sending ended early
@@ -135,6 +136,12 @@ class LedgerVersionError(LedgerError):
 
 class LedgerLostError(LedgerError):
     """The ledger has lost requests that were committed to it: it went back to an earlier state."""
+
+
+class LedgerBusyError(LedgerError):
+    """Another process has kept the ledger's lock for as long as this one waits; nothing of the commit has happened."""
+
+    transient = True
 
 
 class AuditLogError(SmsError):

@@ -1,4 +1,4 @@
-"""Numbers, money and times as pages and commands write them: pure functions."""
+"""Numbers, money, times and tasks as pages, commands and errors write them: pure functions."""
 
 from __future__ import annotations
 
@@ -68,3 +68,12 @@ def percent(part: float | None, whole: float | None) -> float | None:
 def network_name(name: str) -> str:
     """Return the name of a network, which the service may leave empty."""
     return name or "(no name)"
+
+
+def task_words(dag_id: str, task_id: str, run_id: str, map_index: int) -> str:
+    """Return a task instance in words.
+
+    :param map_index: -1 for a task that is not mapped.
+    """
+    mapped = "" if map_index < 0 else f", map index {map_index}"
+    return f"task {task_id} of DAG {dag_id}, run {run_id}{mapped}"

@@ -103,6 +103,15 @@ def get_provider_info() -> dict[str, Any]:
                         "example": "True",
                         "default": "False",
                     },
+                    "unrecorded_seconds": {
+                        "description": "Seconds after its claim for which a task waits for the outcome of another "
+                        "task's request, as of one that is cut off from the ledger, at least until the claim's "
+                        "deadline. Then the task fails, and Airflow may retry it.",
+                        "version_added": "0.1.0",
+                        "type": "float",
+                        "example": "60",
+                        "default": "120",
+                    },
                     "keep_response_texts": {
                         "description": "Whether the ledger, and with it XComs, may hold words of the service: the "
                         "faults that it found, its reasons to refuse, and with ``raw_responses=True`` a sample of a "

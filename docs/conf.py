@@ -20,7 +20,7 @@ root_doc = "docs/index"
 include_patterns = ["*.md", "docs/*.md"]
 exclude_patterns = [".*", "[!d]*/**", "demo/**", "dags/**", "dist/**", "docs/_build/**"]
 
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented"
 autodoc_member_order = "bysource"

@@ -479,6 +479,7 @@ ERRORS = [
     "LedgerError",
     "LedgerVersionError",
     "LedgerLostError",
+    "LedgerBusyError",
     "AuditLogError",
     "CreditError",
     "TooManyErrorsError",

@@ -108,15 +108,6 @@ def confirm(question: str, *, yes: bool) -> None:
         raise NotConfirmedError("Nothing was done")
 
 
-def task_words(dag_id: str, task_id: str, run_id: str, map_index: int) -> str:
-    """Return a task instance in words.
-
-    :param map_index: -1 for a task that is not mapped.
-    """
-    mapped = "" if map_index < 0 else f", map index {map_index}"
-    return f"task {task_id} of DAG {dag_id}, run {run_id}{mapped}"
-
-
 def join_some(names: Sequence[str]) -> str:
     """Return names as one text: the first :data:`MAX_LISTED`, and how many more there are."""
     more = len(names) - MAX_LISTED

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.audit import audited_command
-from airflow_provider_sms.cli.console import command, print_message, task_words
+from airflow_provider_sms.cli.console import command, print_message
 from airflow_provider_sms.exceptions import InputError, LedgerError
-from airflow_provider_sms.formatting import counted
+from airflow_provider_sms.formatting import counted, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import NOT_SENT

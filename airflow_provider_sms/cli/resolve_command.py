@@ -11,8 +11,8 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.audit import audited_command, user_name
-from airflow_provider_sms.cli.console import MAX_LISTED, command, confirm, join_some, print_message, task_words
-from airflow_provider_sms.formatting import counted, iso
+from airflow_provider_sms.cli.console import MAX_LISTED, command, confirm, join_some, print_message
+from airflow_provider_sms.formatting import counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
@@ -38,10 +38,22 @@ def resolve_requests(args: Namespace) -> None:
         raise SystemExit(EXIT_WRONG_USAGE)
     with closing(open_existing_ledger(args.ledger_conn_id)) as store:
         rows = _resolve_all(store, args) if args.all else _resolve_by_number(store, args)
-    if rows:
+        if rows:
+            _print_tasks_to_clear(store, rows)
+
+
+def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
+    """Print the tasks that made the requests, and those that failed on unknown requests of their campaigns."""
+    from airflow_provider_sms.ledger.progress import failed_on_unknown
+
+    failed = failed_on_unknown(store, {row.campaign for row in rows})
+    tasks = dict.fromkeys([row.task_instance for row in rows] + [who.task_instance for who in failed])
+    if len(tasks) == 1:
         print_message("Now clear the failed task in Airflow, so that it runs again:")
-    for task in dict.fromkeys(task_words(row.dag_id, row.task_id, row.run_id, row.map_index) for row in rows):
-        print_message(f"  {task}")
+    else:
+        print_message("Now clear the failed tasks in Airflow, so that they run again:")
+    for task in tasks:
+        print_message(f"  {task_words(*task)}")
 
 
 def _usage_error(args: Namespace) -> str | None:
@@ -193,5 +205,5 @@ def _describe(row: RequestRow) -> str:
     return (
         f"Request {row.request_id} of campaign {row.campaign}: {counted(row.messages, 'message')}, claimed at "
         f"{iso(row.claimed_at)} by attempt {row.try_number} of "
-        f"{task_words(row.dag_id, row.task_id, row.run_id, row.map_index)}. Why: {row.reason or 'not recorded'}"
+        f"{task_words(*row.task_instance)}. Why: {row.reason or 'not recorded'}"
     )

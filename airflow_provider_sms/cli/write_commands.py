@@ -19,10 +19,9 @@ from airflow_provider_sms.cli.console import (
     join_some,
     print_message,
     read_number,
-    task_words,
 )
 from airflow_provider_sms.exceptions import AuditLogError, InputError
-from airflow_provider_sms.formatting import counted, iso
+from airflow_provider_sms.formatting import counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.hooks.ledger import open_existing_ledger
 

@@ -200,7 +200,7 @@ class BulkAttempt:
             wait=preflight.wait,
         )
         if plan.is_settled:
-            delivery.begin(counts_of_plan(plan, self._counts, self._already_sent_before))
+            delivery.begin(counts_of_plan(plan, self._counts, scanned.scan.own))
             self._record(options, ledger, every_row, None)
         else:
             self._unsent = None
@@ -243,7 +243,13 @@ class BulkAttempt:
             return source
 
         scanned = self._scanned = open_scan(
-            options, read_source, campaign=self._campaign, store=store, resends=resends, stack=stack
+            options,
+            read_source,
+            campaign=self._campaign,
+            store=store,
+            resends=resends,
+            is_own=lambda request_id: request_id in self._counts.replayed_requests,
+            stack=stack,
         )
         scanned.check(options, self._task.stop, self._telemetry)
         self._is_checked = True
@@ -333,10 +339,6 @@ class BulkAttempt:
                 self._push_summary()
             raise
 
-    @property
-    def _already_sent_before(self) -> int | None:
-        return None if self._before is None else self._before["already_sent"]
-
     def _push_summary(self) -> None:
         push(self._context, SUMMARY, self._summary())
 
@@ -348,5 +350,6 @@ class BulkAttempt:
             rows, invalid = (0, 0) if self._scanned is None else (self._scanned.scan.rows, self._scanned.scan.invalid)
             summary = summarise(self._campaign, rows, invalid, self._counts)
         else:
-            summary = summary_of_plan(self._unsent, self._counts, self._already_sent_before)
+            own = 0 if self._scanned is None else self._scanned.scan.own
+            summary = summary_of_plan(self._unsent, self._counts, own)
         return {**summary, "report": self._report.written or (before or summary)["report"]}

@@ -15,10 +15,10 @@ from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.liveness import Liveness
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push, sandbox_url
-from airflow_provider_sms.hooks.ledger import recovery_folder
+from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.decisions import ask
 from airflow_provider_sms.ledger.model import AttemptState
-from airflow_provider_sms.ledger.request_queries import named_requests
+from airflow_provider_sms.ledger.request_queries import claimants_of, named_requests
 from airflow_provider_sms.planning.changed_texts import refuse_changed_texts
 from airflow_provider_sms.reporting.summary import Progress
 from airflow_provider_sms.sending.sender import Sender
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.hooks.connection import ClientSettings
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow_provider_sms.ledger.model import Claimant
     from airflow_provider_sms.messages.outgoing import Block, Outgoing
     from airflow_provider_sms.planning.changed_texts import TableKeys
     from airflow_provider_sms.sending.counts import SendCounts
@@ -89,8 +90,11 @@ class Delivery:
     def begin(self, counts: SendCounts | None = None) -> None:
         """Record lapsed claims of the campaign as unknown, and note that sending begins.
 
+        Other tasks' requests without a recorded outcome are waited for as long as the configuration says.
+
         :param counts: where they are known already, as of a plan that leaves nothing to send. None: those so far.
         """
+        self.ledger.unrecorded_seconds = configured_unrecorded_seconds()
         self.ledger.lapse()
         log.info("Campaign %s, remembered in %s", self.ledger.campaign_name, self.session.store.description)
         self.telemetry.note_sending(self.counts if counts is None else counts, self.total)
@@ -182,7 +186,7 @@ class Delivery:
         if end.error is None and not stopped:
             if end.stop_reason is not None and self.wait is not None:
                 self.wait(end.stop_reason)
-            if self.asks is not None and counts.unknown_requests:
+            if self.asks is not None and counts.unknown_requests and not counts.unrecorded:
                 self._ask(campaign, self.asks)
         failed = failure(
             campaign,
@@ -192,6 +196,7 @@ class Delivery:
             resend_unknown=self.options.resend_unknown,
             reconciles=self.reconciles,
             evidence=evidence,
+            claimants=self._claimants(end),
         )
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
@@ -213,6 +218,17 @@ class Delivery:
             log.warning("The ledger does not tell what the balance proves: %s", error)
             return {}
         return {row.request_id: row.evidence for row in rows if row.evidence is not None}
+
+    def _claimants(self, end: DeliveryEnd) -> dict[int, Claimant]:
+        """Return the attempts that made the requests without a recorded outcome, by request."""
+        requests = self.counts.unrecorded
+        if not requests or isinstance(end.error, LedgerError) or self.task.stop.is_set():
+            return {}
+        try:
+            return claimants_of(self.session.store, requests)
+        except LedgerError as error:
+            log.warning("The ledger does not tell who made the requests: %s", error)
+            return {}
 
     def _ask(self, campaign: str, rules: DecisionRules) -> NoReturn:
         counts, session = self.counts, self.session

@@ -15,6 +15,7 @@ from airflow_provider_sms.exceptions import (
     SmsError,
     TooManyErrorsError,
 )
+from airflow_provider_sms.formatting import task_words
 from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from airflow_provider_sms.ledger.account import KeptEvidence
+    from airflow_provider_sms.ledger.model import Claimant
     from airflow_provider_sms.sending.counts import SendCounts
 
 log = logging.getLogger(__name__)
@@ -73,6 +75,7 @@ def failure(
     resend_unknown: bool,
     reconciles: bool = False,
     evidence: Mapping[int, KeptEvidence] | None = None,
+    claimants: Mapping[int, Claimant] | None = None,
 ) -> Failure | None:
     """Return why a task fails; None where every message was accepted now or before.
 
@@ -82,14 +85,17 @@ def failure(
     :param reconciles: whether the balance has decided already what it proves.
     :param evidence: what the balance tells of requests; None means nothing. That of other requests than the unknown
         ones is left out.
+    :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
     """
     words: list[str] = []
     if error is not None:
         words.append(f"Sending ended early: {describe(error)}")
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
-    if counts.unknown:
+    if counts.unknown > sum(counts.unrecorded.values()):
         words.append(_unknown(campaign, counts, evidence or {}, _what_follows(counts, resend_unknown, reconciles)))
+    if counts.unrecorded:
+        words.append(_unrecorded(campaign, counts, claimants or {}))
     if counts.none_taken:
         words.append(_none_taken(campaign, counts))
     if counts.texted_twice:
@@ -98,7 +104,9 @@ def failure(
         return None
     if error is not None:
         return Failure(". ".join(words), is_permanent(error))
-    return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and counts.unknown)))
+    # A retry finds the outcomes, or takes the requests for unknown. But what needs a person needs one now.
+    may_pass = counts.unrecorded and not (counts.none_taken or counts.texted_twice)
+    return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and counts.unknown) or may_pass))
 
 
 def some_of(requests: Collection[int]) -> str:
@@ -124,17 +132,40 @@ def _texted_twice(campaign: str, counts: SendCounts) -> str:
     return f"Campaign {campaign}: the service accepted requests whose messages others had claimed by then: {told}"
 
 
+def _unrecorded(campaign: str, counts: SendCounts, claimants: Mapping[int, Claimant]) -> str:
+    requests_of: dict[Claimant | None, list[int]] = {}
+    for request_id in sorted(counts.unrecorded):
+        requests_of.setdefault(claimants.get(request_id), []).append(request_id)
+    by = [
+        f"{'request' if len(some) == 1 else 'requests'} {some_of(some)} by {_attempt(who)}"
+        for who, some in list(requests_of.items())[:MAX_NAMED_REQUESTS]
+    ]
+    count = sum(counts.unrecorded.values())
+    messages, they = ("1 message is", "It") if count == 1 else (f"{count} messages are", "They")
+    return (
+        f"Campaign {campaign}: {messages} claimed by another process that has recorded no outcome: {'; '.join(by)}. "
+        f"{they} may have been sent. The next attempt finds the outcome, or takes what has none by then for unknown"
+    )
+
+
+def _attempt(who: Claimant | None) -> str:
+    if who is None:
+        return "an attempt that is not known"
+    return f"attempt {who.try_number} of {task_words(*who.task_instance)}, on host {who.host}"
+
+
 def _unknown(campaign: str, counts: SendCounts, evidence: Mapping[int, KeptEvidence], then: str) -> str:
     named = some_of(counts.unknown_requests)
     requests = "request" if len(counts.unknown_requests) == 1 else "requests"
-    where = f" in the ledger's {requests} {named}" if named else " that another process has not recorded yet"
-    count = "1 message" if counts.unknown == 1 else f"{counts.unknown} messages"
+    where = f" in the ledger's {requests} {named}" if named else ""
+    unknown = counts.unknown - sum(counts.unrecorded.values())
+    count = "1 message" if unknown == 1 else f"{unknown} messages"
     told = _told(evidence[each] for each in sorted(counts.unknown_requests) if each in evidence)
     return f"Campaign {campaign}: {count}{where} may have been sent: the service's response was lost. {told}{then}"
 
 
 def _what_follows(counts: SendCounts, resend_unknown: bool, reconciles: bool) -> str:  # noqa: FBT001  # private
-    one = counts.unknown == 1
+    one = counts.unknown - sum(counts.unrecorded.values()) == 1
     if resend_unknown:
         return f"The next attempt sends {'it' if one else 'them'} again, at the risk of texting people twice"
     advice = (

@@ -18,9 +18,11 @@ from airflow_provider_sms.execution.decision_rules import SOMEBODY
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
 from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.xcom import PLAN
+from airflow_provider_sms.formatting import task_words
 from airflow_provider_sms.ledger.account import UNDECIDED
-from airflow_provider_sms.ledger.decisions import FAIL, RESEND, answer
+from airflow_provider_sms.ledger.decisions import FAIL, RESEND, answer, questions
 from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.ledger.progress import failed_on_unknown
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
@@ -144,10 +146,16 @@ def record_request_decision(session: LedgerSession, event: Mapping[str, Any], ru
     decision, by = read_request_decision(event)
     if not _may_decide(event, rules):
         return
+    campaigns = {row.campaign for row in questions(session.store, session.who)}
     count = answer(session.store, session.who, decision, by)
     log.info("%s decided about %d unknown requests: %s", by, count, decision)
     if decision == FAIL:
         raise AirflowFailException(f"{by} decided that the task fails; {count} requests stay unknown")
+    for who in failed_on_unknown(session.store, campaigns):
+        if who.task_instance != session.who.task_instance:
+            log.info(
+                "Failed on unknown requests, too; clear it once this task has ended: %s", task_words(*who.task_instance)
+            )
 
 
 def read_request_decision(event: Mapping[str, Any]) -> tuple[str, str]:

@@ -83,6 +83,7 @@ def open_scan(
     campaign: str,
     store: LedgerBackend | None,
     resends: Callable[[int], bool],
+    is_own: Callable[[int], bool],
     stack: ExitStack,
 ) -> ScannedSource:
     """Open a source, and return it with a scan that has read none of its rows yet.
@@ -90,6 +91,7 @@ def open_scan(
     :param read_source: returns the recipients, as the operator takes them.
     :param store: the ledger; None where it cannot be read, or need not be.
     :param resends: returns whether the messages of an unknown request are sent again.
+    :param is_own: returns whether an earlier leg of this attempt made a request that was accepted.
     :param stack: closes the files of the check once the attempt has ended.
     :raises InputError: an argument is wrong, or the source cannot be opened.
     """
@@ -103,7 +105,7 @@ def open_scan(
     prices = Prices(options.cost_per_part)
     source = open_source(located(read_source()))
     suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
-    preview = None if store is None else _preview(options, campaign, store, resends)
+    preview = None if store is None else _preview(options, campaign, store, resends, is_own)
     scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
     stack.enter_context(closing(scan))
     return ScannedSource(source, preparation, scan, prices, suppressed)
@@ -131,23 +133,23 @@ def plan_send(
     )
 
 
-def summary_of_plan(plan: Plan, counts: SendCounts, already_sent: int | None) -> dict[str, Any]:
+def summary_of_plan(plan: Plan, counts: SendCounts, own: int) -> dict[str, Any]:
     """Return the summary of a leg that has a plan and has claimed nothing of it: the rows are as the plan found them.
 
     :param counts: of the messages that earlier legs of the attempt sent.
-    :param already_sent: as the leg before a deferral counted them; None where there was none, or it pushed no summary.
+    :param own: of the rows that are already sent, those whose message earlier legs of the attempt sent.
     """
     summary = summarise(plan.campaign, plan.rows, sum(plan.invalid.values()), counts)
-    found = _found(plan, counts, already_sent)
+    found = _found(plan, counts, own)
     unclaimed = plan.rows - summary["invalid"] - counts.accepted - counts.not_sent - sum(found.values())
     # Where it is below zero, the source has lost rows whose messages an earlier leg sent.
     sent = {"accepted": counts.accepted + min(0, unclaimed), "not_sent": counts.not_sent + max(0, unclaimed)}
     return {**summary, **sent, **found}
 
 
-def counts_of_plan(plan: Plan, counts: SendCounts, already_sent: int | None) -> SendCounts:
+def counts_of_plan(plan: Plan, counts: SendCounts, own: int) -> SendCounts:
     """Return the counts that :func:`summary_of_plan` has, for the progress of a plan that leaves nothing to send."""
-    found = _found(plan, counts, already_sent)
+    found = _found(plan, counts, own)
     return replace(
         counts,
         unknown=found["unknown"],
@@ -157,25 +159,28 @@ def counts_of_plan(plan: Plan, counts: SendCounts, already_sent: int | None) -> 
     )
 
 
-def _found(plan: Plan, counts: SendCounts, already_sent: int | None) -> dict[str, int]:
-    others = max(0, plan.already_sent - counts.replayed) if already_sent is None else already_sent
+def _found(plan: Plan, counts: SendCounts, own: int) -> dict[str, int]:
     return {
         "unknown": plan.unknown,
-        "duplicate": plan.duplicate + max(0, plan.already_sent - others - counts.replayed),
+        "duplicate": plan.duplicate + max(0, own - counts.replayed),
         "suppressed": plan.suppressed + plan.capped,
-        "already_sent": others,
+        "already_sent": plan.already_sent - own,
     }
 
 
 def _preview(
-    options: BulkOptions, campaign: str, store: LedgerBackend, resends: Callable[[int], bool]
+    options: BulkOptions,
+    campaign: str,
+    store: LedgerBackend,
+    resends: Callable[[int], bool],
+    is_own: Callable[[int], bool],
 ) -> CampaignPreview | None:
     """Return a preview of the campaign, where the ledger has something of it.
 
     Rows are checked and counted all the same where it cannot be read; the sender meets the error again.
     """
     try:
-        preview = CampaignPreview(store, campaign, options.frequency_cap, resends)
+        preview = CampaignPreview(store, campaign, options.frequency_cap, resends, is_own)
     except LedgerError:
         return None
     return preview if preview.any or preview.caps else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,6 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHo
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.stored_connection import stored_connection
+from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -188,6 +190,21 @@ def configured_retention_days() -> int:
 def recovery_folder() -> Path:
     """Return the folder of this machine in which tasks keep outcomes that the ledger does not take."""
     return _in_home(conf.get("sms", "recovery_path", fallback="") or "sms_recovery")
+
+
+def configured_unrecorded_seconds() -> float:
+    """Return how long after its claim a task waits for the outcome of another task's request, in seconds.
+
+    :raises InputError: the option is no number of seconds.
+    """
+    configured = conf.get("sms", "unrecorded_seconds", fallback="").strip()
+    try:
+        seconds = float(configured) if configured else UNRECORDED_SECONDS
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds < math.inf:
+        raise InputError(f"[sms] unrecorded_seconds must be a number of seconds, 0 or more; not {configured!r}")
+    return seconds
 
 
 def keeps_response_texts() -> bool:

@@ -139,6 +139,16 @@ def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> froze
         return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
 
 
+def earlier_tries(store: LedgerBackend, who: Claimant) -> frozenset[int]:
+    """Return the claimants that are earlier tries of the same task instance: Airflow has ended their processes.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    earlier = and_(of_task(who), claimant.c.try_number < who.try_number)
+    with store.read() as connection:
+        return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
+
+
 class EarlierClaims:
     """The messages that earlier attempts of this task, in this DAG run, hold in any campaign.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sqlalchemy import insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.exceptions import InputError, LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger.schema import campaign
 from airflow_provider_sms.masking import mask_numbers_in
 
@@ -49,8 +49,9 @@ KEY_BYTES = 16
 RequestSize = tuple[int, int | None]
 """How many messages a request has, and how many SMS parts these have; None where that is not known."""
 
-HolderRow = tuple[bytes, int, str, float, int, float]
-"""Message key, request id, the request's state and deadline, the id of its claimant, and when it was claimed."""
+HolderRow = tuple[bytes, int, str, float, int, float, float | None]
+"""Message key, request id, the request's state and deadline, the id of its claimant, when it was claimed, and when its
+outcome was recorded: None while there is none."""
 
 
 class Readable(Protocol):
@@ -89,6 +90,7 @@ class LedgerBackend(ABC):
         :param lock: transactions with the same number follow one another; 64 bits, signed.
         :param patience: seconds to wait for another process's commit, for a transaction that may be left out; None
             means as long as the backend waits for all others.
+        :raises LedgerBusyError: when other processes have kept it waiting; then nothing of it has happened.
         :raises LedgerError: when it cannot begin, fails within, or cannot be committed; nothing of it may be relied on.
         """
         with ledger_errors("written to"), self._engine.connect() as connection:
@@ -264,6 +266,16 @@ def enter_campaign(connection: Connection, name: str, now: float) -> int:
     """
     found = find_campaign(connection, name)
     return new_id(connection.execute(insert(campaign).values(name=name, created_at=now))) if found is None else found
+
+
+def busy(seconds: float) -> LedgerBusyError:
+    """Return the error for a lock that other processes have kept.
+
+    :param seconds: how long it was waited for.
+    """
+    return LedgerBusyError(
+        f"The ledger is busy: other processes have kept its lock for {seconds:g} seconds, and nothing was written"
+    )
 
 
 def new_id(inserted: CursorResult[Any]) -> int:

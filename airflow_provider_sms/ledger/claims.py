@@ -21,7 +21,15 @@ from typing import TYPE_CHECKING
 from sqlalchemy import and_, bindparam, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
-from airflow_provider_sms.ledger.attempts import EarlierClaims, Origin, earlier_legs, of_task, register, registered
+from airflow_provider_sms.ledger.attempts import (
+    EarlierClaims,
+    Origin,
+    earlier_legs,
+    earlier_tries,
+    of_task,
+    register,
+    registered,
+)
 from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
 from airflow_provider_sms.ledger.locks import campaign_lock
@@ -40,11 +48,13 @@ from airflow_provider_sms.ledger.pauses import open_pause
 from airflow_provider_sms.ledger.request_queries import KeptResponses, read_records, requests_of_legs
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
+    UNRECORDED_SECONDS,
     current_state,
     fitting_cost,
     hand_to,
     is_ahead,
     lapse,
+    may_be_recorded,
     record,
     take_over,
     unclaim,
@@ -120,6 +130,8 @@ class CampaignLedger:
         self.clock = store.clock if clock is None else clock
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
+        self.unrecorded_seconds = UNRECORDED_SECONDS
+        """How long after its claim the outcome of another task's request is waited for."""
         self.texted_twice: list[TextedTwice] = []
         """Messages of requests that were accepted after another request had claimed them."""
         self._last_claimed: int | None = None
@@ -127,6 +139,7 @@ class CampaignLedger:
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._parked = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
+        self._earlier_tries = earlier_tries(store, who)
         with self._write() as connection:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
         self.responses = KeptResponses(store, self._campaign_id, who)
@@ -158,8 +171,11 @@ class CampaignLedger:
                 claimant_id == self._claimant_id,
                 claimant_id in self._parked,
                 is_ahead(state, claimed_at, now + AHEAD_SECONDS),
+                claimant_id not in self._earlier_tries
+                and claimant_id != self._claimant_id
+                and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=self.unrecorded_seconds),
             )
-            for key, request_id, state, deadline, claimant_id, claimed_at in self._store.holders(
+            for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in self._store.holders(
                 connection, self._campaign_id, keys
             )
         }

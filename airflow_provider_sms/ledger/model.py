@@ -93,6 +93,11 @@ class Claimant:
     host: str
     pid: int
 
+    @property
+    def task_instance(self) -> tuple[str, str, str, int]:
+        """The DAG, the task, the run and the map index."""
+        return self.dag_id, self.task_id, self.run_id, self.map_index
+
     def columns(self) -> dict[str, str | int]:
         """Return the fields by name."""
         return {name: getattr(self, name) for name in self.__slots__}
@@ -105,6 +110,8 @@ class Holder(NamedTuple):
     :param mine: whether this leg of this attempt made the request.
     :param parked: whether an earlier leg of this attempt made it.
     :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
+    :param awaited: whether a process that may still live, of another task or of a copy of this attempt, may record its
+        outcome, although its claim may have lapsed.
     """
 
     request_id: int
@@ -112,6 +119,7 @@ class Holder(NamedTuple):
     mine: bool
     parked: bool = False
     ahead: bool = False
+    awaited: bool = False
 
 
 @dataclass(frozen=True, slots=True)

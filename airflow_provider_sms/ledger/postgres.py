@@ -18,6 +18,7 @@ from airflow_provider_sms.ledger.backend import (
     HolderRow,
     LedgerBackend,
     RequestSize,
+    busy,
     joined,
     ledger_errors,
     numbers,
@@ -52,7 +53,7 @@ _INSERT_MESSAGES = (
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at FROM sms_message m "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at, r.finished_at FROM sms_message m "
     "JOIN sms_request r ON r.id = m.request_id WHERE m.campaign_id = %s AND m.message_key = "
     "ANY(ARRAY(SELECT substring(%s::bytea FROM 16 * place - 15 FOR 16) FROM generate_series(1, %s) AS place))"
 )
@@ -73,18 +74,21 @@ _LOCK_GROUP = f"SELECT pg_advisory_xact_lock({CONTACT_LOCKS}, %s::int)"
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
 # Warnings must reach this process: a warning may be the only sign that a commit is not durable. The lock is requested
-# in turns, so that the server responds every few seconds; all other waits share one bound. The time is read from a row
-# that exists only once the lock is held: SQL promises no order within one list.
+# in turns, so that the server responds every few seconds. A transaction that does nothing is ended soon: its machine
+# may have vanished, and others wait for its lock. All other waits share one bound. The time is read from a row that
+# exists only once the lock is held: SQL promises no order within one list.
 _LOCK = text(
     "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
     "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
-    "set_config('idle_in_transaction_session_timeout', :wait, true), pg_advisory_xact_lock(:lock)), "
+    "set_config('idle_in_transaction_session_timeout', :idle, true), pg_advisory_xact_lock(:lock)), "
     "bounded AS (SELECT set_config('lock_timeout', :busy, true), set_config('statement_timeout', :wait, true) "
     "FROM locked) "
     "SELECT extract(epoch FROM clock_timestamp()) FROM bounded"
 )
 _TURN_SECONDS = 5.0
 """Seconds of one request for a lock, after which the server must have responded."""
+IDLE_SECONDS = 5.0
+"""Seconds after which the server ends a transaction that does nothing, and gives its lock to the next one."""
 _LOCK_NOT_AVAILABLE = "55P03"
 _SERVERS_SHARE = 0.9
 """Part of a bound that the server is told, so that it ends a slow statement before the connection is given up."""
@@ -124,20 +128,26 @@ class PostgresBackend(LedgerBackend):
             yield connection
 
     def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
-        busy = self._busy if patience is None else patience
+        patience = self._busy if patience is None else patience
         bound = _SERVERS_SHARE * self._wait
-        others = {"wait": _milliseconds(bound), "busy": _milliseconds(min(busy, bound))}
-        give_up = time.monotonic() + busy
+        others = {
+            "wait": _milliseconds(bound),
+            "idle": _milliseconds(min(IDLE_SECONDS, bound)),
+            "busy": _milliseconds(min(patience, bound)),
+        }
+        give_up = time.monotonic() + patience
         while True:
             turn = max(0.001, min(_TURN_SECONDS, bound, give_up - time.monotonic()))
             values = {"lock": lock, "turn": _milliseconds(turn), **others}
             try:
                 self._server_clock.read(connection, _LOCK, values)
             except DBAPIError as error:
-                if _state(error) != _LOCK_NOT_AVAILABLE or time.monotonic() > give_up:
+                if _state(error) != _LOCK_NOT_AVAILABLE:
                     raise
                 # Nothing came before it in the transaction, and the driver begins the next one.
                 connection.connection.rollback()
+                if time.monotonic() > give_up:
+                    raise busy(patience) from None
             else:
                 break
         if self._require_standby:

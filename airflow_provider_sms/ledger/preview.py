@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
 
+OWN = "own"
+"""The state of a message that an earlier leg of this attempt has sent."""
+
+
 class CampaignPreview:
     """The messages that a campaign holds, and the recipients who were texted too recently.
 
@@ -25,6 +29,7 @@ class CampaignPreview:
     :param campaign_name: it need not exist.
     :param cap: how often a recipient may be texted; None means no limit.
     :param resends: returns whether the messages of an unknown request, by its id, are sent again.
+    :param is_own: returns whether an earlier leg of this attempt made a request that was accepted, by its id.
     """
 
     def __init__(
@@ -33,10 +38,12 @@ class CampaignPreview:
         campaign_name: str,
         cap: FrequencyCap | None = None,
         resends: Callable[[int], bool] = lambda _: False,
+        is_own: Callable[[int], bool] = lambda _: False,
     ) -> None:
         self._store = store
         self._cap = cap
         self._resends = resends
+        self._is_own = is_own
         self._id: int | None = None
         self._group: int | None = None
         with store.read() as connection:
@@ -61,9 +68,10 @@ class CampaignPreview:
         return self._group is not None
 
     def held(self, keys: Sequence[bytes]) -> dict[bytes, str]:
-        """Return the keys that are not free, each with the state of its request: ``accepted`` or ``unknown``.
+        """Return the keys that are not free, each with the state of its request.
 
-        A message that another process has claimed may still go either way, and counts as unknown.
+        The state is ``accepted``, ``unknown``, or :data:`OWN` where this attempt has sent it. A message that another
+        process has claimed may still go either way, and counts as unknown.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -75,7 +83,8 @@ class CampaignPreview:
             for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
                 if current_state(state, deadline, now) == UNKNOWN and self._resends(request_id):
                     continue
-                held[bytes(key)] = ACCEPTED if state == ACCEPTED else UNKNOWN
+                accepted = OWN if self._is_own(request_id) else ACCEPTED
+                held[bytes(key)] = accepted if state == ACCEPTED else UNKNOWN
         return held
 
     def capped(self, destinations: Sequence[str]) -> set[str]:

@@ -1,7 +1,7 @@
 """The progress of each attempt, recorded in the ledger for the pages. It never decides whether a message goes out.
 
 Two rules read it: a purge keeps the campaign of a deferred attempt, and a later attempt is compared with the plans of
-earlier ones. A command reads from it by which connection a request was sent.
+earlier ones. Commands read from it by which connection a request was sent, and which tasks failed on unknown requests.
 
 Each attempt, and each leg of one, has a row of its own, which no other process writes: a process that hung and reports
 late reports only about itself.
@@ -10,13 +10,15 @@ late reports only about itself.
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import insert, select, update
 
 from airflow_provider_sms.ledger.backend import enter_campaign, in_pieces
 from airflow_provider_sms.ledger.locks import campaign_lock, progress_lock
-from airflow_provider_sms.ledger.schema import campaign, progress, request
+from airflow_provider_sms.ledger.model import AttemptState, Claimant
+from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
 from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
@@ -114,6 +116,31 @@ def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, s
         for piece in in_pieces(sorted(request_ids)):
             found.update((each, conn_id) for each, conn_id in connection.execute(query.where(request.c.id.in_(piece))))
     return found
+
+
+def failed_on_unknown(store: Readable, campaign_names: Collection[str]) -> list[Claimant]:
+    """Return the attempts that failed with unknown messages of a campaign and were the last of their task instance.
+
+    Their own requests may be unknown, or they met those of other tasks: once these are closed, they need to be cleared.
+
+    :returns: in the order in which they began.
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    columns = [claimant.c[each.name] for each in fields(Claimant)]
+    query = (
+        select(progress.c.state, progress.c.figures, *columns)
+        .select_from(progress.join(claimant).join(campaign, campaign.c.id == progress.c.campaign_id))
+        .where(campaign.c.name.in_(campaign_names))
+        .order_by(claimant.c.id)
+    )
+    last: dict[tuple[str, str, str, int], Claimant | None] = {}
+    with store.read() as connection:
+        for state, figures, *values in connection.execute(query):
+            who = Claimant(*values)
+            failed = state == AttemptState.FAILED and json.loads(figures or "{}").get("unknown", 0) > 0
+            last.pop(who.task_instance, None)
+            last[who.task_instance] = who if failed else None
+    return [who for who in last.values() if who is not None]
 
 
 def _put(connection: Connection, claimant_id: int, values: Mapping[str, Any]) -> None:

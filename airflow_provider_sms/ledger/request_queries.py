@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from contextlib import closing
+from dataclasses import fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,7 +14,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.account_history import kept_evidence
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import in_pieces, require_campaign
-from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN, Claimant
 from airflow_provider_sms.ledger.schema import campaign, claimant, former_holder, message, request
 from airflow_provider_sms.ledger.transitions import reason_at, state_at
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.backend import LedgerBackend, Readable
-    from airflow_provider_sms.ledger.model import Claimant
 
 _NO_DESTINATIONS: Mapping[bytes, int | None] = MappingProxyType({})
 
@@ -72,6 +72,11 @@ class RequestRow(NamedTuple):
     response: str | None = None
     destinations: Mapping[bytes, int | None] = _NO_DESTINATIONS
     evidence: KeptEvidence | None = None
+
+    @property
+    def task_instance(self) -> tuple[str, str, str, int]:
+        """The DAG, the task, the run and the map index."""
+        return self.dag_id, self.task_id, self.run_id, self.map_index
 
 
 def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -> Select[Any]:
@@ -155,6 +160,20 @@ def named_requests(store: Readable, ids: Collection[int]) -> list[RequestRow]:
     missing = sorted(set(ids) - {row.request_id for row in found})
     if missing:
         raise InputError(f"The ledger has no request {missing[0]}")
+    return found
+
+
+def claimants_of(store: Readable, ids: Collection[int]) -> dict[int, Claimant]:
+    """Return the attempts that made requests, by request; a request that the ledger does not have is missing.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    columns = [claimant.c[each.name] for each in fields(Claimant)]
+    found: dict[int, Claimant] = {}
+    with store.read() as connection:
+        for piece in in_pieces(sorted(ids)):
+            query = select(request.c.id, *columns).select_from(request.join(claimant)).where(request.c.id.in_(piece))
+            found.update((request_id, Claimant(*who)) for request_id, *who in connection.execute(query))
     return found
 
 

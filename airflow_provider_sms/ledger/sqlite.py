@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import QueuePool
 
 from airflow_provider_sms.exceptions import LedgerError
@@ -29,6 +30,7 @@ from airflow_provider_sms.ledger.backend import (
     HolderRow,
     LedgerBackend,
     RequestSize,
+    busy,
     joined,
     ledger_errors,
     numbers,
@@ -74,7 +76,8 @@ _RECORD_RESPONSES = (
     "AND (sms_request.state IN (?, ?) OR sms_request.response IS NULL)"
 )
 _HOLDERS = (
-    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at FROM json_each(?) AS wanted "
+    "SELECT m.message_key, r.id, r.state, r.deadline, r.claimant_id, r.claimed_at, r.finished_at "
+    "FROM json_each(?) AS wanted "
     "CROSS JOIN sms_message m ON m.campaign_id = ? AND m.message_key = substr(?, 1 + 16 * wanted.key, 16) "
     "CROSS JOIN sms_request r ON r.id = m.request_id"
 )
@@ -291,6 +294,10 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
             connection.exec_driver_sql(f"PRAGMA busy_timeout={int(patience * 1000)}")
         try:
             connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        except OperationalError as error:
+            if not (write and "locked" in str(error.orig)):
+                raise
+            raise busy(busy_seconds if patience is None else patience) from None
         finally:
             if patience is not None:
                 # The next user of the connection may be a claim, without which nothing is sent.

@@ -1,7 +1,7 @@
 """How a request goes from one state to the next, each within a transaction of the caller's.
 
 Here alone is decided when a claim has *lapsed*: once its deadline has passed it counts as unknown, for every process,
-whether that is written down or not.
+whether that is written down or not. Other tasks wait a while longer for its outcome before they take it for unknown.
 """
 
 from __future__ import annotations
@@ -42,6 +42,28 @@ def is_ahead(state: Any, claimed_at: Any, now: float) -> Any:
     nobody waits for it longer than for any other claim.
     """
     return (state == CLAIMED) & (claimed_at > now)
+
+
+UNRECORDED_SECONDS = 120.0
+"""Seconds after its claim for which a request of another task is waited for, unless the configuration says otherwise.
+
+A process that was cut off from the ledger goes on trying to record its outcomes for about as long.
+"""
+
+
+def may_be_recorded(
+    finished_at: float | None, claimed_at: float, deadline: float, *, now: float, seconds: float
+) -> bool:
+    """Return whether an outcome may still be recorded of a request that another process makes.
+
+    Nobody has recorded one, and the process may be cut off from the ledger and have the response: past the deadline
+    nothing is posted any more, but it may still be recorded.
+
+    :param finished_at: when its outcome was recorded; None while there is none.
+    :param now: seconds since the epoch.
+    :param seconds: how long after its claim an outcome is waited for, at least until its deadline.
+    """
+    return finished_at is None and now <= max(deadline, claimed_at + seconds)
 
 
 def current_state(state: str, deadline: float, now: float) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 
 from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
 from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.ledger.preview import OWN
 from airflow_provider_sms.messages.integer_set import key_halves
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
 from airflow_provider_sms.messages.outgoing import Block, BlockBuilder
@@ -79,6 +80,8 @@ class Scan:
         self.samples: list[tuple[str, str]] = []
         """The destinations and texts of the first messages to send."""
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
+        self.own = 0
+        """Of the rows that were already sent, those whose message earlier legs of this attempt sent."""
         self._suppressed = suppressed
         self._preview = preview
         self._keyed_by_text = keyed_by_text
@@ -187,7 +190,9 @@ class Scan:
         held = preview.held(prepared.keys)
         if held:
             states = [held.get(key) for key in prepared.keys]
-            sent = states.count(ACCEPTED)
+            own = states.count(OWN)
+            sent = states.count(ACCEPTED) + own
+            self.own += own
             self.already_sent += sent
             self.unknown += len(states) - states.count(None) - sent
             prepared = prepared.keeping(np.array([state is None for state in states], np.bool_))

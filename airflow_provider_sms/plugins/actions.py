@@ -15,7 +15,7 @@ from fastapi import APIRouter, HTTPException, Path, Request, Response, status
 from pydantic import BaseModel, Field
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.formatting import counted
+from airflow_provider_sms.formatting import counted, task_words
 from airflow_provider_sms.hooks.audit_log import (
     MAX_IDS,
     AuditedAct,
@@ -27,6 +27,7 @@ from airflow_provider_sms.hooks.ledger import ledger_reader, open_existing_ledge
 from airflow_provider_sms.ledger.decisions import require_unknown, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.ledger.progress import failed_on_unknown
 from airflow_provider_sms.ledger.request_queries import named_requests
 from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_number
 from airflow_provider_sms.monitoring.campaigns import NamedCampaign
@@ -38,9 +39,11 @@ from airflow_provider_sms.plugins.templating import render_page
 from airflow_provider_sms.plugins.turns import in_turn
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from airflow_provider_sms.ledger.model import Claimant
     from airflow_provider_sms.ledger.request_queries import RequestRow
+    from airflow_provider_sms.plugins.authorization import Access
 
 router = APIRouter()
 
@@ -119,13 +122,27 @@ def resolve_requests(access: VerifiedViewer, campaign_id: CampaignId, resolution
                     closed.append(resolve(store, row.request_id, state, access.user_name))
                 except InputError as error:  # the response has arrived, or somebody else has decided
                     errors.append(str(error))
+            failed = failed_on_unknown(store, [campaign.name]) if closed else []
     outcome = "sent" if state == ACCEPTED else "not sent"
     next_step = " Now clear the task: its next attempt texts them." if state == NOT_SENT and closed else ""
     recorded = (
         f"Recorded as {outcome}: {counted(len(closed), 'request')} to {counted(sum(closed), 'person', 'people')}."
         f"{next_step}"
     )
-    return {"message": " ".join([recorded, *errors]), "people": sum(closed)}
+    others = _other_tasks(failed, rows, access)
+    return {"message": " ".join([recorded, *others, *errors]), "people": sum(closed)}
+
+
+def _other_tasks(failed: Sequence[Claimant], rows: Sequence[RequestRow], access: Access) -> list[str]:
+    """Return a sentence that names the tasks to clear beside those that made the requests; none if there are none.
+
+    :param failed: the last attempts of tasks that failed on unknown requests. Those of DAGs that the user may not edit
+        are left out.
+    """
+    makers = {row.task_instance for row in rows}
+    others = [who for who in failed if who.task_instance not in makers]
+    tasks = [task_words(*who.task_instance) for who in others if access.may_edit([who.dag_id])]
+    return [f"Clear what failed on unknown requests, too: {'; '.join(tasks)}."] if tasks else []
 
 
 @router.post("/campaigns/{campaign_id}/pause")

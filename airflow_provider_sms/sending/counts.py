@@ -88,7 +88,9 @@ class SendCounts:
     :param none_taken: messages of requests of which the service took none.
     :param texted_twice: messages that two requests have.
     :param event_ids: the service's event ids, by request.
-    :param unknown_requests: the requests that hold the unknown messages.
+    :param unknown_requests: the requests that hold the unknown messages, but for those of ``unrecorded``.
+    :param unrecorded: the requests of other processes that have recorded no outcome in time, each with the number of
+        its messages; these are in ``unknown``, too.
     :param max_event_ids: how many event ids are kept.
     :param replayed_requests: the requests of the replayed messages.
     :param lost_requests: the requests of the lost messages. A request that an earlier leg, still alive, makes later is
@@ -121,6 +123,7 @@ class SendCounts:
         default_factory=lambda: {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 0, "Faults": 0}
     )
     unknown_requests: set[int] = field(default_factory=set)
+    unrecorded: dict[int, int] = field(default_factory=dict)
     max_event_ids: int = 1000
     replayed_requests: RequestBits = field(default_factory=RequestBits)
     lost_requests: RequestBits = field(default_factory=RequestBits)
@@ -200,15 +203,18 @@ class SendCounts:
         self.remaining_balance = response.remaining_balance
         self._add_report(response.error_report)
 
-    def add_unknown(self, request_id: int | None, messages: int) -> None:
+    def add_unknown(self, request_id: int, messages: int) -> None:
         """Count messages whose outcome is unknown.
 
-        :param request_id: the request that holds them; None means requests of other live processes, which may still
-            record an outcome.
+        :param request_id: the request that holds them.
         """
         self.unknown += messages
-        if request_id is not None:
-            self.unknown_requests.add(request_id)
+        self.unknown_requests.add(request_id)
+
+    def add_unrecorded(self, request_id: int, messages: int) -> None:
+        """Count messages of another process's request, which has recorded no outcome and may still do so."""
+        self.unknown += messages
+        self.unrecorded[request_id] = self.unrecorded.get(request_id, 0) + messages
 
     def remove_unknown(self, request_id: int, messages: int, *, is_charged: bool) -> None:
         """Take back the count of an unknown request of this attempt that has an outcome now.

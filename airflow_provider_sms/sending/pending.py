@@ -1,7 +1,8 @@
 """The messages that are still to be claimed: those of the source, less those that a request holds already.
 
-A message that a second copy of the task has claimed is left to that copy: here it waits for the outcome, and counts as
-already sent, unknown, or free again.
+A message that another task or a second copy of this one has claimed is left to that one: here it waits for the
+outcome, and counts as already sent, unknown, or free again. Where no outcome is recorded in time, a later attempt looks
+again, so such a request is counted apart.
 """
 
 from __future__ import annotations
@@ -58,7 +59,12 @@ class PendingMessages:
         self._spans: list[range] = []
         self._free: dict[bytes, Outgoing] = {}
         self._take_over: dict[bytes, int] = {}
-        self._held: dict[bytes, Outgoing] = {}
+        self._held: dict[bytes, tuple[Outgoing, int]] = {}
+        """Messages that requests of other processes hold, each with the request."""
+        self._waited_for: set[int] = set()
+        """Of these requests, those whose outcome may have been recorded until a moment ago."""
+        self._overdue: set[int] = set()
+        """Requests of which the log says that their outcome is waited for past their deadline."""
         self.exhausted = False
 
     @property
@@ -186,14 +192,35 @@ class PendingMessages:
         elif holder.state == ACCEPTED:
             self._counts.already_sent += 1
         elif holder.state == CLAIMED:
-            self._held[outgoing.key] = outgoing
-        elif self._resend(holder.request_id):
+            self._wait_for(outgoing, holder)
+        elif self._resend(holder.request_id) and not holder.awaited:
             self.take_over(outgoing, holder.request_id)
         elif self._adopts(holder.request_id):
             self._adopted.setdefault(holder.request_id, []).append(outgoing)
+        elif holder.awaited:
+            self._wait_for(outgoing, holder)
+        else:
+            self._count_unknown(holder)
+
+    def _wait_for(self, outgoing: Outgoing, holder: Holder) -> None:
+        """Keep a message until its request has an outcome, or none is waited for any longer."""
+        self._held[outgoing.key] = (outgoing, holder.request_id)
+        if holder.awaited:
+            self._waited_for.add(holder.request_id)
+        if holder.state != CLAIMED and holder.request_id not in self._overdue:
+            self._overdue.add(holder.request_id)
+            log.warning(
+                "Request %d of another task is past its deadline and has no outcome: waiting until one is recorded, "
+                "for a bounded time",
+                holder.request_id,
+            )
+
+    def _count_unknown(self, holder: Holder) -> None:
+        if holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded:
+            self._counts.add_unrecorded(holder.request_id, 1)
         else:
             self._counts.add_unknown(holder.request_id, 1)
-            self._counts.met_lost += holder.request_id in self._counts.lost_requests
+        self._counts.met_lost += holder.request_id in self._counts.lost_requests
 
     def take_adopted(self) -> dict[int, list[Outgoing]]:
         """Return the messages that were found to be of unknown requests which may still be closed, once each."""
@@ -222,10 +249,11 @@ class PendingMessages:
         if self._held:
             held, self._held = self._held, {}
             try:
-                self.reconcile(list(held.values()))
+                self.reconcile([outgoing for outgoing, _ in held.values()])
             except LedgerError:
                 self._held = held
                 raise
+            self._waited_for.intersection_update(request_id for _, request_id in self._held.values())
 
     def count_remaining(self, may_look: Callable[[], bool]) -> None:
         """Count every message that was not claimed, looked up as long as that is allowed; nothing more is claimed.
@@ -242,7 +270,8 @@ class PendingMessages:
             self._drop_free()
             for request_id, messages in self.take_adopted().items():
                 self._counts.add_unknown(request_id, len(messages))
-            self._counts.add_unknown(None, len(self._held))
+            for _, request_id in self._held.values():
+                self._counts.add_unrecorded(request_id, 1)
             self._held.clear()
 
     def _look_up_remaining(self, may_look: Callable[[], bool]) -> None:

@@ -256,7 +256,8 @@ class LostRequests:
         self._unreadable += 1
         self._due = self._reconciliation.now() + UNREADABLE_SECONDS
         if self._unreadable >= MAX_UNREADABLE:
-            self.give_up()
+            for request_id in list(self._lost):
+                self._leave_open(request_id, pending)
 
     def give_up(self) -> None:
         """Leave the rest unknown."""
@@ -268,7 +269,7 @@ class LostRequests:
             evidence = found.get(request_id)
             if evidence is not None and evidence.verdict == UNDECIDED:
                 if evidence.settles_at is None:
-                    self._leave(request_id)
+                    self._leave_open(request_id, pending)
                 else:
                     self._due = max(self._due, evidence.settles_at)
                 continue
@@ -285,6 +286,19 @@ class LostRequests:
             else:
                 # Given back; or a person or a late response was faster, which the ledger tells.
                 pending.reconcile(lost.messages, turned_away=True)
+
+    def _leave_open(self, request_id: int, pending: PendingMessages) -> None:
+        """Leave a request whose outcome the balance does not tell: its own process may still record it."""
+        self._undecided.add(request_id)
+        if not self._lost[request_id].is_mine:
+            try:
+                pending.reconcile(self._lost[request_id].messages)
+            except LedgerError:
+                self._leave(request_id)
+                raise
+            del self._lost[request_id]
+        else:
+            self._leave(request_id)
 
     def _leave(self, request_id: int) -> None:
         lost = self._lost.pop(request_id)

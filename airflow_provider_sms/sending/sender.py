@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
+    LedgerBusyError,
     LedgerError,
     LedgerLostError,
     NotSentError,
@@ -55,6 +56,8 @@ MARGIN_SECONDS = 10.0
 """Seconds that a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
 POLL_SECONDS = 0.2
 """Seconds between two looks at the stop signal, and at the claims of other live processes."""
+MAX_BUSY = 5
+"""How often a commit is tried again that other processes have kept waiting; each waits up to a minute."""
 STOP_SECONDS = 2.0
 """Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts."""
 
@@ -133,6 +136,8 @@ class Sender:
         """Requests that the last commit claimed, and that no worker has been given yet."""
         self._unrecorded: list[Outcome] = []
         self._ledger_failed = False
+        self._busy = 0
+        """How often in a row a commit was kept waiting by other processes."""
 
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send every message, and return when every request has an outcome that is recorded.
@@ -289,13 +294,14 @@ class Sender:
             chunks = [batch.chunk for batch in batches]
             claims = self._ledger.commit(outcomes=self._unrecorded, chunks=chunks, claim_seconds=seconds)
         except Exception as error:  # noqa: BLE001  # whatever it is, nothing of the commit may be relied on
-            self._fail(error)
-            self._ledger_failed = True
+            if not self._tries_again(error):
+                self._fail(error)
+                self._ledger_failed = True
+                self._recovery.add_unposted(self._ledger.in_doubt)
             self._defer(batches)
-            self._recovery.add_unposted(self._ledger.in_doubt)
             return
         self._recovery.remove(self._unrecorded)
-        self._unrecorded = []
+        self._unrecorded, self._busy = [], 0
         self._report_texted_twice()
         self._unposted = {claim.request_id for claim in claims if claim.request_id is not None}
         if batches and self.stop_conditions.note_pause(self._ledger.paused):
@@ -313,6 +319,14 @@ class Sender:
                 self._posted[claim.request_id] = len(batch.messages)
                 self._unposted.remove(claim.request_id)
                 workers.submit(InFlightRequest(claim.request_id, batch, claim.deadline, alone, asks))
+
+    def _tries_again(self, error: Exception) -> bool:
+        """Return whether a commit that failed is tried again, as one that other processes have kept waiting."""
+        self._busy += 1
+        if not isinstance(error, LedgerBusyError) or self._busy > MAX_BUSY:
+            return False
+        log.warning("%s. Trying again, %d of %d times", error, self._busy, MAX_BUSY)
+        return True
 
     def _count_capped(self, batch: RequestBatch, capped: list[Outgoing]) -> None:
         """Count messages to people who must not be texted yet; those that an unknown request holds stay unknown."""

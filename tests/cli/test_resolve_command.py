@@ -3,11 +3,13 @@ from __future__ import annotations
 import getpass
 
 import pytest
-from support.sending import people
+from support.sending import claimant, people
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
+from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
+from airflow_provider_sms.ledger.progress import note_progress
 
 
 @pytest.mark.parametrize(("outcome", "left"), [("accepted", {ACCEPTED}), ("not-sent", set())])
@@ -27,6 +29,20 @@ def test_a_person_at_a_terminal_closes_requests(ledger, sent, holders, at_termin
     decided = rows("SELECT request_id, decision, decided_by FROM sms_decision ORDER BY request_id")
     word = outcome.replace("-", "_")
     assert decided == [(one, word, getpass.getuser()), (two, word, getpass.getuser())]
+
+
+def test_every_task_that_failed_on_the_requests_is_named(ledger, sent, store):
+    """Others that met them need to be cleared as well, once each; those that need nothing are not named."""
+    request = sent(people(3), UNKNOWN, map_index=0)
+    for map_index, state, unknown in ((0, "failed", 3), (1, "failed", 3), (2, "ended", 0), (3, "failed", 0)):
+        claimant_id = register(store, claimant(2, map_index=map_index))
+        note_progress(store, "spring", claimant_id, state, figures={"unknown": unknown})
+    said = ledger("resolve", request, "--as", "accepted", "--yes")
+    assert said.err.endswith(
+        "Now clear the failed tasks in Airflow, so that they run again:\n"
+        "  task t of DAG d, run r, map index 0\n"
+        "  task t of DAG d, run r, map index 1\n"
+    )
 
 
 def test_a_person_who_frees_messages_is_warned(ledger, sent, at_terminal):

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import pytest
 from sqlalchemy import text
 from support.keys import message_keys
 from support.sending import claimant
+from support.versions import CAN_ASK
 
+from airflow_provider_sms.execution import delivery
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
 
-def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, people, ledger_path):
+def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, people, ledger_path, monkeypatch):
     """Whoever reads the ledger after a try finds no claim that nobody will ever record an outcome of."""
+    monkeypatch.setenv("AIRFLOW__SMS__UNRECORDED_SECONDS", "0")
     dead = [str(27_820_000_000 + n) for n in range(3)]
     with closing(open_sqlite(ledger_path)) as store:
         ledger = CampaignLedger(store, "spring", claimant())
@@ -23,3 +27,53 @@ def test_claims_of_the_dead_are_written_down_as_unknown_by_the_next_try(send, pe
             states = connection.execute(text("SELECT state, submitted FROM sms_request ORDER BY id")).all()
     assert (ran.summary["unknown"], ran.summary["accepted"]) == (3, 2)
     assert [tuple(row) for row in states] == [("unknown", 3), ("accepted", 2)]
+
+
+@pytest.fixture
+def met(ledger_path, monkeypatch):
+    """Let another task claim three people's messages when the send begins, with a bound of a moment; once."""
+    claimed = []
+
+    def claim():
+        if not claimed:
+            others = [str(27_820_000_000 + n) for n in range(3)]
+            with closing(open_sqlite(ledger_path)) as store:
+                ledger = CampaignLedger(store, "spring", claimant(host="worker-2"))
+                keys = message_keys(others, [f"Hi Name{n}" for n in range(3)])
+                claimed.extend(ledger.commit(chunks=[Chunk(keys, others)], claim_seconds=0.3))
+        return 0.5
+
+    monkeypatch.setattr(delivery, "configured_unrecorded_seconds", claim)
+    return claimed
+
+
+def test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good(send, people, met):
+    """Its first attempt may pass by itself; the next one takes the request for unknown, which no retry makes known."""
+    ran = send(people(5), campaign="spring", retries=5)
+    assert (ran.state, ran.tries, ran.summary["unknown"], ran.summary["already_sent"]) == ("failed", 2, 3, 2)
+    assert "request 1 by attempt 1 of task t of DAG d, run r, on host worker-2" in ran.log
+    assert "3 messages in the ledger's request 1 may have been sent: the service's response was lost" in ran.log
+
+
+@pytest.mark.skipif(not CAN_ASK, reason="Airflow before 3.1 cannot ask a person")
+def test_nobody_is_asked_about_what_may_still_be_recorded(send, people, met):
+    """A person decides about what is unknown; the attempt that only waited fails, and the next one asks."""
+    ran = send(people(5), campaign="spring", on_unknown="ask", retries=0)
+    assert (ran.state, ran.tries, ran.summary["unknown"]) == ("failed", 1, 3)
+    assert "recorded no outcome" in ran.log
+
+
+def test_an_outcome_that_comes_in_time_is_found(send, people, met, ledger_path, monkeypatch):
+    """The task ends well, and nobody is texted twice."""
+    lapse = CampaignLedger.lapse
+
+    def lapse_and_record(ledger):
+        lapse(ledger)
+        if met and met[0].request_id is not None:
+            with closing(open_sqlite(ledger_path)) as store:
+                other = CampaignLedger(store, "spring", claimant(), claimant_id=2)
+                other.finish([Outcome(met[0].request_id, ACCEPTED, event_id=77, messages=3)])
+
+    monkeypatch.setattr(CampaignLedger, "lapse", lapse_and_record)
+    ran = send(people(5), campaign="spring")
+    assert (ran.state, ran.summary["unknown"], ran.summary["already_sent"]) == ("success", 0, 3)

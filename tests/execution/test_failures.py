@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from support.sending import claimant
 
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
@@ -58,6 +59,44 @@ def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent
     )
     assert failed.permanent is permanent
     assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in failed.words
+
+
+def test_what_another_task_has_not_recorded_is_worth_a_retry():
+    """The error names the other attempts, and does not say that a response was lost, which nobody knows."""
+    other = claimant(2, dag_id="news", task_id="send", run_id="monday", map_index=3, host="worker-2")
+    counts = SendCounts(unknown=7, unrecorded={5: 3, 3: 2, 9: 2})
+    failed = failure(
+        "spring", counts, None, stopped=False, resend_unknown=False, claimants={3: other, 5: other, 9: claimant()}
+    )
+    assert failed.permanent is False
+    assert failed.words == (
+        "Campaign spring: 7 messages are claimed by another process that has recorded no outcome: requests 3, 5 by "
+        "attempt 2 of task send of DAG news, run monday, map index 3, on host worker-2; request 9 by attempt 1 of task "
+        "t of DAG d, run r, on host h. They may have been sent. The next attempt finds the outcome, or takes what has "
+        "none by then for unknown"
+    )
+
+
+def test_what_is_lost_and_what_is_unrecorded_are_told_apart():
+    """Each with its own count; the retry that one is worth ends without the other's being guessed."""
+    counts = SendCounts(unknown=3, unknown_requests={4}, unrecorded={5: 1})
+    failed = failure("spring", counts, None, stopped=False, resend_unknown=False)
+    assert failed.permanent is False
+    assert "2 messages in the ledger's request 4 may have been sent: the service's response was lost" in failed.words
+    assert "1 message is claimed by another process that has recorded no outcome: request 5 by an" in failed.words
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        SendCounts(unknown=1, unrecorded={5: 1}, none_taken=1),
+        SendCounts(unknown=1, unrecorded={5: 1}, texted_twice=[TextedTwice(4, 12, is_sure=True, messages=3)]),
+    ],
+    ids=["none taken", "texted twice"],
+)
+def test_what_needs_a_person_needs_one_at_once(counts):
+    """A retry would hide it, or be wasted."""
+    assert failure("spring", counts, None, stopped=False, resend_unknown=False).permanent is True
 
 
 def test_an_error_and_unknown_messages_are_both_said():

@@ -27,7 +27,10 @@ from airflow_provider_sms.execution.human_input import (
     read_request_decision,
 )
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.request_queries import RequestRow
+from airflow_provider_sms.ledger.decisions import resolve
+from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.ledger.request_queries import RequestRow, unknown_requests
+from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.reporting.summary import COUNTS
 
@@ -76,6 +79,56 @@ def test_a_person_treats_what_is_unknown_as_sent(send, people, lost, ledger_path
     assert decisions(ledger_path) == [("accepted", "accepted", "ann")] * 2
     assert set(witnessed().values()) == {1}
     assert (len(questions), ran.summary["requests"]) == (1, 5)
+
+
+@needs_an_answer
+def test_what_an_earlier_attempt_lost_and_a_person_calls_sent_repeats_nothing(send, people, lost, witnessed):
+    """A table without repeats has none in its summary: all of it was sent before, by decision or not."""
+    source = people(1000)
+    lost(1)
+    assert counts(send(source, campaign="c", concurrency=1)) == {"accepted": 900, "unknown": 100}
+    with somebody_answers("Treat as sent"):
+        ran = send(source, campaign="c", on_unknown="ask")
+    assert (ran.state, counts(ran)) == ("success", {"already_sent": 1000})
+    assert set(witnessed().values()) == {1}
+
+
+@needs_an_answer
+def test_rows_that_repeat_a_message_of_before_the_wait_are_repeats(send, people, lost, tmp_path):
+    """One row of each message that this attempt sent is accepted, each further one a repeat; others are sent before."""
+    lost(1)
+    send(people(100), campaign="c", concurrency=1)
+    frame = pd.read_parquet(people(300))
+    pd.concat([frame, frame]).to_parquet(tmp_path / "twice.parquet")
+    with somebody_answers("Treat as sent"):
+        ran = send(str(tmp_path / "twice.parquet"), campaign="c", on_unknown="ask")
+    assert ran.state == "success"
+    assert counts(ran) == {"accepted": 200, "duplicate": 200, "already_sent": 200}
+
+
+@needs_an_answer
+def test_other_tasks_that_failed_on_the_requests_are_named(send, people, lost):
+    """Whoever answers sees in the log what else needs to be cleared."""
+    source = people(200)
+    lost(1)
+    first = send(source, campaign="c", concurrency=1)
+    with somebody_answers("Treat as sent"):
+        ran = send(source, campaign="c", on_unknown="ask")
+    assert (first.state, ran.state) == ("failed", "success")
+    assert "clear it once this task has ended: task send of DAG dag_" in ran.log
+
+
+def test_what_the_command_closes_as_accepted_repeats_nothing(send, people, lost, ledger_path, witnessed):
+    """Likewise where a person closes it by the command, and clears the task."""
+    source = people(1000)
+    lost(1)
+    assert counts(send(source, campaign="c", concurrency=1)) == {"accepted": 900, "unknown": 100}
+    with closing(open_sqlite(ledger_path)) as store:
+        (unknown,) = unknown_requests(store)
+        resolve(store, unknown.request_id, ACCEPTED, "ann")
+    ran = send(source, campaign="c")
+    assert (ran.state, counts(ran)) == ("success", {"already_sent": 1000})
+    assert set(witnessed().values()) == {1}
 
 
 @needs_an_answer

@@ -14,6 +14,7 @@ from support.airflow import run_task
 from support.versions import KEEPS_TASK_STATE
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.execution import ledger_session
 from airflow_provider_sms.execution.ledger_session import HighWaterMark, refuse_without_trace
 from airflow_provider_sms.ledger.attempts import HighWater, high_water, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -430,6 +431,35 @@ def test_a_campaign_in_postgresql_goes_out_once(send, people, sms_ledger, sandbo
     again = send(source, campaign="spring", ledger_conn_id="{{ 'sms_ledger' }}")
     assert (ran.summary["accepted"], again.summary["already_sent"]) == (250, 250)
     assert (set(witnessed().values()), states_in(sms_ledger), ledger_path.exists()) == ({1}, {"accepted": 250}, False)
+
+
+def test_a_task_holds_two_connections_at_most(send, people, sms_ledger, monkeypatch):
+    """One of the sender's, and one of the main thread's for progress and the high-water mark: a server has few."""
+    monkeypatch.setattr(ledger_session, "MARK_SECONDS", 0.0)
+    engine = create_engine(sms_ledger, isolation_level="AUTOCOMMIT")
+    held, two, ended = set(), threading.Event(), threading.Event()
+    claim = CampaignLedger._claim
+
+    def watch():
+        query = text("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'airflow-provider-sms'")
+        with engine.connect() as connection:
+            while not ended.wait(0.01):
+                held.add(connection.execute(query).scalar())
+                if max(held) > 1:
+                    two.set()
+
+    def claim_while_the_main_thread_reads(*arguments):
+        two.wait(3.0)
+        return claim(*arguments)
+
+    monkeypatch.setattr(CampaignLedger, "_claim", claim_while_the_main_thread_reads)
+    watching = threading.Thread(target=watch)
+    watching.start()
+    ran = send(people(1000), ledger_conn_id="sms_ledger", max_requests_per_second=10)
+    ended.set()
+    watching.join(10.0)
+    engine.dispose()
+    assert (ran.state, max(held)) == ("success", 2)
 
 
 def test_lost_answers_are_unknown_in_postgresql_too(send, people, sms_ledger, sandbox, witnessed, monkeypatch):

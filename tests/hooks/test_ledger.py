@@ -9,6 +9,7 @@ from airflow.providers.common.compat.sdk import Connection
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.hooks.ledger import (
     LIBPQ_EXTRAS,
+    configured_unrecorded_seconds,
     open_existing_ledger,
     open_ledger,
     postgres_url,
@@ -204,3 +205,19 @@ def test_a_person_may_look_where_tasks_run_on_several_machines(ledger_path, monk
     with pytest.raises(InputError, match="CeleryExecutor"):
         open_ledger(None)
     open_existing_ledger(None).close()
+
+
+@pytest.mark.parametrize(("configured", "seconds"), [(None, 120.0), ("", 120.0), ("0", 0.0), ("90.5", 90.5)])
+def test_the_wait_for_other_tasks_is_configured(monkeypatch, configured, seconds):
+    """Two minutes unless somebody says otherwise."""
+    if configured is not None:
+        monkeypatch.setenv("AIRFLOW__SMS__UNRECORDED_SECONDS", configured)
+    assert configured_unrecorded_seconds() == seconds
+
+
+@pytest.mark.parametrize("configured", ["-1", "inf", "nan", "two minutes"])
+def test_a_wait_that_is_none_or_has_no_end_is_refused(monkeypatch, configured):
+    """Two tasks that wait for each other would never end."""
+    monkeypatch.setenv("AIRFLOW__SMS__UNRECORDED_SECONDS", configured)
+    with pytest.raises(InputError, match="unrecorded_seconds must be a number of seconds"):
+        configured_unrecorded_seconds()

@@ -9,8 +9,10 @@ from sqlalchemy.engine import make_url
 from support.postgres import DRIVER
 from support.sending import claimant, people
 
-from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
+from airflow_provider_sms.ledger import postgres
+from airflow_provider_sms.ledger.backend import BUSY_SECONDS
+from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.purge import forget, old_campaigns
@@ -51,8 +53,54 @@ def test_writers_of_a_campaign_wait_for_each_other_only_so_long(postgres_url):
     with store.write(7):
         with other.write(8):
             pass
-        with pytest.raises(LedgerError, match="lock timeout"), other.write(7):
+        with pytest.raises(LedgerBusyError, match=r"kept its lock for 0.1 seconds, and nothing"), other.write(7):
             pass
+    store.close()
+    other.close()
+
+
+def test_a_machine_that_vanished_keeps_others_waiting_for_seconds(postgres_url):
+    """The server ends its transaction, which does nothing any more, long before those that wait give up."""
+    store = open_postgres(postgres_url)
+    with store.write(7) as connection:
+        idle = connection.execute(text("SHOW idle_in_transaction_session_timeout")).scalar()
+    assert (idle, FINISH_PATIENCE, BUSY_SECONDS) == ("5s", 10.0, 60.0)
+    store.close()
+
+
+def test_the_lock_of_an_idle_transaction_goes_to_the_next_one(postgres_url, monkeypatch):
+    """Nothing of the idle transaction is kept, and it fails as one whose connection was lost."""
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
+    store, other = open_postgres(postgres_url), open_postgres(postgres_url)
+
+    def vanish():
+        with store.write(7) as connection:
+            connection.execute(text("INSERT INTO sms_campaign (name, created_at) VALUES ('gone', 1)"))
+            with other.write(7) as next_one:
+                assert next_one.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 0
+
+    with pytest.raises(LedgerError):
+        vanish()
+    store.close()
+    other.close()
+
+
+def test_the_lock_of_a_server_that_goes_away_is_no_busy_one(postgres_url, server):
+    """A wait that ends for another reason is an error as ever: nothing tells that a later one would end well."""
+    store, other = open_postgres(postgres_url), open_postgres(postgres_url)
+    waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'advisory'"
+
+    def cancel():
+        while not server.execute(text(waiting)).scalar():
+            pass
+
+    cancelling = threading.Thread(target=cancel)
+    with store.write(7):
+        cancelling.start()
+        with pytest.raises(LedgerError) as caught, other.write(7, patience=3.0):
+            pass
+    cancelling.join(10.0)
+    assert not isinstance(caught.value, LedgerBusyError)
     store.close()
     other.close()
 
@@ -70,7 +118,7 @@ def test_what_can_be_done_without_waits_less(postgres_url):
     holding = threading.Thread(target=hold)
     holding.start()
     held.wait(10.0)
-    with pytest.raises(LedgerError, match="lock timeout"), other.write(7, patience=0.1):
+    with pytest.raises(LedgerBusyError, match=r"for 0.1 seconds"), other.write(7, patience=0.1):
         pass
     threading.Timer(0.3, release.set).start()
     with other.write(7):

@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import event
 
-from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import is_mount_point, network_filesystem, open_sqlite, settle_path
 
@@ -68,9 +69,19 @@ def test_a_writer_waits_for_another_one_only_so_long(tmp_path):
     store = open_sqlite(tmp_path / "ledger.db", busy_seconds=0.05)
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match="locked"), store.write(0):
+    with pytest.raises(LedgerBusyError, match=r"kept its lock for 0.05 seconds, and nothing"), store.write(0):
         pass
     other.close()
+    store.close()
+
+
+def test_a_file_that_cannot_be_written_is_no_busy_one(tmp_path):
+    """Only another writer is waited for again."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    event.listen(store._engine, "checkout", lambda connection, *_: connection.execute("BEGIN"))
+    with pytest.raises(LedgerError, match="within a transaction") as caught, store.write(0):
+        pass
+    assert not isinstance(caught.value, LedgerBusyError)
     store.close()
 
 
@@ -79,7 +90,7 @@ def test_what_can_be_done_without_waits_less(tmp_path):
     store = open_sqlite(tmp_path / "ledger.db", busy_seconds=60.0)
     other = sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match="locked"), store.write(0, patience=0.05):
+    with pytest.raises(LedgerBusyError, match=r"for 0.05 seconds"), store.write(0, patience=0.05):
         pass
     other.close()
     for patience in (None, 0.05, None):

@@ -5,7 +5,15 @@ from sqlalchemy import select, true
 
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk
 from airflow_provider_sms.ledger.schema import request
-from airflow_provider_sms.ledger.transitions import LAPSED, current_state, lapse, reason_at, state_at, under_way
+from airflow_provider_sms.ledger.transitions import (
+    LAPSED,
+    current_state,
+    lapse,
+    may_be_recorded,
+    reason_at,
+    state_at,
+    under_way,
+)
 
 DEADLINE = 1_000.0
 
@@ -56,3 +64,21 @@ def test_a_claim_in_the_future_counts_as_made_now(store, held):
         lapse(connection, true(), DEADLINE - 500.0)
         row = connection.execute(select(request.c.state, request.c.claimed_at, request.c.deadline)).one()
     assert tuple(row) == (CLAIMED, DEADLINE - 500.0, DEADLINE - 400.0)
+
+
+@pytest.mark.parametrize(
+    ("finished_at", "length", "after", "expected"),
+    [
+        (None, 45.0, 0.0, True),
+        (None, 45.0, 120.0, True),
+        (None, 45.0, 120.5, False),
+        (None, 150.0, 150.0, True),
+        (None, 150.0, 150.5, False),
+        (1_001.0, 45.0, 50.0, False),
+    ],
+)
+def test_an_outcome_may_be_recorded_for_a_while_past_the_deadline(finished_at, length, after, expected):
+    """Until so many seconds after the claim, at least until its deadline, and only where none is recorded."""
+    claimed_at = 1_000.0
+    found = may_be_recorded(finished_at, claimed_at, claimed_at + length, now=claimed_at + after, seconds=120.0)
+    assert found is expected

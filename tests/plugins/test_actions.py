@@ -11,6 +11,7 @@ from airflow_provider_sms.ledger.pauses import pause_of
 from airflow_provider_sms.ledger.schema import decision
 from airflow_provider_sms.ledger.statistics import status
 from airflow_provider_sms.plugins import actions
+from airflow_provider_sms.plugins.authorization import Access
 
 NOT_OF_THIS_CAMPAIGN = "The page lists a request that this campaign does not have. Nothing was changed. Reload the page"
 
@@ -35,6 +36,20 @@ def test_a_decision_about_a_request_is_applied_and_recorded(ed, store):
     assert other.json()["message"].endswith("Now clear the task: its next attempt texts them.")
     assert decisions(store) == [(sent, "accepted", "ed"), (unsent, "not_sent", "ed")]
     assert status(store, "spring").messages == {"accepted": 3}
+
+
+def test_other_tasks_that_failed_on_unknown_requests_are_named(ed, store, monkeypatch):
+    """Those of DAGs that the user may edit: another one's name is not told."""
+    (unknown,) = tell(store, claims=[(3, "unknown")], state="failed", note={"figures": {"unknown": 3}})
+    tell(store, state="failed", note={"figures": {"unknown": 3}}, task_id="other")
+    tell(store, state="failed", note={"figures": {"unknown": 3}}, dag_id="hidden")
+    may_edit = Access.may_edit
+    monkeypatch.setattr(Access, "may_edit", lambda access, dags: list(dags) != ["hidden"] and may_edit(access, dags))
+    answer = ed.post("/campaigns/1/resolve", {"requests": [unknown], "outcome": "accepted", "people": 3})
+    assert answer.json()["message"] == (
+        "Recorded as sent: 1 request to 3 people. Clear what failed on unknown requests, too: task other of DAG d, "
+        "run r."
+    )
 
 
 def test_several_requests_are_resolved_at_once(ed, store):

@@ -33,12 +33,13 @@ def test_requests_are_noted_from_the_first_one_on():
 
 
 def test_unknown_messages_are_counted_with_the_requests_that_hold_them():
-    """Messages of other live processes have no request that a person could close."""
+    """Requests whose own process may still record an outcome are apart: nobody is asked about them yet."""
     tally = SendCounts()
     tally.add_unknown(7, 3)
     tally.add_unknown(7, 1)
-    tally.add_unknown(None, 2)
-    assert (tally.unknown, tally.unknown_requests) == (6, {7})
+    tally.add_unrecorded(8, 1)
+    tally.add_unrecorded(8, 1)
+    assert (tally.unknown, tally.unknown_requests, tally.unrecorded) == (6, {7}, {8: 2})
 
 
 def test_names_that_the_service_chose_hold_no_number():

@@ -5,6 +5,7 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import select
 
+from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.account import CHARGED, UNDECIDED, Evidence
 from airflow_provider_sms.ledger.schema import balance_reading
 from airflow_provider_sms.sending import reconciliation
@@ -82,17 +83,42 @@ class Unreadable:
         self.asked += 1
 
 
+class LookedUp:
+    """Messages that are looked up again, where the ledger can be read."""
+
+    def __init__(self, error=None):
+        self.messages = []
+        self.error = error
+
+    def reconcile(self, messages):
+        if self.error is not None:
+            raise self.error
+        self.messages += messages
+
+
 def test_a_balance_that_cannot_be_read_is_asked_for_a_few_times():
-    """It holds nothing back meanwhile, and is asked for again only once all else is sent; then the rest is unknown."""
-    away, counts = Unreadable(), SendCounts()
+    """It holds nothing back meanwhile, and is asked for again only once all else is sent; then the rest stays open."""
+    away, counts, pending = Unreadable(), SendCounts(), LookedUp()
     lost = LostRequests(away, counts, Caution())
     lost.adopt(7, ["somebody"])
     assert lost.waiting
-    lost.settle(None, last=False)
+    lost.settle(pending, last=False)
     assert (away.asked, lost.any, lost.waiting) == (1, True, False)
-    lost.settle(None, last=False)
+    lost.settle(pending, last=False)
     assert away.asked == 1
     for _ in range(MAX_UNREADABLE):
-        lost.settle(None, last=True)
+        lost.settle(pending, last=True)
     assert (away.asked, lost.any) == (MAX_UNREADABLE, False)
-    assert (counts.unknown, lost.adopts(7)) == (1, False)
+    assert (pending.messages, lost.adopts(7)) == (["somebody"], False)
+
+
+def test_what_is_left_open_and_cannot_be_looked_up_is_unknown():
+    """No message goes uncounted because the ledger could not be read just then."""
+    away, counts, pending = Unreadable(), SendCounts(), LookedUp(LedgerError("away"))
+    lost = LostRequests(away, counts, Caution())
+    lost.adopt(7, ["somebody"])
+    for _ in range(MAX_UNREADABLE - 1):
+        lost.settle(pending, last=True)
+    with pytest.raises(LedgerError):
+        lost.settle(pending, last=True)
+    assert (counts.unknown, counts.unknown_requests, lost.any) == (1, {7}, False)

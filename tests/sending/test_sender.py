@@ -16,6 +16,7 @@ from support.sending import claimant, failing, outgoing, people
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
     InputError,
+    LedgerBusyError,
     LedgerError,
     LedgerLostError,
     NotSentError,
@@ -368,6 +369,33 @@ def test_outcomes_are_recorded_once_the_ledger_answers_again(sender, service, en
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_a_lock_that_is_not_had_is_waited_for_again(sender, service, enter, caplog, first):
+    """Nothing of the commit has happened, and it is made in the end: the send goes on, and nobody is posted twice."""
+    busy = set(range(first, first + 5))
+    send = sender(failing_ledger(enter(1), busy, error=LedgerBusyError), concurrency=1)
+    send.run([people(30)])
+    assert (counts(send.counts), send.error, service.duplicates) == ({"accepted": 30}, None, 0)
+    assert states(enter(2), people(30)) == {ACCEPTED: 30}
+    assert "Trying again, 5 of 5 times" in caplog.text
+
+
+def test_a_lock_that_is_kept_for_minutes_ends_the_send(sender, service, enter):
+    """Whoever keeps it that long does not give it back; what was accepted is recorded once it is free."""
+    send = sender(failing_ledger(enter(1), set(range(2, 8)), error=LedgerBusyError), concurrency=1)
+    send.run([people(30)])
+    assert (counts(send.counts), type(send.error)) == ({"accepted": 10, "not_sent": 20}, LedgerBusyError)
+    assert states(enter(2), people(30)) == {ACCEPTED: 10, NOT_SENT: 20}
+
+
+def test_waits_for_a_lock_are_counted_in_a_row(sender, service, enter):
+    """A campaign that is busy now and then, for hours, goes on."""
+    busy = {*range(1, 5), *range(6, 10), *range(11, 15)}
+    send = sender(failing_ledger(enter(1), busy, error=LedgerBusyError), concurrency=1)
+    send.run([people(30)])
+    assert (counts(send.counts), send.error) == ({"accepted": 30}, None)
+
+
 def test_a_ledger_that_stays_away_leaves_the_outcomes_in_the_log(sender, service, enter, caplog):
     """When outcomes cannot be recorded, the log names the requests, their state and event ids, and no number."""
     ledger = failing_ledger(enter(1), set(range(2, 100)))
@@ -648,7 +676,7 @@ def between_lookup_and_claim(ledger, happens):
     return ledger
 
 
-def failing_ledger(ledger, failing, *, durable=False):
+def failing_ledger(ledger, failing, *, durable=False, error=LedgerError):
     """Let the n-th transactions of a ledger fail as those of a full disk do, or although they became durable."""
     numbers, write = itertools.count(1), ledger._write
 
@@ -656,7 +684,7 @@ def failing_ledger(ledger, failing, *, durable=False):
     def failing_write(**how):
         fails = next(numbers) in failing
         if fails and not durable:
-            raise LedgerError("disk is full")
+            raise error("disk is full")
         with write(**how) as connection:
             yield connection
         if fails:

@@ -97,8 +97,8 @@ BRAKE_MUTATIONS = (
     Mutation(
         "what an earlier part loses beside its successor is not said",
         "sending/pending.py",
-        "            self._counts.met_lost += holder.request_id in self._counts.lost_requests\n",
-        "            self._counts.met_lost += holder.parked\n",
+        "        self._counts.met_lost += holder.request_id in self._counts.lost_requests\n",
+        "        self._counts.met_lost += holder.parked\n",
         (PARKED, SCHEDULES),
         first="test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat",
     ),

@@ -34,6 +34,7 @@ from support.faults.sender_mutations import SENDER_MUTATIONS
 from support.faults.store_mutations import STORE_MUTATIONS
 from support.faults.trace_mutations import TRACE_MUTATIONS
 from support.faults.value_mutations import VALUE_MUTATIONS
+from support.faults.waiting_mutations import WAITING_MUTATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,6 +59,7 @@ MUTATIONS = (
     + EVIDENCE_MUTATIONS
     + RECONCILE_MUTATIONS
     + RECOVERY_MUTATIONS
+    + WAITING_MUTATIONS
 )
 ROOT = Path(__file__).parents[3]
 PACKAGE = "airflow_provider_sms"

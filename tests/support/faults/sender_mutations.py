@@ -85,15 +85,15 @@ SENDER_MUTATIONS = (
     Mutation(
         "what others hold is counted as not sent",
         "sending/pending.py",
-        "            self._counts.add_unknown(None, len(self._held))\n",
-        "            self._counts.not_sent += len(self._held)\n",
+        "                self._counts.add_unrecorded(request_id, 1)\n            self._held.clear()\n",
+        "                self._counts.not_sent += 1\n            self._held.clear()\n",
         first="test_what_somebody_else_claimed_meanwhile_is_not_posted",
     ),
     Mutation(
         "what others hold is not looked at again",
         "sending/pending.py",
-        "            self.reconcile(list(held.values()))\n",
-        "            pass\n",
+        "                self.reconcile([outgoing for outgoing, _ in held.values()])\n",
+        "                pass\n",
         first="test_what_another_live_process_holds_is_awaited",
     ),
     Mutation(
@@ -113,8 +113,8 @@ SENDER_MUTATIONS = (
     Mutation(
         "an unknown of an earlier try is posted again",
         "sending/pending.py",
-        "        elif self._resend(holder.request_id):\n",
-        "        elif holder.state != CLAIMED:\n",
+        "        elif self._resend(holder.request_id) and not holder.awaited:\n",
+        "        elif not holder.awaited:\n",
         first="test_a_lost_answer_is_unknown_and_not_sent_again",
     ),
     Mutation(

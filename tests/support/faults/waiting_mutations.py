@@ -1,0 +1,225 @@
+"""Defects of how a task waits for other tasks, of what it says when it has waited in vain, and of what it counts."""
+
+from __future__ import annotations
+
+from support.faults.mutation import LAPSE, PAIRS, PENDING, SCHEDULES, SENDER, SQLITE, Mutation
+
+OTHERS = "tests/sending/test_pending_others.py"
+ASKING = "tests/execution/test_human_input.py"
+POSTGRES = "tests/ledger/test_postgres.py"
+FAILURES = "tests/execution/test_failures.py"
+_TESTS = (OTHERS, PENDING, SCHEDULES, PAIRS)
+_RULE = "    return finished_at is None and now <= max(deadline, claimed_at + seconds)\n"
+_IN_VAIN = "test_what_was_waited_for_in_vain_is_counted_apart"
+_IN_TIME = "test_an_outcome_that_is_recorded_within_the_bound_counts"
+
+
+def _defect(name: str, file: str, old: str, new: str, first: str, tests: tuple[str, ...] = _TESTS) -> Mutation:
+    return Mutation(name, file, old, new, tests, first=first)
+
+
+WAITING_MUTATIONS = (
+    _defect(
+        "another task's request is unknown at its deadline",
+        "ledger/transitions.py",
+        _RULE,
+        "    return finished_at is None and now <= deadline\n",
+        _IN_TIME,
+    ),
+    _defect(
+        "another task's request is waited for without end",
+        "ledger/transitions.py",
+        _RULE,
+        "    return finished_at is None\n",
+        _IN_VAIN,
+    ),
+    _defect(
+        "a wait may be shorter than the claim",
+        "ledger/transitions.py",
+        _RULE,
+        "    return finished_at is None and now <= claimed_at + seconds\n",
+        "test_the_bound_may_be_shorter_but_not_than_the_claim",
+    ),
+    _defect(
+        "what is recorded as unknown is waited for",
+        "ledger/transitions.py",
+        _RULE,
+        "    return now <= max(deadline, claimed_at + seconds)\n",
+        "test_a_recorded_unknown_is_not_waited_for",
+    ),
+    _defect(
+        "requests of earlier tries are waited for",
+        "ledger/claims.py",
+        "                claimant_id not in self._earlier_tries\n",
+        "                True\n",
+        "test_requests_of_earlier_tries_are_unknown_at_their_deadline",
+    ),
+    _defect(
+        "a copy of the attempt counts as an earlier try",
+        "ledger/attempts.py",
+        "claimant.c.try_number < who.try_number)",
+        "claimant.c.try_number <= who.try_number)",
+        _IN_TIME,
+    ),
+    _defect(
+        "a later attempt counts as an earlier try",
+        "ledger/attempts.py",
+        "claimant.c.try_number < who.try_number)",
+        "claimant.c.try_number != who.try_number)",
+        "test_a_later_attempt_that_still_runs_is_waited_for",
+    ),
+    _defect(
+        "every task counts as an earlier try of this one",
+        "ledger/attempts.py",
+        "    earlier = and_(of_task(who), claimant.c.try_number < who.try_number)\n",
+        "    earlier = claimant.c.try_number < who.try_number\n",
+        _IN_TIME,
+    ),
+    _defect(
+        "what another task may still record is sent again",
+        "sending/pending.py",
+        "        elif self._resend(holder.request_id) and not holder.awaited:\n",
+        "        elif self._resend(holder.request_id):\n",
+        "test_what_is_sent_again_is_waited_for_first",
+    ),
+    _defect(
+        "the balance is asked only after the wait",
+        "sending/pending.py",
+        "        elif self._adopts(holder.request_id):\n",
+        "        elif self._adopts(holder.request_id) and not holder.awaited:\n",
+        "test_the_balance_decides_past_the_deadline",
+    ),
+    _defect(
+        "what the balance leaves open is not waited for",
+        "sending/pending.py",
+        "        elif holder.awaited:\n",
+        "        elif False:\n",
+        "test_the_balance_decides_past_the_deadline",
+    ),
+    _defect(
+        "what was waited for in vain is unknown at once",
+        "sending/pending.py",
+        "        if holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded:\n",
+        "        if False:\n",
+        _IN_VAIN,
+    ),
+    _defect(
+        "every attempt calls the request unrecorded anew",
+        "sending/pending.py",
+        "        if holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded:\n",
+        "        if not holder.parked:\n",
+        "test_what_is_met_past_the_bound_is_unknown",
+    ),
+    _defect(
+        "an earlier try's request counts as waited for",
+        "sending/pending.py",
+        "        if holder.awaited:\n            self._waited_for",
+        "        if True:\n            self._waited_for",
+        "test_requests_of_earlier_tries_are_unknown_at_their_deadline",
+    ),
+    _defect(
+        "a task that waited in vain fails for good",
+        "execution/failures.py",
+        "    may_pass = counts.unrecorded and not",
+        "    may_pass = False and not",
+        "test_what_another_task_has_not_recorded_is_worth_a_retry",
+        (FAILURES,),
+    ),
+    _defect(
+        "a person is asked about what may still be recorded",
+        "execution/delivery.py",
+        "            if self.asks is not None and counts.unknown_requests and not counts.unrecorded:\n",
+        "            if self.asks is not None and (counts.unknown_requests or counts.unrecorded):\n",
+        "test_nobody_is_asked_about_what_may_still_be_recorded",
+        (LAPSE,),
+    ),
+    _defect(
+        "the configured wait is not used",
+        "execution/delivery.py",
+        "        self.ledger.unrecorded_seconds = configured_unrecorded_seconds()\n",
+        "",
+        "test_a_task_that_waited_in_vain_is_tried_again_and_then_fails_for_good",
+        (LAPSE,),
+    ),
+    _defect(
+        "PostgreSQL: an idle transaction keeps its lock",
+        "ledger/postgres.py",
+        "min(IDLE_SECONDS, bound)",
+        "bound",
+        "test_a_machine_that_vanished_keeps_others_waiting_for_seconds",
+        (POSTGRES,),
+    ),
+    _defect(
+        "PostgreSQL: whatever fails at the lock counts as busy",
+        "ledger/postgres.py",
+        "                if _state(error) != _LOCK_NOT_AVAILABLE:\n",
+        "                if False:\n",
+        "test_the_lock_of_a_server_that_goes_away_is_no_busy_one",
+        (POSTGRES,),
+    ),
+    _defect(
+        "SQLite: whatever fails at the lock counts as busy",
+        "ledger/sqlite.py",
+        '            if not (write and "locked" in str(error.orig)):\n',
+        "            if not write:\n",
+        "test_a_file_that_cannot_be_written_is_no_busy_one",
+        (SQLITE,),
+    ),
+    _defect(
+        "whatever fails at a commit is tried again",
+        "sending/sender.py",
+        "        if not isinstance(error, LedgerBusyError) or self._busy > MAX_BUSY:\n",
+        "        if self._busy > MAX_BUSY:\n",
+        "test_outcomes_are_recorded_once_the_ledger_answers_again",
+        (SENDER,),
+    ),
+    _defect(
+        "a lock is waited for without end",
+        "sending/sender.py",
+        "        if not isinstance(error, LedgerBusyError) or self._busy > MAX_BUSY:\n",
+        "        if not isinstance(error, LedgerBusyError):\n",
+        "test_a_lock_that_is_kept_for_minutes_ends_the_send",
+        (SENDER,),
+    ),
+    _defect(
+        "waits for a lock add up over hours",
+        "sending/sender.py",
+        "        self._unrecorded, self._busy = [], 0\n",
+        "        self._unrecorded = []\n",
+        "test_waits_for_a_lock_are_counted_in_a_row",
+        (SENDER,),
+    ),
+    _defect(
+        "outcomes are forgotten where a lock was not had",
+        "sending/sender.py",
+        '        log.warning("%s. Trying again, %d of %d times", error, self._busy, MAX_BUSY)\n',
+        "        self._unrecorded = []\n",
+        "test_a_lock_that_is_not_had_is_waited_for_again",
+        (SENDER,),
+    ),
+    _defect(
+        "what others sent counts as this attempt's",
+        "ledger/preview.py",
+        "                accepted = OWN if self._is_own(request_id) else ACCEPTED\n",
+        "                accepted = OWN\n",
+        "test_what_an_earlier_attempt_lost_and_a_person_calls_sent_repeats_nothing",
+        (ASKING,),
+    ),
+    _defect(
+        "what this attempt sent before it waited counts as others'",
+        "ledger/preview.py",
+        "                accepted = OWN if self._is_own(request_id) else ACCEPTED\n",
+        "                accepted = ACCEPTED\n",
+        "test_a_person_treats_what_is_unknown_as_sent",
+        (ASKING,),
+    ),
+    _defect(
+        "rows that repeat what this attempt sent are not counted",
+        "execution/planning.py",
+        "plan.duplicate + max(0, own - counts.replayed)",
+        "plan.duplicate",
+        "test_rows_that_repeat_a_message_of_before_the_wait_are_repeats",
+        (ASKING,),
+    ),
+)
+"""All of them, in the order of the wait."""

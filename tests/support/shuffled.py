@@ -52,7 +52,7 @@ def run(arguments):
 @contextmanager
 def load():
     """Keep every core busy."""
-    busy = [multiprocessing.Process(target=_spin, daemon=True) for _ in range(os.cpu_count() or 1)]
+    busy = [multiprocessing.Process(target=_spin, args=(os.getpid(),)) for _ in range(os.cpu_count() or 1)]
     for each in busy:
         each.start()
     try:
@@ -69,8 +69,9 @@ def idle():
     yield
 
 
-def _spin():
-    while True:
+def _spin(parent):
+    """Keep one core busy until the parent has ended, however it ended."""
+    while os.getppid() == parent:
         pass
 
 

@@ -1,7 +1,7 @@
 PYTHON ?= python3
 
 .PHONY: help env demo test test-all test-shuffled check wheel test-most test-whole test-faults test-oldest \
-	test-benchmarks coverage matrix docs screenshots bench bench-quick faults faults-quick clean
+	test-benchmarks coverage matrix docs screenshots bench bench-quick faults faults-quick several-machines clean
 
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench-quick    the same with small sizes, without judging times"
 	@echo "make faults         break every step of a send, the package itself, and other senders, and print what came of it"
 	@echo "make faults-quick   a part of that"
+	@echo "make several-machines  kill and cut off workers, links and services under campaigns; SCENARIOS='nothing' for a part"
 	@echo "make env            only make .venv, with what the other commands need"
 	@echo "make clean          remove .venv and everything that was made here"
 
@@ -122,6 +123,9 @@ faults: env
 # Without the real Airflow, which takes longest.
 faults-quick: env
 	@$(FAULTS) --quick --only steps,tasks,kills,network,statuses,outage,proxies,schedules,sigkills,pairs,values,failover,reconcile,steps-reconcile,kills-reconcile,network-reconcile,statuses-reconcile,outage-reconcile
+
+several-machines: env
+	@PYTHONPATH=tests:. .venv/bin/python -m support.machines $(SCENARIOS)
 
 clean:
 	rm -rf .venv .nox .demo benchmarks/results build dist docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage*

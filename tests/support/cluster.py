@@ -26,23 +26,36 @@ LONGEST = 60.0
 USER = "pgserver"
 """The user of all servers in these tests."""
 PORT = 5432
-"""Number in the name of a server's socket; no server listens on this TCP port."""
+"""Number in the name of a server's socket; a server listens on a TCP port only where it is given an address."""
 
 
 class Node:
     """One server, on a socket in its own folder.
 
     :param folder: folder for data and socket.
+    :param address: host and port on which it also listens from its next start; None means on no TCP port.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder, address=None):
         self.folder = folder
         self.data = folder / "data"
-        self.socket = folder / f".s.PGSQL.{PORT}"
+        self.address = address
+
+    @property
+    def port(self):
+        """Number in the socket's name, which is also the TCP port."""
+        return self.address[1] if self.address else PORT
+
+    @property
+    def socket(self):
+        """Path of the server's socket."""
+        return self.folder / f".s.PGSQL.{self.port}"
 
     def start(self):
         """Start the server, and return once it accepts connections."""
-        _run("pg_ctl", "-w", "-D", self.data, "-l", self.folder / "log", "-o", f"-h '' -k {self.folder}", "start")
+        host = self.address[0] if self.address else ""
+        where = f"-h '{host}' -p {self.port} -k {self.folder}"
+        _run("pg_ctl", "-w", "-D", self.data, "-l", self.folder / "log", "-o", where, "start")
 
     def stop(self):
         """Kill the server, like a failing machine; do nothing when it is not running."""
@@ -55,7 +68,7 @@ class Node:
 
     def ask(self, statement, *values):
         """Run one statement as the owner, outside a transaction, and return its rows."""
-        connection = psycopg2.connect(host=str(self.folder), user="postgres", dbname="postgres")
+        connection = psycopg2.connect(host=str(self.folder), port=self.port, user="postgres", dbname="postgres")
         try:
             connection.autocommit = True
             with connection.cursor() as cursor:
@@ -92,7 +105,9 @@ class Node:
 
     def url(self, database="postgres", **query):
         """Return the URL of a database on the server."""
-        return URL.create(DRIVER, username="postgres", database=database, query={"host": str(self.folder), **query})
+        return URL.create(
+            DRIVER, username="postgres", database=database, port=self.port, query={"host": str(self.folder), **query}
+        )
 
 
 class Pair:
@@ -130,10 +145,14 @@ def until(condition):
 
 
 @contextmanager
-def running_node(**settings):
-    """Run one server. Leaving the context removes it."""
+def running_node(*, address=None, **settings):
+    """Run one server. Leaving the context removes it.
+
+    :param address: host and port on which it also listens; None means on no TCP port.
+    :param settings: settings of PostgreSQL.
+    """
     with _folder() as folder:
-        node = _new(folder / "primary", settings)
+        node = _new(folder / "primary", settings, address)
         try:
             node.start()
             yield node
@@ -142,10 +161,14 @@ def running_node(**settings):
 
 
 @contextmanager
-def running_pair(*, synchronous):
-    """Run a primary and a standby that has caught up. Leaving the context removes both."""
+def running_pair(*, synchronous, address=None, **settings):
+    """Run a primary and a standby that has caught up. Leaving the context removes both.
+
+    :param address: host and port on which the primary also listens; None means on no TCP port.
+    :param settings: settings of PostgreSQL for both.
+    """
     with _folder() as folder:
-        primary, standby = _new(folder / "primary", {}), Node(folder / "standby")
+        primary, standby = _new(folder / "primary", settings, address), Node(folder / "standby")
         try:
             primary.start()
             with Forwarder(primary.socket) as link:
@@ -156,6 +179,8 @@ def running_pair(*, synchronous):
                     standby.data,
                     "-h",
                     primary.folder,
+                    "-p",
+                    primary.port,
                     "-U",
                     "postgres",
                     "-c",
@@ -190,13 +215,15 @@ def _folder():
         shutil.rmtree(folder)
 
 
-def _new(folder, settings):
-    node = Node(folder)
+def _new(folder, settings, address=None):
+    node = Node(folder, address)
     _make_folder(folder)
     _run("initdb", "-A", "trust", "-E", "utf8", "-U", "postgres", "-D", node.data)
     # The standby connects by TCP to the forwarder, which uses the server's socket: a local connection for the server.
     with (node.data / "pg_hba.conf").open("a") as rules:
         rules.write("local replication all trust\n")
+        if address:
+            rules.write("host all all samenet trust\n")
     _write_settings(node, {"wal_level": "replica", "hot_standby": "on", **settings})
     return node
 
@@ -262,18 +289,20 @@ def _run(command, *arguments):
 
 
 @contextmanager
-def running_pooler(way):
+def running_pooler(way, address=("", PORT)):
     """Run pgbouncer in transaction mode in front of a server, and yield the folder of its socket.
 
-    :param way: forwarder to the server.
+    :param way: what has the host and port of the server, such as a forwarder.
+    :param address: host and port on which it listens; without a host it has only its socket.
     """
+    host, port = address
     with _folder() as parent:
         folder = parent / "pooler"
         _make_folder(folder)
         settings = folder / "pgbouncer.ini"
         settings.write_text(
             f"[databases]\n* = host={way.host} port={way.port} user=postgres\n"
-            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {PORT}\nlisten_addr =\nauth_type = any\n"
+            f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {port}\nlisten_addr = {host}\nauth_type = any\n"
             "pool_mode = transaction\nserver_login_retry = 0.1\nlogfile = /dev/null\n"
         )
         pooler = subprocess.Popen(
@@ -284,7 +313,7 @@ def running_pooler(way):
             stderr=subprocess.DEVNULL,
         )
         try:
-            until((folder / f".s.PGSQL.{PORT}").exists)
+            until((folder / f".s.PGSQL.{port}").exists)
             yield folder
         finally:
             pooler.terminate()

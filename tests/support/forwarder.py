@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from contextlib import suppress
 
 PATIENCE = 30.0
@@ -12,13 +13,16 @@ PATIENCE = 30.0
 
 
 class Forwarder:
-    """Forwards connections on 127.0.0.1 to a server.
+    """Forwards connections to a server.
 
     :param target: a socket's path, or host and port.
+    :param listen: host and port to listen on; port 0 picks a free one.
     """
 
-    def __init__(self, target):
+    def __init__(self, target, listen=("127.0.0.1", 0)):
         self._target = target
+        self._listen = listen
+        self._delay = 0.0
         self._flowing = threading.Event()
         self._flowing.set()
         self._lock = threading.Lock()
@@ -27,7 +31,7 @@ class Forwarder:
         self._closed = False
 
     def __enter__(self):
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(self._listen)
         self.host, self.port = self._listener.getsockname()
         self._run(self._accept)
         return self
@@ -50,6 +54,10 @@ class Forwarder:
     def speak(self):
         """Forward all that was held back."""
         self._flowing.set()
+
+    def slow_down(self, seconds):
+        """Hold back everything that arrives from now on for some seconds; 0 forwards at once."""
+        self._delay = seconds
 
     def lead_to(self, target):
         """Forward new connections to another server; existing ones stay."""
@@ -105,6 +113,7 @@ class Forwarder:
     def _pump(self, source, sink):
         with suppress(OSError):
             while piece := source.recv(65536):
+                time.sleep(self._delay)
                 self._flowing.wait()
                 sink.sendall(piece)
         for each in (source, sink):

@@ -40,7 +40,7 @@ class Standalone(RestApi):
 
     def __init__(self, home, settings):
         home = home.resolve()
-        port = _free_port()
+        port = free_port()
         super().__init__(f"http://127.0.0.1:{port}", home)
         self._processes = []
         self._environment = {
@@ -250,7 +250,7 @@ def _wrapper(home):
     return folder
 
 
-def _free_port():
+def free_port():
     """Return a port that is free, below those that the system gives to anybody who asks before Airflow listens."""
     while True:
         with suppress(OSError), socket.create_server(("127.0.0.1", random.randrange(15_000, 30_000))) as listener:

@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+from support.faults.rest import until
+from support.machines import packages
+from support.machines.network import SERVICES, Relays, lacking
+from support.machines.scenarios import SCENARIOS, Played
+
+TESTS = Path(__file__).parents[1]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
+
+needs_servers = pytest.mark.skipif(packages.skips_tests(), reason="servers are not installed")
+needs_namespaces = pytest.mark.skipif(bool(lacking()), reason="there can be no namespaces here")
+
+CLIENT = """
+import socket, sys, time
+host, port = sys.argv[1:]
+server = socket.create_connection((host, int(port)), timeout=5)
+server.settimeout(1)
+print(socket.gethostname(), flush=True)
+while True:
+    server.sendall(b"x")
+    try:
+        print("heard" if server.recv(1) else "closed", flush=True)
+    except TimeoutError:
+        print("silence", flush=True)
+    time.sleep(0.1)
+"""
+
+INSIDE = """
+import sys
+from pathlib import Path
+from support.machines.network import Namespaces
+sys.path.insert(0, {here!r})
+from test_machines import falls_silent
+with Namespaces() as network:
+    falls_silent(network, Path({folder!r}))
+"""
+
+STARTED = """
+import sys, time
+from pathlib import Path
+from support.machines.network import Relays
+from support.machines.services import running_services
+with Relays() as network, running_services(network, Path(sys.argv[1]), standby="asynchronous", pooler=True) as services:
+    print(services.database.folder.parent, flush=True)
+    time.sleep(600)
+"""
+
+
+def falls_silent(network, folder):
+    """Check that a machine reaches a service, hears nothing while its link is cut, and is heard again after."""
+    with socket.create_server(network.place("broker")) as listener:
+        machine = network.machine("worker-1", folder / "worker-1")
+        host, port = machine.place("broker")
+        output = folder / "printed"
+        process = machine.run([sys.executable, "-c", CLIENT, host, str(port)], dict(os.environ), output)
+        try:
+            server, _ = listener.accept()
+            with server:
+                server.settimeout(20)
+                _echo(server)
+                machine.cut("database", "api")
+                _echo(server)
+                machine.cut("broker")
+                until(lambda: "silence" in output.read_text(), seconds=20, what="the machine hears nothing")
+                heard = output.read_text().count("heard")
+                machine.mend("broker")
+                until(lambda: _echo(server) and output.read_text().count("heard") > heard, seconds=20, what="it hears")
+        finally:
+            process.kill()
+            process.wait()
+        assert output.read_text().startswith("worker-1\n")
+        assert "closed" not in output.read_text()
+
+
+def _echo(server):
+    server.sendall(server.recv(1))
+    return True
+
+
+def test_a_relay_that_is_cut_is_silent_and_is_heard_again_once_mended(tmp_path):
+    """Without namespaces, a cut link passes nothing, breaks no connection, and loses nothing."""
+    with Relays() as network:
+        falls_silent(network, tmp_path)
+
+
+@needs_namespaces
+def test_a_cable_that_is_cut_is_silent_and_is_heard_again_once_mended(tmp_path):
+    """With namespaces, a machine has its own host name, and a cut passes nothing, in a connection that stays."""
+    code = INSIDE.format(here=str(Path(__file__).parent), folder=str(tmp_path))
+    ran = subprocess.run(
+        ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, "-c", code],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_relays_can_delay_and_cut(tmp_path):
+    """A relay holds back what it forwards, and ends connections, when told to."""
+    with Relays() as network, socket.create_server(network.place("api")) as listener:
+        machine = network.machine("worker-1", tmp_path / "worker-1")
+        with socket.create_connection(machine.place("api"), timeout=20) as client:
+            server, _ = listener.accept()
+            with server:
+                machine.delay(0.2, "api")
+                before = time.monotonic()
+                client.sendall(b"x")
+                assert server.recv(1) == b"x"
+                assert time.monotonic() - before > 0.2
+                machine.drop("api")
+                assert client.recv(1) == b""
+
+
+@needs_servers
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_services_that_are_interrupted_leave_no_process_and_no_folder(tmp_path, number):
+    """Ctrl-C, and what a job is stopped with, end every server and remove its files."""
+    handler = "import signal; signal.signal(signal.SIGTERM, lambda *_: exit(1))\n"
+    handler += "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    process = subprocess.Popen(
+        [sys.executable, "-c", handler + STARTED, str(tmp_path)],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        text=True,
+        stderr=subprocess.DEVNULL,
+    )
+    folder = process.stdout.readline().strip()
+    children = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(number)
+    process.wait(60)
+    process.stdout.close()
+    assert (Path(folder).exists(), folder != "") == (False, True)
+    assert _living(children) == []
+
+
+def _living(processes):
+    found = []
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+    return found
+
+
+def test_every_scenario_has_a_name_of_its_own():
+    """A scenario is chosen by its id, which is also its campaign and DAG."""
+    ids = [each.id for each in SCENARIOS]
+    assert len(set(ids)) == len(ids) > len(SERVICES)
+
+
+def test_unknown_scenarios_are_named(capsys):
+    """A scenario that does not exist is an error that names it."""
+    from support.machines.__main__ import main
+
+    with pytest.raises(SystemExit):
+        main(["no-such-thing"])
+    assert "no-such-thing" in capsys.readouterr().err
+
+
+def test_what_cannot_be_installed_is_named(monkeypatch, capsys):
+    """Where a server is missing and may not be installed, the command says which, and starts nothing."""
+    from support.machines import __main__
+
+    monkeypatch.setattr(__main__, "missing", lambda: ["redis-server"])
+    monkeypatch.setattr(__main__, "install", lambda packages: packages)
+    with pytest.raises(SystemExit):
+        __main__.main(["nothing"])
+    assert "could not be installed: redis-server" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_broken"),
+    [
+        ({}, False),
+        ({"unknown": 50}, False),
+        ({"unknown": 51}, True),
+        ({"twice": 1}, True),
+        ({"lost": 1}, True),
+        ({"seconds": (20.0, None)}, True),
+        ({"quiet": None}, True),
+    ],
+)
+def test_a_scenario_has_failed_when_somebody_is_texted_twice_or_lost_or_a_task_hangs(changed, is_broken):
+    """Unknown people are no failure up to what the dead processes had in flight."""
+    fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0}
+    played = Played(scenario=SCENARIOS[0], people=100, allowed=50, shown="2 success", **{**fine, **changed})
+    assert played.is_broken == is_broken

@@ -15,6 +15,8 @@ class Sizes:
     :param rows: rows of the large table.
     :param bare: rows to post by bare threads.
     :param slow: rows to send to the slow service.
+    :param senders: rows of each of several senders.
+    :param most_senders: how many senders there are at once, at most.
     :param peers: rows to send in every way.
     :param throttled: rows to send to the throttled service.
     :param throttle: requests per second that the throttled service processes.
@@ -28,6 +30,8 @@ class Sizes:
     rows: int = 10_000_000
     bare: int = 500_000
     slow: int = 40_000
+    senders: int = 30_000
+    most_senders: int = 8
     peers: int = 5_000
     throttled: int = 1_000_000
     throttle: int = 100
@@ -68,6 +72,8 @@ QUICK = Sizes(
     rows=50_000,
     bare=5_000,
     slow=2_000,
+    senders=600,
+    most_senders=2,
     peers=1_000,
     throttled=20_000,
     throttle=50,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sqlalchemy import insert, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from airflow_provider_sms.exceptions import InputError, LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger.schema import campaign
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from sqlalchemy.engine import Connection, CursorResult, Engine
-    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.sql.expression import ClauseElement
 
     from airflow_provider_sms.ledger.model import Chunk
@@ -42,6 +41,8 @@ CONTACT_TAKEN = (
     "request_id = excluded.request_id, claimed_at = excluded.claimed_at WHERE sms_contact.claimed_at <= "
 )
 """How a contact that exists is replaced; the latest moment that is long enough ago follows."""
+
+_DEADLOCK = "40P01"
 
 KEY_BYTES = 16
 """The size of a message key."""
@@ -84,10 +85,12 @@ class LedgerBackend(ABC):
         self.clock = clock
 
     @contextmanager
-    def write(self, lock: int, *, patience: float | None = None) -> Iterator[Connection]:
+    def write(self, lock: int, *, shared: bool = False, patience: float | None = None) -> Iterator[Connection]:
         """Open a transaction that is durable once the block has ended without an error.
 
         :param lock: transactions with the same number follow one another; 64 bits, signed.
+        :param shared: whether transactions that share the lock, too, may go beside this one. None of them may read
+            what another one writes, but for what a unique index decides.
         :param patience: seconds to wait for another process's commit, for a transaction that may be left out; None
             means as long as the backend waits for all others.
         :raises LedgerBusyError: when other processes have kept it waiting; then nothing of it has happened.
@@ -96,7 +99,7 @@ class LedgerBackend(ABC):
         with ledger_errors("written to"), self._engine.connect() as connection:
             writing = self._for_writing(connection, patience)
             with writing.begin():
-                self._lock(writing, lock, patience)
+                self._lock(writing, lock, patience, shared=shared)
                 yield writing
 
     @contextmanager
@@ -117,8 +120,8 @@ class LedgerBackend(ABC):
         return connection
 
     @abstractmethod
-    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
-        """Wait for other transactions with the same number."""
+    def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
+        """Wait for other transactions with the same number; a shared lock, for those alone that do not share it."""
 
     @abstractmethod
     def empty_log(self, patience: float) -> bool | None:
@@ -151,6 +154,9 @@ class LedgerBackend(ABC):
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
         """Insert the messages that are free, and return how many those were.
+
+        They are inserted in the order of their keys: two transactions that want the same messages then wait for each
+        other only one way.
 
         :param request_ids: the requests, just inserted, one for each chunk.
         """
@@ -305,4 +311,6 @@ def ledger_errors(done: str) -> Iterator[None]:
     except SQLAlchemyError as error:
         # "from None": a traceback would show the row, with somebody's number.
         cause = getattr(error, "orig", None) or error
+        if isinstance(error, DBAPIError) and sql_state(error) == _DEADLOCK:
+            raise LedgerBusyError("The ledger is busy: the server undid a write that waited for another one") from None
         raise LedgerError(f"The ledger cannot be {done}: {type(cause).__name__}: {first_line(cause)}") from None

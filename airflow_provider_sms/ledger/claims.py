@@ -89,6 +89,18 @@ _EVENT = Compiled(
 )
 
 
+class _LateResponseError(Exception):
+    """A response came after its request was closed: others may have its messages, so nobody may write beside it."""
+
+
+def _late(outcomes: Iterable[Outcome], states: Mapping[int, str]) -> list[Outcome]:
+    """Return the responses to requests that were closed before: by a person, or because their claim had lapsed.
+
+    :param states: of the requests, before.
+    """
+    return [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
+
+
 class CampaignLedger:
     """The ledger as one attempt of one task sees it: the claims of one campaign.
 
@@ -147,8 +159,8 @@ class CampaignLedger:
         self._cap = cap
         self._capping = None if cap is None else Capping(store, cap)
 
-    def _write(self, patience: float | None = None) -> AbstractContextManager[Connection]:
-        return self._store.write(self._lock, patience=patience)
+    def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
+        return self._store.write(self._lock, shared=shared, patience=patience)
 
     def holders(self, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         """Return the requests that hold messages, by message key; a key that is free is missing.
@@ -214,10 +226,30 @@ class CampaignLedger:
         :returns: one claim for each chunk; none at all while the campaign is paused.
         :raises LedgerError: when it was not committed; then nothing of it may be relied on, and nothing may be sent.
         """
+        if self._is_plain(outcomes, chunks):
+            try:
+                return self._commit(outcomes, chunks, claim_seconds, shared=True)
+            except _LateResponseError:
+                pass
+        return self._commit(outcomes, chunks, claim_seconds, shared=False)
+
+    def _is_plain(self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk]) -> bool:
+        """Return whether a commit writes no rows but those of its own requests: then others may go beside it.
+
+        Messages that are released, or taken over, belong to other requests, too, and so do the contacts of a cap.
+        """
+        released = any(outcome.state == NOT_SENT for outcome in outcomes)
+        return self._capping is None and not released and not any(chunk.take_over for chunk in chunks)
+
+    def _commit(
+        self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk], claim_seconds: float, *, shared: bool
+    ) -> list[Claim]:
         claims: list[Claim] = []
-        with self._write() as connection:
+        with self._write(shared=shared) as connection:
             states = self._own_states(connection, outcomes)
             self._require_whole(states, outcomes)
+            if shared and _late(outcomes, states):
+                raise _LateResponseError
             twice = self._record(connection, outcomes, states, claiming=bool(chunks))
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
@@ -320,8 +352,7 @@ class CampaignLedger:
         """
         now = self.clock()
         unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
-        # Closed before their response came: by a person, or because their claim had lapsed.
-        late = [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
+        late = _late(outcomes, states)
         cap_group = self._capping.group_id if self._capping is not None and (claiming or late) else None
         groups: Collection[int] = ()
         if unsent or cap_group is not None:

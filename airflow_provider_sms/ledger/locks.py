@@ -43,7 +43,11 @@ Locks of two numbers never meet locks of one, so no campaign's lock can be one o
 
 
 def campaign_lock(name: str) -> int:
-    """Return the number under which the transactions on a campaign follow one another: 64 bits, signed."""
+    """Return the number under which the transactions on a campaign follow one another: 64 bits, signed.
+
+    On PostgreSQL commits share it that write no rows but those of their own requests: they follow all others, and go
+    beside each other.
+    """
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 

@@ -49,7 +49,7 @@ _INSERT_MESSAGES = (
     "INSERT INTO sms_message (campaign_id, message_key, destination, request_id) "
     "SELECT %s, substring(%s::bytea FROM (16 * new.place - 15)::int FOR 16), new.destination, new.request_id "
     "FROM unnest(string_to_array(%s, ', ', 'null')::bigint[], string_to_array(%s, ', ')::bigint[]) "
-    "WITH ORDINALITY AS new (destination, request_id, place) "
+    "WITH ORDINALITY AS new (destination, request_id, place) ORDER BY 2, new.place "
     "ON CONFLICT DO NOTHING"
 )
 _HOLDERS = (
@@ -77,14 +77,16 @@ _LOCK_GROUP = f"SELECT pg_advisory_xact_lock({CONTACT_LOCKS}, %s::int)"
 # in turns, so that the server responds every few seconds. A transaction that does nothing is ended soon: its machine
 # may have vanished, and others wait for its lock. All other waits share one bound. The time is read from a row that
 # exists only once the lock is held: SQL promises no order within one list.
-_LOCK = text(
+_TAKE_LOCK = (
     "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
     "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
-    "set_config('idle_in_transaction_session_timeout', :idle, true), pg_advisory_xact_lock(:lock)), "
+    "set_config('idle_in_transaction_session_timeout', :idle, true), {function}(:lock)), "
     "bounded AS (SELECT set_config('lock_timeout', :busy, true), set_config('statement_timeout', :wait, true) "
     "FROM locked) "
     "SELECT extract(epoch FROM clock_timestamp()) FROM bounded"
 )
+_LOCK = text(_TAKE_LOCK.format(function="pg_advisory_xact_lock"))
+_LOCK_SHARED = text(_TAKE_LOCK.format(function="pg_advisory_xact_lock_shared"))
 _TURN_SECONDS = 5.0
 """Seconds of one request for a lock, after which the server must have responded."""
 IDLE_SECONDS = 5.0
@@ -95,7 +97,7 @@ _SERVERS_SHARE = 0.9
 
 
 class PostgresBackend(LedgerBackend):
-    """A ledger on a server; one transaction of a campaign writes at a time, so that no two wait for each other.
+    """A ledger on a server; of a campaign, transactions that write no more than their own rows go side by side.
 
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
@@ -127,7 +129,7 @@ class PostgresBackend(LedgerBackend):
                 driver_connection.patience = max(self._wait, LOOK_SECONDS)
             yield connection
 
-    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:
+    def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
         patience = self._busy if patience is None else patience
         bound = _SERVERS_SHARE * self._wait
         others = {
@@ -140,7 +142,7 @@ class PostgresBackend(LedgerBackend):
             turn = max(0.001, min(_TURN_SECONDS, bound, give_up - time.monotonic()))
             values = {"lock": lock, "turn": _milliseconds(turn), **others}
             try:
-                self._server_clock.read(connection, _LOCK, values)
+                self._server_clock.read(connection, _LOCK_SHARED if shared else _LOCK, values)
             except DBAPIError as error:
                 if _state(error) != _LOCK_NOT_AVAILABLE:
                     raise

@@ -158,7 +158,7 @@ class SQLiteBackend(LedgerBackend):
                 cursor.execute(f"PRAGMA busy_timeout={int(self._busy_seconds * 1000)}")
         return not busy
 
-    def _lock(self, connection: Connection, lock: int, patience: float | None) -> None:  # noqa: ARG002  # one for all
+    def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:  # noqa: ARG002  # one for all
         """Check that the file is still there, and read the time; BEGIN IMMEDIATE has waited for every other writer.
 
         Writing to a file that was deleted or replaced succeeds, and the next task would find another ledger.

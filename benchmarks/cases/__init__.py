@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from benchmarks.cases.backpressure import backpressure
+from benchmarks.cases.competing import senders
 from benchmarks.cases.growing import ledger
 from benchmarks.cases.importing import importing
 from benchmarks.cases.large import large, resume
@@ -13,6 +14,7 @@ from benchmarks.cases.peers import peers
 from benchmarks.cases.preparing import prepare
 from benchmarks.cases.profiling import profile
 from benchmarks.cases.sending import postgres, rate, slow
+from benchmarks.cases.storing import storage
 from benchmarks.cases.watching import polled
 
 if TYPE_CHECKING:
@@ -32,6 +34,8 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     "import": importing,
     "peers": peers,
     "ledger": ledger,
+    "storage": storage,
+    "senders": senders,
     "backpressure": backpressure,
     "pages": pages,
     "polled": polled,

@@ -45,17 +45,17 @@ def ledger(bench: Bench) -> list[Figure]:
     rows, fewer = bench.sizes.rows, bench.sizes.small
     bench.tell(f"writing {rows:,} claims, SQLite")
     path = bench.folder / f"{bench.name('growing')}.db"
-    tenths = _filled(bench, URL.create("sqlite", database=str(path)), rows)
+    tenths = filled(bench, URL.create("sqlite", database=str(path)), rows)
     size = ledger_bytes(path)
     path.unlink()
     bench.tell(f"writing {fewer:,} claims in the order of a table, SQLite")
     path = bench.folder / f"{bench.name('unordered')}.db"
-    unordered = _filled(bench, URL.create("sqlite", database=str(path)), fewer, by_key=False)
+    unordered = filled(bench, URL.create("sqlite", database=str(path)), fewer, by_key=False)
     path.unlink()
     bench.tell(f"writing {fewer:,} claims, PostgreSQL")
     database = new_database(bench.postgres, bench.name("growing"))
     empty = database_bytes(database)
-    fewer_tenths = _filled(bench, database, fewer)
+    fewer_tenths = filled(bench, database, fewer)
     return [
         Figure(
             f"ledger of {rows:,} claims, SQLite",
@@ -75,7 +75,8 @@ def ledger(bench: Bench) -> list[Figure]:
     ]
 
 
-def _filled(bench: Bench, url: URL, rows: int, *, by_key: bool = True) -> dict[str, list[float]]:
+def filled(bench: Bench, url: URL, rows: int, *, by_key: bool = True) -> dict[str, list[float]]:
+    """Fill a ledger in a process of its own, and return the seconds of each tenth's commits."""
     job = {"url": url.render_as_string(hide_password=False), "rows": rows, "by_key": by_key}
     tenths: dict[str, list[float]] = run_job(bench.folder / "growing", "benchmarks.cases.growing", job)
     return tenths

@@ -359,10 +359,21 @@ def test_two_tries_at_once_are_told_apart(campaign, service, enter, open_store):
     assert (len(accepted[0] | accepted[1]), accepted[0] & accepted[1]) == (390, set())
 
 
+def stopping_once_both_have_begun(stop):
+    """Return what stops a send while two requests are under way: one that has not begun would not be posted."""
+    both = threading.Barrier(2)
+
+    def before_each(messages):
+        both.wait(30)
+        stop.set()
+
+    return before_each
+
+
 def test_a_repeat_that_was_read_before_its_message_was_claimed_is_a_duplicate(campaign, service):
     """A send that ends early looks again at what it had read ahead: a repeat of what went out is no unsent message."""
     stop = StopFlag()
-    service.before_each = lambda messages: stop.set()
+    service.before_each = stopping_once_both_have_begun(stop)
     first, second = table_of(numbers(10)), table_of([*numbers(10, 10), *numbers(10)])
     send = campaign(pa.concat_tables([first, second]))
     send.send(stop=stop, concurrency=2)
@@ -372,7 +383,7 @@ def test_a_repeat_that_was_read_before_its_message_was_claimed_is_a_duplicate(ca
 def test_a_repeat_of_what_was_sent_again_is_a_duplicate(campaign, service, enter):
     """Read ahead as unknown, a repeat is none any more once its message was sent again and accepted."""
     stop = StopFlag()
-    service.before_each = lambda messages: stop.set()
+    service.before_each = stopping_once_both_have_begun(stop)
     send = campaign(pa.concat_tables([table_of(numbers(10)), table_of([*numbers(10, 10), *numbers(10)])]))
     earlier = enter(1)
     (claim,) = earlier.commit(chunks=[chunk_of(send, numbers(10))])

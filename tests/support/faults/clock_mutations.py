@@ -34,8 +34,8 @@ CLOCK_MUTATIONS = (
     Mutation(
         "PostgreSQL: the server is asked once",
         "ledger/postgres.py",
-        "                self._server_clock.read(connection, _LOCK, values)\n",
-        "                connection.execute(_LOCK, values)\n",
+        "                self._server_clock.read(connection, _LOCK_SHARED if shared else _LOCK, values)\n",
+        "                connection.execute(_LOCK_SHARED if shared else _LOCK, values)\n",
         (CLOCKS,),
         first="test_a_servers_time_is_that_of_when_the_lock_was_had",
     ),

@@ -6,6 +6,8 @@ from support.faults.mutation import CONTACTS, LEDGER, PAIRS, PAUSES, RESPONSES, 
 
 LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES, PAIRS)
 
+BESIDE = ("tests/ledger/test_postgres_side_by_side.py",)
+
 LEDGER_MUTATIONS = (
     Mutation(
         "nothing is durable: every transaction is rolled back",
@@ -120,9 +122,58 @@ LEDGER_MUTATIONS = (
     Mutation(
         "PostgreSQL takes no lock on the campaign",
         "ledger/postgres.py",
-        "pg_advisory_xact_lock(:lock)",
+        "{function}(:lock)",
         "CAST(:lock AS bigint)",
         ("tests/ledger/test_postgres.py", PAIRS),
+    ),
+    Mutation(
+        "PostgreSQL: every transaction shares the lock",
+        "ledger/postgres.py",
+        "_LOCK_SHARED if shared else _LOCK",
+        "_LOCK_SHARED",
+        BESIDE,
+    ),
+    Mutation(
+        "PostgreSQL: messages are claimed in the order of the table",
+        "ledger/postgres.py",
+        " ORDER BY 2, new.place",
+        "",
+        BESIDE,
+    ),
+    Mutation(
+        "messages are released beside other claims",
+        "ledger/claims.py",
+        "self._capping is None and not released and not any",
+        "self._capping is None and not any",
+        BESIDE,
+    ),
+    Mutation(
+        "messages are taken over beside other claims",
+        "ledger/claims.py",
+        " and not any(chunk.take_over for chunk in chunks)",
+        "",
+        BESIDE,
+    ),
+    Mutation(
+        "contacts are written beside other claims",
+        "ledger/claims.py",
+        "self._capping is None and not released",
+        "not released",
+        BESIDE,
+    ),
+    Mutation(
+        "a late response takes its messages back beside other claims",
+        "ledger/claims.py",
+        "if shared and _late(outcomes, states):",
+        "if shared and not states and _late(outcomes, states):",
+        BESIDE,
+    ),
+    Mutation(
+        "a deadlock fails the task",
+        "ledger/backend.py",
+        "if isinstance(error, DBAPIError) and sql_state(error) == _DEADLOCK:",
+        "if isinstance(error, DBAPIError) and sql_state(error) == _DEADLOCK and not error.orig:",
+        BESIDE,
     ),
     Mutation(
         "a late answer does not correct an unknown",
@@ -165,8 +216,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a ledger that lost what was committed is used on",
         "ledger/claims.py",
-        "            self._require_whole(states, outcomes)\n            twice",
-        "            outcomes = [outcome for outcome in outcomes if outcome.request_id in states]\n            twice",
+        "            self._require_whole(states, outcomes)\n            if",
+        "            outcomes = [outcome for outcome in outcomes if outcome.request_id in states]\n            if",
         (SENDER,),
         first="test_a_ledger_that_loses_what_is_in_flight_ends_the_send",
     ),

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from sqlalchemy import create_engine, text
+from support.sending import claimant, people
+
+from airflow_provider_sms.exceptions import LedgerBusyError
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+from airflow_provider_sms.ledger.locks import campaign_lock
+from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.ledger.postgres import open_postgres
+
+LOCK = campaign_lock("spring")
+WAITING = text("SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")
+
+
+@pytest.fixture
+def another(postgres_url):
+    """The ledger as another task sees it."""
+    store = open_postgres(postgres_url)
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def store(postgres_url):
+    """A ledger that does not wait long for others."""
+    store = open_postgres(postgres_url, busy_seconds=0.3)
+    yield store
+    store.close()
+
+
+def chunk(first, last, take_over=None):
+    messages = people(last - first, first)
+    return Chunk([m.key for m in messages], [m.destination for m in messages], take_over or {})
+
+
+def entered(store, **options):
+    return CampaignLedger(store, "spring", claimant(), **options)
+
+
+def claim(ledger, first, last):
+    return ledger.commit(chunks=[chunk(first, last)], claim_seconds=60.0)[0].request_id
+
+
+def test_claims_and_outcomes_of_one_campaign_go_side_by_side(store, another):
+    """What writes no rows but those of its own requests waits for nobody who does the same."""
+    ledger = entered(store)
+    accepted, unknown = claim(ledger, 0, 2), claim(ledger, 2, 4)
+    with another.write(LOCK, shared=True):
+        outcomes = [Outcome(accepted, ACCEPTED, event_id=1, messages=2), Outcome(unknown, UNKNOWN)]
+        assert ledger.commit(outcomes=outcomes, chunks=[chunk(4, 6)], claim_seconds=60.0)[0].won == range(2)
+
+
+def release(ledger, request_id):
+    ledger.commit(outcomes=[Outcome(request_id, NOT_SENT)])
+
+
+def take_over(ledger, request_id):
+    again = chunk(0, 2)
+    again.take_over.update(dict.fromkeys(again.keys, request_id))
+    ledger.commit(chunks=[again], claim_seconds=60.0)
+
+
+def come_late(ledger, request_id):
+    ledger.commit(outcomes=[Outcome(request_id, ACCEPTED, event_id=1, messages=2, chunk=chunk(0, 2))])
+
+
+def finish(ledger, request_id):
+    ledger.finish([Outcome(request_id, ACCEPTED, event_id=1, messages=2)])
+
+
+@pytest.mark.parametrize("write", [release, take_over, come_late, finish])
+def test_what_touches_rows_of_other_requests_goes_alone(store, another, write, monkeypatch):
+    """Messages that are released, taken over or taken back are nobody else's to claim meanwhile."""
+    monkeypatch.setattr("airflow_provider_sms.ledger.claims.FINISH_PATIENCE", 0.3)
+    ledger = entered(store)
+    request_id = claim(ledger, 0, 2)
+    ledger.commit(outcomes=[Outcome(request_id, UNKNOWN)])
+    with another.write(LOCK, shared=True), pytest.raises(LedgerBusyError):
+        write(ledger, request_id)
+    write(ledger, request_id)
+
+
+def test_a_capped_claim_goes_alone(store, another):
+    """It writes contacts, which the claims of other campaigns may want, too."""
+    ledger = entered(store, cap=FrequencyCap("marketing", 60.0))
+    with another.write(LOCK, shared=True), pytest.raises(LedgerBusyError):
+        claim(ledger, 0, 2)
+
+
+def test_a_claim_waits_for_whoever_goes_alone(store, another):
+    """A pause, a decision and a purge are never beside a claim; nor is a worker of an older version."""
+    ledger = entered(store)
+    with another.write(LOCK), pytest.raises(LedgerBusyError):
+        claim(ledger, 0, 2)
+
+
+def test_the_same_people_in_any_order_are_claimed_once(postgres_url, another):
+    """Claims of the same messages wait for each other one way only, however the tables are ordered."""
+    first, middle, last = sorted(people(3), key=lambda each: each.key)
+    orders = [[first, middle, last], [last, middle, first]]
+    watch = create_engine(postgres_url, isolation_level="AUTOCOMMIT")
+    stores = [open_postgres(postgres_url) for _ in orders]
+    won = []
+
+    def run(store, messages):
+        wanted = Chunk([m.key for m in messages], [m.destination for m in messages])
+        won.append(len(entered(store).commit(chunks=[wanted], claim_seconds=60.0)[0].won))
+
+    entered(another)
+    threads = [threading.Thread(target=run, args=pair) for pair in zip(stores, orders, strict=True)]
+    with another.read() as connection, watch.connect() as server:
+        # Somebody else's row, in the middle of both orders, which then was never there.
+        campaign_id = connection.execute(text("SELECT id FROM sms_campaign")).scalar()
+        values = {"campaign": campaign_id, "key": middle.key}
+        connection.execute(text("INSERT INTO sms_message VALUES (:campaign, :key, 27820000000, 1)"), values)
+        for thread in threads:
+            thread.start()
+        until = time.monotonic() + 10.0
+        while server.execute(WAITING).scalar() < len(threads) and time.monotonic() < until:
+            time.sleep(0.01)
+        connection.rollback()
+    for thread in threads:
+        thread.join(30.0)
+    for store in stores:
+        store.close()
+    watch.dispose()
+    assert sorted(won) == [0, 3]
+
+
+def test_two_writers_who_wait_for_each_other_are_told_to_try_again(postgres_url, another):
+    """The server ends one of them: nothing of it has happened, so it is no failure."""
+    other = open_postgres(postgres_url)
+    held = threading.Barrier(2, timeout=10.0)
+    ends = []
+
+    def wait_both_ways(store, mine, theirs):
+        try:
+            with store.write(mine) as connection:
+                held.wait()
+                connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": theirs})
+        except LedgerBusyError as error:
+            ends.append(str(error))
+        else:
+            ends.append("committed")
+
+    thread = threading.Thread(target=wait_both_ways, args=(other, 7, 8))
+    thread.start()
+    wait_both_ways(another, 8, 7)
+    thread.join(30.0)
+    assert sorted(ends) == ["The ledger is busy: the server undid a write that waited for another one", "committed"]
+    other.close()

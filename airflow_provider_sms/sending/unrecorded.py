@@ -151,7 +151,7 @@ class RecoveryFile:
         return self._path
 
     def _put(self, kept: Mapping[int, _Kept]) -> None:
-        """Write a new file and remove the one before, in this order; remove it alone where nothing is to be kept."""
+        """Write a new file, then remove the previous one. Without any outcome to keep, only remove the previous one."""
         with self._writing:
             if self._place is None or kept.keys() == self._written:
                 return

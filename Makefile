@@ -1,7 +1,7 @@
 PYTHON ?= python3
 
 .PHONY: help env demo test test-all test-shuffled check wheel test-most test-whole test-faults test-oldest \
-	test-benchmarks coverage matrix docs screenshots bench bench-quick faults faults-quick several-machines clean
+	test-benchmarks test-demo coverage matrix docs screenshots bench bench-quick faults faults-quick several-machines clean
 
 help:
 	@echo "make demo           text a table of people from a real Airflow to a service on this machine, twice, and check it"
@@ -86,6 +86,10 @@ test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)
 test-benchmarks: export PYTHONSAFEPATH := 1
 test-benchmarks:
 	@.venv/bin/python -m benchmarks --quick $(PRINTED)
+
+# As `make demo` does: on this folder.
+test-demo:
+	@.venv/bin/python -m demo $(PRINTED)
 
 coverage: env
 	@$(PYTEST) $(PARALLEL) --cov --cov-report=term:skip-covered $(LATER:%=--ignore=%)

@@ -18,6 +18,7 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
+from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.keys import group_key
 from airflow_provider_sms.messages.outgoing import Block, Outgoing
 from airflow_provider_sms.reporting.summary import facts, summarise
@@ -66,7 +67,9 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         reconciles = options.on_unknown == "reconcile"
         if reconciles:
             counts.reconciled += close_earlier(session, ledger, reconciliation)
-        _observe(reconciliation)
+        held = ledger.holders([key]).get(key)
+        if held is None or held.state != ACCEPTED:
+            _observe(reconciliation)
         sending = SendingOptions(
             chunk_size=1,
             concurrency=1,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from support.machines import packages
 from support.machines.engine import running_engine
-from support.machines.scenarios import SCENARIOS, play
+from support.machines.scenarios import SCENARIOS
+from support.machines.stage import play
 
 PLAYED = ("worker_killed", "loses_database_60")
 

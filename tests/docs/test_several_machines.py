@@ -190,8 +190,8 @@ def granted(server, role):
 @pytest.mark.skipif(not has_pooler(), reason="pgbouncer is not installed")
 def test_a_pooler_between_hands_out_the_path_of_the_database(server):
     """In mode transaction the ledger is found by the database's own search_path, and options are refused."""
-    with Forwarder(server.socket) as way, running_pooler(way) as folder:
-        pooled = server.url("sms_task").set(query={"host": str(folder)})
+    with Forwarder(server.socket) as way, running_pooler(way) as pooler:
+        pooled = server.url("sms_task").set(query={"host": str(pooler.folder)})
         with closing(open_postgres(pooled)) as store:
             use(store, "pooled")
         with pytest.raises(LedgerError, match="unsupported startup parameter"):

@@ -14,7 +14,8 @@ import pytest
 from support.faults.rest import until
 from support.machines import packages
 from support.machines.network import SERVICES, Relays, lacking
-from support.machines.scenarios import SCENARIOS, Played
+from support.machines.scenarios import SCENARIOS
+from support.machines.stage import TASK_SECONDS, Played
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
@@ -192,11 +193,14 @@ def test_what_cannot_be_installed_is_named(monkeypatch, capsys):
         ({"twice": 1}, True),
         ({"lost": 1}, True),
         ({"seconds": (20.0, None)}, True),
+        ({"seconds": (20.0, TASK_SECONDS + 1.0)}, True),
+        ({"failed": 1}, True),
+        ({"failed": 1, "unknown": 50}, False),
         ({"quiet": None}, True),
     ],
 )
 def test_a_scenario_has_failed_when_somebody_is_texted_twice_or_lost_or_a_task_hangs(changed, is_broken):
-    """Unknown people are no failure up to what the dead processes had in flight."""
-    fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0}
+    """Unknown people are no failure up to what the dead processes had in flight, nor is a task that fails on them."""
+    fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0, "failed": 0}
     played = Played(scenario=SCENARIOS[0], people=100, allowed=50, shown="2 success", **{**fine, **changed})
     assert played.is_broken == is_broken

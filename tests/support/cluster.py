@@ -288,9 +288,41 @@ def _run(command, *arguments):
             raise RuntimeError(f"{command}: {said.read().decode(errors='replace')}")
 
 
+class Pooler:
+    """pgbouncer.
+
+    :param folder: folder of its settings, ``pgbouncer.ini``, and of its socket.
+    :param port: number in the name of its socket.
+    """
+
+    def __init__(self, folder, port):
+        self.folder = folder
+        self._socket = folder / f".s.PGSQL.{port}"
+        self._process = None
+
+    def start(self):
+        """Start it, and return once it accepts connections."""
+        self._process = subprocess.Popen(
+            [_pooler(), "-q", str(self.folder / "pgbouncer.ini")],
+            user=_user(),
+            cwd="/",
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        until(self._socket.exists)
+
+    def stop(self):
+        """Kill it, with all connections; do nothing when it is not running."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(LONGEST)
+            # What would be in the way of the next one.
+            self._socket.unlink(missing_ok=True)
+
+
 @contextmanager
 def running_pooler(way, address=("", PORT)):
-    """Run pgbouncer in transaction mode in front of a server, and yield the folder of its socket.
+    """Run pgbouncer in transaction mode in front of a server, and yield it.
 
     :param way: what has the host and port of the server, such as a forwarder.
     :param address: host and port on which it listens; without a host it has only its socket.
@@ -305,19 +337,12 @@ def running_pooler(way, address=("", PORT)):
             f"[pgbouncer]\nunix_socket_dir = {folder}\nlisten_port = {port}\nlisten_addr = {host}\nauth_type = any\n"
             "pool_mode = transaction\nserver_login_retry = 0.1\nlogfile = /dev/null\n"
         )
-        pooler = subprocess.Popen(
-            [_pooler(), "-q", str(settings)],
-            user=_user(),
-            cwd="/",
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        pooler = Pooler(folder, port)
         try:
-            until((folder / f".s.PGSQL.{port}").exists)
-            yield folder
+            pooler.start()
+            yield pooler
         finally:
-            pooler.terminate()
-            pooler.wait(LONGEST)
+            pooler.stop()
 
 
 def has_pooler():

@@ -127,7 +127,7 @@ def play(case: Case, seed: int) -> Figures:
         address = running.enter_context(Forwarder(pair.primary.socket))
         server = {"host": address.host, "port": address.port}
         if case.pooler:
-            server = {"query": {"host": str(running.enter_context(running_pooler(address)))}}
+            server = {"query": {"host": str(running.enter_context(running_pooler(address)).folder)}}
         url = URL.create(DRIVER, username="postgres", database="postgres", **server)
 
         def open_store() -> LedgerBackend:

@@ -158,12 +158,12 @@ class RestApi:
         # Airflow 2 would only say what it would do.
         self.call("PATCH", path, new_state=state, **({"dry_run": False} if AIRFLOW < (3, 0) else {}))
 
-    def answer(self, dag_id, run_id, task_id, option, **fields):
+    def answer(self, dag_id, run_id, task_id, option, *, map_index=-1, **fields):
         """Answer what a task asks, as a person does in the required actions; it may be answered already.
 
         :param fields: of the form.
         """
-        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/-1/hitlDetails"
+        path = f"/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}/{map_index}/hitlDetails"
         try:
             self.call("PATCH", path, chosen_options=[option], params_input=fields)
         except requests.HTTPError as error:

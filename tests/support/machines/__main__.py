@@ -8,6 +8,7 @@ import signal
 import sys
 import tempfile
 import time
+from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
@@ -16,7 +17,8 @@ from rich.table import Table
 from support.machines.engine import KINDS, running_engine
 from support.machines.network import enter_namespaces, lacking
 from support.machines.packages import install, missing
-from support.machines.scenarios import PEOPLE, SCENARIOS, play
+from support.machines.scenarios import SCENARIOS
+from support.machines.stage import PEOPLE, play
 
 WIDTH = 170
 INSIDE = "--inside"
@@ -29,6 +31,7 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each scenario (default: {PEOPLE})")
     parser.add_argument("--keep-logs", type=Path, metavar="FOLDER", help="copy all logs there at the end")
+    parser.add_argument("--rows", type=Path, metavar="FILE", help="add each row to a file, as the documentation has it")
     parser.add_argument("--list", action="store_true", help="list the scenarios, and end")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("only", nargs="*", metavar="SCENARIO", help="default: all")
@@ -59,21 +62,27 @@ def _play(kind, scenarios, given):
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     console = Console(width=max(WIDTH, Console().width))
-    folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-machines-"))
-    folder.chmod(0o755)
     begun = time.monotonic()
+    played = []
 
     def announce(played):
         console.print(f"{time.monotonic() - begun:.0f} s: {_row(played)}", style="dim")
+        if given.rows:
+            with given.rows.open("a") as rows:
+                rows.write(f"| {' | '.join(_row(played))} |\n")
 
-    try:
-        with running_engine(kind, folder, workers=given.workers) as engine:
-            console.print(f"{time.monotonic() - begun:.0f} s: Airflow and {given.workers} workers run", style="dim")
-            played = play(engine, scenarios, given.people, announce)
-    finally:
-        if given.keep_logs:
-            shutil.copytree(folder, given.keep_logs, dirs_exist_ok=True)
-        shutil.rmtree(folder)
+    # Those that need the same services follow each other, in one engine.
+    for services, same in groupby(scenarios, key=lambda each: each.engine):
+        folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-machines-"))
+        folder.chmod(0o755)
+        try:
+            with running_engine(kind, folder, workers=given.workers, **services) as engine:
+                console.print(f"{time.monotonic() - begun:.0f} s: Airflow and {given.workers} workers run", style="dim")
+                played += play(engine, list(same), given.people, announce, first=len(played))
+        finally:
+            if given.keep_logs:
+                shutil.copytree(folder, given.keep_logs / f"from-{len(played)}", dirs_exist_ok=True)
+            shutil.rmtree(folder)
     console.print(_table(kind, played, given))
     return int(any(each.is_broken for each in played))
 

@@ -43,8 +43,9 @@ import requests
 import airflow_provider_sms
 from support.faults.rest import POLL_SECONDS, READY_SECONDS, RUN_SECONDS, RestApi, until
 from support.faults.standalone import INHERITED
+from support.machines import deployed
 from support.machines.network import Namespaces, Relays
-from support.machines.services import LEDGER, METADATA, TOKEN, running_services
+from support.machines.services import TOKEN, running_services
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 CONCURRENCY = 2
@@ -162,8 +163,8 @@ class Engine(RestApi):
         :param place: function that gives host and port at which it reaches a service.
         """
         (database, broker, api, messaging) = map(place, ("database", "broker", "api", "messaging"))
-        ledger = place("pooler") if self.services.has_pooler else database
-        metadata = f"postgres@{database[0]}:{database[1]}/{METADATA}"
+        ledger = place("pooler") if self.services.pooler else database
+        metadata = f"{deployed.METADATA_ROLE}@{database[0]}:{database[1]}/{deployed.METADATA}"
         service = {
             "conn_type": "sms",
             # The sandbox answers to names of this machine only, so that each machine has given it this one.
@@ -174,10 +175,11 @@ class Engine(RestApi):
             "conn_type": "postgres",
             "host": ledger[0],
             "port": ledger[1],
-            "login": "postgres",
-            "schema": LEDGER,
+            "login": deployed.TASK,
+            "schema": deployed.LEDGER,
         }
         return {
+            **deployed.settings(),
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
             "HOME": str(home),
             "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
@@ -185,7 +187,8 @@ class Engine(RestApi):
             "AIRFLOW_HOME": str(home),
             "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service),
             "AIRFLOW_CONN_SMS_LEDGER": json.dumps(kept),
-            "AIRFLOW__SMS__LEDGER_CONN_ID": "sms_ledger",
+            "AIRFLOW_CONN_SMS_LEDGER_OWNER": json.dumps({**kept, "login": deployed.OWNER}),
+            "AIRFLOW__SMS__RECOVERY_PATH": str(home / "sms-recovery"),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__HOST": self.network.place("api")[0],
             "AIRFLOW__API__PORT": str(self.network.place("api")[1]),
@@ -196,9 +199,7 @@ class Engine(RestApi):
             "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
             "AIRFLOW__CORE__DAGS_FOLDER": str(self.folder / "dags"),
             "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"http://{api[0]}:{api[1]}/execution/",
-            "AIRFLOW__CORE__EXECUTOR": "CeleryExecutor",
             "AIRFLOW__CORE__FERNET_KEY": self._key,
-            "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",
             "AIRFLOW__DAG_PROCESSOR__REFRESH_INTERVAL": "3",
             "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://{metadata}",
@@ -221,9 +222,9 @@ class Engine(RestApi):
 
     def start_all(self, workers):
         """Make Airflow's database, and start every component and some workers; return once all are ready."""
-        migrated = self._run("db", "migrate")
-        if migrated.wait(READY_SECONDS):
-            raise RuntimeError(f"airflow db migrate: {(self._middle / '0-db.out').read_text(errors='replace')[-2000:]}")
+        init = self._run_command(deployed.init_command(), "init")
+        if init.wait(READY_SECONDS):
+            raise RuntimeError(f"init: {(self._middle / '0-init.out').read_text(errors='replace')[-2000:]}")
         for component in COMPONENTS:
             self.start(component)
         for number in range(1, workers + 1):
@@ -253,9 +254,12 @@ class Engine(RestApi):
         return [each for each in self._processes if component in each.args and each.poll() is None]
 
     def _run(self, *arguments):
-        with (self._middle / f"{next(self._starts)}-{arguments[0]}.out").open("wb") as output:
+        return self._run_command([sys.executable, "-m", "airflow", *arguments], arguments[0])
+
+    def _run_command(self, command, name):
+        with (self._middle / f"{next(self._starts)}-{name}.out").open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "airflow", *arguments],
+                command,
                 env=self.environment(self._middle, self.network.place),
                 cwd=self._middle,
                 stdin=subprocess.DEVNULL,
@@ -276,9 +280,10 @@ class Engine(RestApi):
             return all(health[name]["status"] == "healthy" for name in ("scheduler", "dag_processor", "triggerer"))
         return False
 
-    def restore(self, **settings):
+    def restore(self, of_worker=None, /, **settings):
         """Mend all links, empty the broker, start new workers, and let one of each component run.
 
+        :param of_worker: more environment variables of single workers, by name.
         :param settings: more environment variables of the new workers.
         """
         self.services.messaging.state.set_faults([])
@@ -286,7 +291,7 @@ class Engine(RestApi):
             worker.kill()
         self.services.broker.empty()
         for worker in self.workers.values():
-            worker.start(**settings)
+            worker.start(**{**settings, **(of_worker or {}).get(worker.name, {})})
         for component in COMPONENTS:
             while len(self._running(component)) > 1:
                 self.kill(component)

@@ -5,8 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from pathlib import Path
 
-COMMANDS = {"redis-server": "redis-server", "pgbouncer": "pgbouncer", "ip": "iproute2", "unshare": "util-linux"}
+COMMANDS = {
+    "redis-server": "redis-server",
+    "pgbouncer": "pgbouncer",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "faketime": "faketime",
+}
 """Commands, and the Debian package of each."""
 REQUIRED = "SMS_TESTS_NEED_MACHINES"
 """Environment variable; when it is set, a missing package fails the tests instead of skipping them."""
@@ -16,6 +23,18 @@ PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 def missing():
     """Return the packages whose commands are not here."""
     return [package for command, package in COMMANDS.items() if shutil.which(command, path=PATH) is None]
+
+
+def clock_ahead(seconds):
+    """Return the environment variables with which a process reads a clock that is ahead."""
+    (library,) = Path("/usr/lib").glob("*/faketime/libfaketime.so.1")
+    return {
+        "LD_PRELOAD": str(library),
+        "FAKETIME": f"+{seconds}",
+        # What measures how long something takes stays as it is, as on a machine whose clock was set.
+        "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        "FAKETIME_DONT_RESET": "1",
+    }
 
 
 def skips_tests():

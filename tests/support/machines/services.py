@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sqlalchemy import create_engine
+from sqlalchemy.engine import URL
 
 from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import SandboxHandle, running_sandbox
-from support.cluster import Node, running_node, running_pair, running_pooler
+from support.cluster import Node, Pooler, running_node, running_pair, running_pooler
 from support.faults.rest import PATIENCE, until
 from support.forwarder import Forwarder
+from support.machines.deployed import LEDGER, create_databases
 from support.machines.network import answers
+from support.postgres import DRIVER
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 TOKEN = "sandbox-token-4567"
-METADATA, LEDGER = "airflow", "ledger"
-"""Databases of the one server."""
 LATENCY = 2.0
 """Seconds of each response of the service, so that a send takes some 20 seconds."""
 POSTGRES = {"max_connections": "300"}
@@ -80,10 +81,10 @@ class Broker:
 class Services:
     """The running services.
 
-    :param database: the primary, with the databases ``airflow`` and ``ledger``.
+    :param database: the primary, with the databases and roles of ``docs/deploy``.
     :param standby: None where none was asked for.
     :param pair: both of them, with the link between; None where no standby was asked for.
-    :param has_pooler: whether pgbouncer listens at the place ``pooler``.
+    :param pooler: pgbouncer, at the place ``pooler``; None where none was asked for.
     :param messaging: the sandbox, whose ``state`` sets faults.
     :param witness: file of all messages that the service has taken.
     :param ledger: engine that reads the ledger past all links.
@@ -92,7 +93,7 @@ class Services:
     database: Node
     standby: Node | None
     pair: Any
-    has_pooler: bool
+    pooler: Pooler | None
     broker: Broker
     messaging: SandboxHandle
     witness: Path
@@ -127,10 +128,9 @@ def running_services(network, folder, *, standby=None, pooler=False, latency=LAT
         else:
             database = running.enter_context(running_node(address=place, **POSTGRES))
             pair = second = None
-        for name in (METADATA, LEDGER):
-            database.ask(f"CREATE DATABASE {name}")
-        if pooler:
-            running.enter_context(running_pooler(Server(*place), network.place("pooler")))
+        create_databases(database)
+        way = Server(*place)
+        pooling = running.enter_context(running_pooler(way, network.place("pooler"))) if pooler else None
         broker = Broker(network.place("broker"), folder / "broker")
         running.callback(broker.kill)
         broker.start()
@@ -141,9 +141,11 @@ def running_services(network, folder, *, standby=None, pooler=False, latency=LAT
         # The sandbox listens on 127.0.0.1 only.
         there = urlsplit(messaging.base_url)
         running.enter_context(Forwarder((there.hostname, there.port), network.place("messaging")))
-        ledger = create_engine(database.url(LEDGER), isolation_level="AUTOCOMMIT", pool_pre_ping=True)
+        # By its address, which a standby takes over.
+        url = URL.create(DRIVER, username="postgres", host=way.host, port=way.port, database=LEDGER)
+        ledger = create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)
         running.callback(ledger.dispose)
-        yield Services(database, second, pair, pooler, broker, messaging, witness, ledger)
+        yield Services(database, second, pair, pooling, broker, messaging, witness, ledger)
 
 
 @dataclass(frozen=True)

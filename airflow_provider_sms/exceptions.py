@@ -139,7 +139,10 @@ class LedgerLostError(LedgerError):
 
 
 class LedgerBusyError(LedgerError):
-    """Another process has kept the ledger's lock for as long as this one waits; nothing of the commit has happened."""
+    """A commit could not be made, and nothing of it has happened: trying again is safe.
+
+    Another process has kept the lock for as long as this one waits, or the server has undone the transaction.
+    """
 
     transient = True
 

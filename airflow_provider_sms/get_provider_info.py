@@ -110,7 +110,7 @@ def get_provider_info() -> dict[str, Any]:
                         "version_added": "0.1.0",
                         "type": "float",
                         "example": "60",
-                        "default": "120",
+                        "default": "90",
                     },
                     "keep_response_texts": {
                         "description": "Whether the ledger, and with it XComs, may hold words of the service: the "

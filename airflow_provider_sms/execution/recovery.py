@@ -26,6 +26,8 @@ def record_files(store: LedgerBackend) -> None:
         try:
             _record(store, path)
         except Exception as error:  # noqa: BLE001  # an old file must not keep a campaign from being sent
+            if not path.exists():
+                continue  # another task of this machine has recorded it meanwhile
             log.warning("The outcomes in %s are not recorded. %s", path, describe(error))
 
 

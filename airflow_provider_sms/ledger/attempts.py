@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 
     import numpy.typing as npt
+    from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
@@ -139,14 +140,16 @@ def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> froze
         return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
 
 
-def earlier_tries(store: LedgerBackend, who: Claimant) -> frozenset[int]:
-    """Return the claimants that are earlier tries of the same task instance: Airflow has ended their processes.
-
-    :raises LedgerError: when the ledger cannot be read.
-    """
-    earlier = and_(of_task(who), claimant.c.try_number < who.try_number)
-    with store.read() as connection:
-        return frozenset(connection.execute(select(claimant.c.id).where(earlier)).scalars())
+def replaced(connection: Connection, claimant_ids: Collection[int]) -> set[int]:
+    """Return which claimants a later try of their task instance has replaced: Airflow has ended their processes."""
+    earlier = claimant.alias()
+    same = (earlier.c[name] == claimant.c[name] for name in ("dag_id", "task_id", "run_id", "map_index"))
+    later = and_(*same, claimant.c.try_number > earlier.c.try_number)
+    found: set[int] = set()
+    for piece in in_pieces(sorted(claimant_ids)):
+        query = select(earlier.c.id).distinct().join_from(earlier, claimant, later).where(earlier.c.id.in_(piece))
+        found.update(connection.execute(query).scalars())
+    return found
 
 
 class EarlierClaims:

@@ -42,7 +42,11 @@ CONTACT_TAKEN = (
 )
 """How a contact that exists is replaced; the latest moment that is long enough ago follows."""
 
-_DEADLOCK = "40P01"
+_UNDONE = {
+    "40P01": "The ledger is busy: the server undid a write that waited for another one",
+    "25P03": "The ledger was not written to: the server undid a write in which this machine did nothing for seconds",
+}
+"""Errors of a server that ended a transaction before its commit, by SQLSTATE: nothing of it has happened."""
 
 KEY_BYTES = 16
 """The size of a message key."""
@@ -111,6 +115,9 @@ class LedgerBackend(ABC):
         """
         with ledger_errors("read"), self._engine.connect() as connection:
             yield connection
+
+    def ask_again(self) -> None:  # noqa: B027 - a server's
+        """Let the next connection ask a server that did not respond a moment ago. No-op for a file."""
 
     def close(self) -> None:
         """Close every connection."""
@@ -311,6 +318,6 @@ def ledger_errors(done: str) -> Iterator[None]:
     except SQLAlchemyError as error:
         # "from None": a traceback would show the row, with somebody's number.
         cause = getattr(error, "orig", None) or error
-        if isinstance(error, DBAPIError) and sql_state(error) == _DEADLOCK:
-            raise LedgerBusyError("The ledger is busy: the server undid a write that waited for another one") from None
+        if isinstance(error, DBAPIError) and (undone := _UNDONE.get(sql_state(error) or "")) is not None:
+            raise LedgerBusyError(undone) from None
         raise LedgerError(f"The ledger cannot be {done}: {type(cause).__name__}: {first_line(cause)}") from None

@@ -25,10 +25,10 @@ from airflow_provider_sms.ledger.attempts import (
     EarlierClaims,
     Origin,
     earlier_legs,
-    earlier_tries,
     of_task,
     register,
     registered,
+    replaced,
 )
 from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.account import Account
-    from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.backend import HolderRow, LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.model import Chunk
     from airflow_provider_sms.ledger.pauses import Pause
@@ -151,7 +151,6 @@ class CampaignLedger:
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._parked = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
-        self._earlier_tries = earlier_tries(store, who)
         with self._write() as connection:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
         self.responses = KeptResponses(store, self._campaign_id, who)
@@ -176,6 +175,8 @@ class CampaignLedger:
 
     def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         now = self.clock()
+        rows = list(self._store.holders(connection, self._campaign_id, keys))
+        awaited = self._awaited(connection, rows, now)
         return {
             key: Holder(
                 request_id,
@@ -183,14 +184,23 @@ class CampaignLedger:
                 claimant_id == self._claimant_id,
                 claimant_id in self._parked,
                 is_ahead(state, claimed_at, now + AHEAD_SECONDS),
-                claimant_id not in self._earlier_tries
-                and claimant_id != self._claimant_id
-                and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=self.unrecorded_seconds),
+                request_id in awaited,
+                finished_at is not None,
             )
-            for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in self._store.holders(
-                connection, self._campaign_id, keys
-            )
+            for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in rows
         }
+
+    def _awaited(self, connection: Connection, rows: Iterable[HolderRow], now: float) -> set[int]:
+        """Return the requests of others whose process may still live, and record their outcome."""
+        seconds = self.unrecorded_seconds
+        claimants = {
+            request_id: claimant_id
+            for _, request_id, _, deadline, claimant_id, claimed_at, finished_at in rows
+            if claimant_id != self._claimant_id
+            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=seconds)
+        }
+        gone = replaced(connection, set(claimants.values())) if claimants else set()
+        return {request_id for request_id, claimant_id in claimants.items() if claimant_id not in gone}
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
         """Return the destinations that the frequency cap protects now; none where there is no cap.
@@ -269,7 +279,9 @@ class CampaignLedger:
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
-        # This is repeated: no single call may wait as long for other processes as a claim does.
+        # This is repeated, with waits in between: a server that was silent is asked at once, and no single call may
+        # wait as long for other processes as a claim does.
+        self._store.ask_again()
         with self._write(patience=FINISH_PATIENCE) as connection:
             states = self._own_states(connection, outcomes)
             given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) == CLAIMED]

@@ -112,6 +112,7 @@ class Holder(NamedTuple):
     :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
     :param awaited: whether a process that may still live, of another task or of a copy of this attempt, may record its
         outcome, although its claim may have lapsed.
+    :param recorded: whether an outcome is recorded.
     """
 
     request_id: int
@@ -120,6 +121,7 @@ class Holder(NamedTuple):
     parked: bool = False
     ahead: bool = False
     awaited: bool = False
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

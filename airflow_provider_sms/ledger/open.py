@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateColumn
 
-from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.exceptions import InputError, LedgerBusyError, LedgerError, LedgerVersionError
 from airflow_provider_sms.ledger.backend import first_line, ledger_errors, sql_state
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.postgres_engine import postgres_engine
@@ -61,6 +61,13 @@ def create_or_upgrade(store: LedgerBackend) -> None:
     :raises LedgerVersionError: this package cannot use the version of the ledger, which is left as it is.
     :raises LedgerError: when it was not committed.
     """
+    try:
+        _create_or_upgrade(store)
+    except LedgerBusyError:
+        _create_or_upgrade(store)  # once more: nothing of it has happened
+
+
+def _create_or_upgrade(store: LedgerBackend) -> None:
     with store.write(CREATION_LOCK) as connection, _refused_rights(store.description):
         metadata.create_all(connection)
         version = connection.execute(select(ledger_version.c.version)).scalar()

@@ -22,12 +22,19 @@ from airflow_provider_sms.ledger.backend import (
     joined,
     ledger_errors,
     numbers,
+    sql_state,
 )
 from airflow_provider_sms.ledger.clocks import ServerClock
 from airflow_provider_sms.ledger.locks import CONTACT_LOCKS
 from airflow_provider_sms.ledger.open import create_or_upgrade
 from airflow_provider_sms.ledger.postgres_durability import check_server, read_server, require_waiting
-from airflow_provider_sms.ledger.postgres_engine import LOOK_SECONDS, WAIT_SECONDS, describe, postgres_engine
+from airflow_provider_sms.ledger.postgres_engine import (
+    LOOK_SECONDS,
+    WAIT_SECONDS,
+    ConnectPause,
+    describe,
+    postgres_engine,
+)
 from airflow_provider_sms.ledger.transitions import RECORD_RESPONSE
 
 if TYPE_CHECKING:
@@ -102,6 +109,7 @@ class PostgresBackend(LedgerBackend):
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether a commit must wait for a standby.
+    :param pause: in which the engine does not ask a silent server.
     """
 
     def __init__(
@@ -113,12 +121,18 @@ class PostgresBackend(LedgerBackend):
         *,
         wait_seconds: float = WAIT_SECONDS,
         require_standby: bool = False,
+        pause: ConnectPause | None = None,
     ) -> None:
         super().__init__(engine, description, clock)
         self._server_clock = clock
         self._busy = busy_seconds
         self._wait = wait_seconds
         self._require_standby = require_standby
+        self._pause = pause or ConnectPause()
+
+    def ask_again(self) -> None:
+        """Let the next connection ask a server that did not respond a moment ago."""
+        self._pause.end()
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
@@ -144,7 +158,7 @@ class PostgresBackend(LedgerBackend):
             try:
                 self._server_clock.read(connection, _LOCK_SHARED if shared else _LOCK, values)
             except DBAPIError as error:
-                if _state(error) != _LOCK_NOT_AVAILABLE:
+                if sql_state(error) != _LOCK_NOT_AVAILABLE:
                     raise
                 # Nothing came before it in the transaction, and the driver begins the next one.
                 connection.connection.rollback()
@@ -245,10 +259,12 @@ def open_postgres(
     :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when this package cannot use its version.
     """
+    pause = ConnectPause()
     engine = postgres_engine(
         url,
         name="airflow-provider-sms",
         wait_seconds=wait_seconds,
+        pause=pause,
         # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
         isolation_level="READ COMMITTED",
     )
@@ -259,18 +275,19 @@ def open_postgres(
             server = read_server(connection)
         check_server(server, describe(url), require_standby=require_standby)
         store = PostgresBackend(
-            engine, describe(url), clock, busy_seconds, wait_seconds=wait_seconds, require_standby=require_standby
+            engine,
+            describe(url),
+            clock,
+            busy_seconds,
+            wait_seconds=wait_seconds,
+            require_standby=require_standby,
+            pause=pause,
         )
         create_or_upgrade(store)
     except LedgerError:
         engine.dispose()
         raise
     return store
-
-
-def _state(error: DBAPIError) -> str | None:
-    """Return the SQLSTATE of an error, for which psycopg2 has another name."""
-    return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
 
 
 def _milliseconds(seconds: float) -> str:

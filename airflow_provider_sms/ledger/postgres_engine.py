@@ -39,7 +39,29 @@ _KEEPALIVES = {
 """Options of libpq: the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
 
 
-def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, **options: Any) -> Engine:
+class ConnectPause:
+    """The seconds in which a server that did not respond is not asked again."""
+
+    def __init__(self) -> None:
+        self._until = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether the server is not asked now."""
+        return time.monotonic() < self._until
+
+    def begin(self) -> None:
+        """Do not ask the server for a while."""
+        self._until = time.monotonic() + PAUSE_SECONDS
+
+    def end(self) -> None:
+        """Ask the server again."""
+        self._until = 0.0
+
+
+def postgres_engine(
+    url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, pause: ConnectPause | None = None, **options: Any
+) -> Engine:
     """Return SQLAlchemy's engine for a ledger.
 
     Options in the URL take precedence over those set here.
@@ -47,6 +69,7 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
     :param url: of SQLAlchemy, with the driver.
     :param name: the application name that the server shows.
     :param wait_seconds: how long one statement or commit may take.
+    :param pause: in which a silent server is not asked; None means one of its own.
     :param options: for ``create_engine``.
     :raises LedgerError: the driver cannot be used.
     """
@@ -66,7 +89,7 @@ def postgres_engine(url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, 
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
 
-    event.listen(engine, "do_connect", _PatientConnect(connect))
+    event.listen(engine, "do_connect", _PatientConnect(connect, pause or ConnectPause()))
 
     @event.listens_for(engine, "connect")
     def _require_primary(dbapi_connection: Any, _record: Any) -> None:
@@ -100,23 +123,23 @@ class _PatientConnect:
     :param connect: the driver's function.
     """
 
-    def __init__(self, connect: Callable[..., Any]) -> None:
+    def __init__(self, connect: Callable[..., Any], pause: ConnectPause) -> None:
         self._connect = connect
-        self._ask_again_at = 0.0
+        self._pause = pause
 
     def __call__(self, dialect: Any, _record: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Connect, in place of SQLAlchemy.
 
         :raises OperationalError: the driver's.
         """
-        began = time.monotonic()
-        if began < self._ask_again_at:
+        if self._pause.holds:
             raise dialect.dbapi.OperationalError("the server did not respond a moment ago, and is not asked again yet")
+        began = time.monotonic()
         try:
             return self._connect(*arguments, **named)
         except dialect.dbapi.OperationalError:
             if time.monotonic() - began > SLOW_SECONDS:
-                self._ask_again_at = time.monotonic() + PAUSE_SECONDS
+                self._pause.begin()
             raise
 
 

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-FLUSH_WAITS = (0.2, 1.0, 3.0, *[5.0] * 17)
+FLUSH_WAITS = (0.2, 1.0, 3.0, *[5.0] * 14)
 """Seconds between attempts to record outcomes when the ledger fails."""
-FLUSH_SECONDS = 90.0
+FLUSH_SECONDS = 75.0
 """Seconds after which no attempt to record begins: a server that restarts or fails over is back by then."""
 STOPPED_SECONDS = 3.0
-"""The same where the send was told to stop: Airflow kills its process five seconds later."""
+"""The same once the send was told to stop: Airflow kills its process five seconds later."""
+STOPPED_WAIT = 0.5
+"""The longest wait between two of these attempts."""
 _LOOK_SECONDS = 0.2
 """Seconds between two looks at the stop flag."""
 
@@ -42,13 +44,16 @@ def flush(
     :returns: the last error; None when everything is recorded.
     """
     failed: LedgerError | None = None
-    began = monotonic()
+    until, stopped = monotonic() + FLUSH_SECONDS, False
 
-    def may_wait(seconds: float) -> bool:
-        bound = STOPPED_SECONDS if stop.is_set() else FLUSH_SECONDS
-        return monotonic() + seconds - began <= bound
+    def last_begin() -> float:
+        nonlocal until, stopped
+        if stop.is_set() and not stopped:
+            until, stopped = monotonic() + STOPPED_SECONDS, True
+        return until
 
     for wait in (*FLUSH_WAITS, None):
+        last_begin()
         try:
             ledger.finish(outcomes)
         except LedgerLostError as error:
@@ -56,9 +61,12 @@ def flush(
             break
         except LedgerError as error:
             failed = error
-            if wait is None or not may_wait(wait):
+            if wait is None:
                 break
-            _wait(wait, stop, sleep)
+            seconds = min(wait, STOPPED_WAIT) if stop.is_set() else wait
+            if monotonic() + seconds > last_begin():
+                break
+            _wait(seconds, stop, sleep)
         else:
             return None
     for outcome in outcomes:

@@ -216,7 +216,8 @@ class PendingMessages:
             )
 
     def _count_unknown(self, holder: Holder) -> None:
-        if holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded:
+        met = holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded
+        if met and not holder.recorded:
             self._counts.add_unrecorded(holder.request_id, 1)
         else:
             self._counts.add_unknown(holder.request_id, 1)

@@ -13,6 +13,7 @@ from support.forwarder import Forwarder
 from support.stoppable import attempt, started
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.execution import recovery
 from airflow_provider_sms.execution.recovery import record_files
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -125,6 +126,17 @@ def test_files_that_do_not_fit_end_no_attempt(folder, monkeypatch, caplog):
         (line,) = (each.getMessage() for each in caplog.records if f"The outcomes in {left}" in each.getMessage())
         assert why in line
     assert NUMBERS[0] not in caplog.text
+
+
+def test_a_file_that_another_task_records_first_is_no_news(folder, monkeypatch, caplog):
+    """Two tasks of a machine begin at once, and both find it: the second one says nothing of a file that is gone."""
+    path = leave_a_file(monkeypatch, folder)
+    with closing(open_ledger(None)) as store:
+        monkeypatch.setattr(recovery, "files_in", lambda _: [path, path])
+        caplog.clear()
+        record_files(store)
+    assert not path.exists()
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
 
 
 def test_a_ledger_that_cannot_be_written_to_leaves_a_file(folder, monkeypatch, caplog):

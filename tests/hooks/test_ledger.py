@@ -207,9 +207,9 @@ def test_a_person_may_look_where_tasks_run_on_several_machines(ledger_path, monk
     open_existing_ledger(None).close()
 
 
-@pytest.mark.parametrize(("configured", "seconds"), [(None, 120.0), ("", 120.0), ("0", 0.0), ("90.5", 90.5)])
+@pytest.mark.parametrize(("configured", "seconds"), [(None, 90.0), ("", 90.0), ("0", 0.0), ("120.5", 120.5)])
 def test_the_wait_for_other_tasks_is_configured(monkeypatch, configured, seconds):
-    """Two minutes unless somebody says otherwise."""
+    """A minute and a half unless somebody says otherwise."""
     if configured is not None:
         monkeypatch.setenv("AIRFLOW__SMS__UNRECORDED_SECONDS", configured)
     assert configured_unrecorded_seconds() == seconds

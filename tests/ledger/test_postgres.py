@@ -6,7 +6,7 @@ import time
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
-from support.postgres import DRIVER
+from support.postgres import DRIVER, DRIVERS
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
@@ -14,8 +14,13 @@ from airflow_provider_sms.ledger import postgres
 from airflow_provider_sms.ledger.backend import BUSY_SECONDS
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
-from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
 from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.ledger.schema import metadata
+
+TELLS_WHY = DRIVERS[0] == "psycopg"
+"""Whether the driver tells why the server has ended a connection."""
+tells_why = pytest.mark.skipif(not TELLS_WHY, reason="psycopg2 does not tell why the server has ended a connection")
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ def test_a_machine_that_vanished_keeps_others_waiting_for_seconds(postgres_url):
 
 
 def test_the_lock_of_an_idle_transaction_goes_to_the_next_one(postgres_url, monkeypatch):
-    """Nothing of the idle transaction is kept, and it fails as one whose connection was lost."""
+    """Nothing of the idle transaction is kept; if its process lives after all, it is told to try again."""
     monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
     store, other = open_postgres(postgres_url), open_postgres(postgres_url)
 
@@ -79,10 +84,47 @@ def test_the_lock_of_an_idle_transaction_goes_to_the_next_one(postgres_url, monk
             with other.write(7) as next_one:
                 assert next_one.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 0
 
-    with pytest.raises(LedgerError):
+    with pytest.raises(LedgerError, match="this machine did nothing for seconds" if TELLS_WHY else "closed") as caught:
         vanish()
+    assert isinstance(caught.value, LedgerBusyError) is TELLS_WHY
     store.close()
     other.close()
+
+
+@tells_why
+def test_a_machine_that_pauses_within_a_claim_claims_again(postgres_url, service, sender, monkeypatch):
+    """The server has undone the claim, and nothing was posted: the send goes on, and everybody is texted once."""
+    store = open_postgres(postgres_url)
+    ledger = CampaignLedger(store, "c", claimant())
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
+    insert, pauses = PostgresBackend.insert_messages, [0.6]
+
+    def pause_first(*arguments):
+        time.sleep(pauses.pop() if pauses else 0.0)
+        return insert(*arguments)
+
+    monkeypatch.setattr(PostgresBackend, "insert_messages", pause_first)
+    send = sender(ledger)
+    send.run([people(30)])
+    assert (send.error, send.counts.accepted, len(service.taken), service.duplicates) == (None, 30, 30, 0)
+    store.close()
+
+
+@tells_why
+def test_a_ledger_is_created_in_spite_of_a_pause(postgres_url, monkeypatch):
+    """The server has undone the first try."""
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
+    create, pauses = metadata.create_all, [0.6]
+
+    def pause_first(*arguments):
+        time.sleep(pauses.pop() if pauses else 0.0)
+        return create(*arguments)
+
+    monkeypatch.setattr(metadata, "create_all", pause_first)
+    store = open_postgres(postgres_url)
+    with store.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM sms_ledger_version")).scalar() == 1
+    store.close()
 
 
 def test_the_lock_of_a_server_that_goes_away_is_no_busy_one(postgres_url, server):

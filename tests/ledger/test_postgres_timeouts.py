@@ -14,6 +14,7 @@ from support.postgres import DRIVERS
 from support.sending import Clock, people
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.sending import flush
 
@@ -123,6 +124,19 @@ def test_a_silent_server_is_not_asked_again_at_once(store, way):
     with pytest.raises(LedgerError, match="did not respond a moment ago"):
         write(store)
     assert time.monotonic() - began < 1.0
+
+
+def test_the_last_outcomes_are_recorded_as_soon_as_the_network_is_back(store, way, enter):
+    """A send that was told to stop has three seconds for it, and so does not wait until silence may be asked again."""
+    ledger = enter(into=store, clock=None)
+    (claim,) = ledger.commit(chunks=[Chunk([bytes(16)], ["27820000001"])], claim_seconds=60.0)
+    way.fall_silent()
+    seconds_until_it_fails(lambda: write(store))
+    way.speak()
+    with pytest.raises(LedgerError, match="did not respond a moment ago"):
+        write(store)
+    ledger.finish([Outcome(claim.request_id, ACCEPTED, event_id=1, messages=1)])
+    assert ledger.has_event(1)
 
 
 def test_the_error_says_that_the_server_was_silent(store, way):

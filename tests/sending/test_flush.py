@@ -39,7 +39,7 @@ def test_no_attempt_begins_too_late(seconds):
     ledger = Silent(seconds)
     assert str(flush(ledger, [], StopFlag(), ledger.sleep, ledger.clock)) == "did not answer"
     assert ledger.begun[-1] <= FLUSH_SECONDS
-    assert len(ledger.begun) == {0.0: 21, 10.0: 7, 15.0: 6, 100.0: 1}[seconds]
+    assert len(ledger.begun) == {0.0: 18, 10.0: 6, 15.0: 5, 100.0: 1}[seconds]
 
 
 def test_a_cut_of_a_minute_is_outlived():
@@ -50,22 +50,25 @@ def test_a_cut_of_a_minute_is_outlived():
 
 @pytest.mark.parametrize("seconds", [0.0, 2.0, 15.0])
 def test_a_send_that_is_told_to_stop_leaves_soon(seconds):
-    """Airflow kills it five seconds later: no attempt begins after the third."""
+    """Airflow kills it five seconds later: no attempt begins after the third, and until then one follows the other."""
     ledger, stop = Silent(seconds), StopFlag()
     stop.set()
     assert str(flush(ledger, [], stop, ledger.sleep, ledger.clock)) == "did not answer"
     assert ledger.begun[-1] <= STOPPED_SECONDS
     assert ledger.now <= STOPPED_SECONDS + seconds
+    assert len(ledger.begun) == {0.0: 7, 2.0: 2, 15.0: 1}[seconds]
 
 
-def test_a_stop_ends_a_wait():
-    """A send that waits for the ledger when it is told to stop tries once more, and leaves."""
-    ledger, stop = Silent(0.0), StopFlag()
+@pytest.mark.parametrize("back_at", [22.5, float("inf")])
+def test_a_stop_ends_a_wait(back_at):
+    """A send that waits for the ledger when it is told to stop tries on for three seconds, and leaves."""
+    ledger, stop = Silent(0.0, back_at), StopFlag()
 
     def sleep(seconds):
         ledger.sleep(seconds)
         if ledger.now >= 20.0:
             stop.set()
 
-    assert str(flush(ledger, [], stop, sleep, ledger.clock)) == "did not answer"
-    assert 20.0 <= ledger.begun[-1] == ledger.now < 21.0
+    error = flush(ledger, [], stop, sleep, ledger.clock)
+    assert (error is None) is (back_at < 23.0)
+    assert 22.5 <= ledger.begun[-1] == ledger.now < 23.5

@@ -11,7 +11,7 @@ from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
 
 COUNT = 10
-DEADLINE, BOUND = 45.0, 120.0
+DEADLINE, BOUND = 45.0, 90.0
 """Seconds after the claim."""
 OTHER_TASK, COPY = {"task_id": "other"}, {"pid": 2}
 
@@ -108,6 +108,37 @@ def test_requests_of_earlier_tries_are_unknown_at_their_deadline(enter, clock, c
     clock.now = began + DEADLINE
     assert (look(pending), counts.unknown) == (0, 0)
     clock.now = began + DEADLINE + 0.5
+    assert (look(pending), counts.unknown_requests, counts.unrecorded) == (0, {request_id}, {})
+
+
+def test_a_request_of_a_replaced_attempt_is_waited_for_until_its_deadline(enter, clock, claimed):
+    """The next attempt of its task has begun, so that its process has ended: nobody will record an outcome."""
+    _, request_id, began = claimed(**OTHER_TASK)
+    pending, counts = pending_of(enter())
+    enter(2, **OTHER_TASK)
+    clock.now = began + DEADLINE
+    assert (look(pending), pending.empty) == (0, False)
+    clock.now = began + DEADLINE + 0.5
+    assert (look(pending), counts.unknown, counts.unknown_requests) == (0, COUNT, {request_id})
+
+
+def test_what_is_waited_for_when_its_attempt_is_replaced_is_counted_apart(enter, clock, claimed):
+    """The wait ends, and the next attempt takes the request for unknown: that one cannot be recorded in between."""
+    _, request_id, began = claimed(**OTHER_TASK)
+    pending, counts = pending_of(enter())
+    clock.now = began + DEADLINE + 0.5
+    assert (look(pending), pending.empty) == (0, False)
+    enter(2, **OTHER_TASK)
+    assert (look(pending), counts.unrecorded) == (0, {request_id: COUNT})
+
+
+def test_what_is_recorded_as_unknown_during_the_wait_is_unknown(enter, clock, claimed):
+    """Its own process has said that it does not know: an outcome is recorded."""
+    other, request_id, began = claimed(**OTHER_TASK)
+    pending, counts = pending_of(enter())
+    clock.now = began + DEADLINE + 0.5
+    assert look(pending) == 0
+    other.commit(outcomes=[Outcome(request_id, UNKNOWN)])
     assert (look(pending), counts.unknown_requests, counts.unrecorded) == (0, {request_id}, {})
 
 

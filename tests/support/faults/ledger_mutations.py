@@ -171,9 +171,17 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a deadlock fails the task",
         "ledger/backend.py",
-        "if isinstance(error, DBAPIError) and sql_state(error) == _DEADLOCK:",
-        "if isinstance(error, DBAPIError) and sql_state(error) == _DEADLOCK and not error.orig:",
+        '    "40P01": "The ledger is busy: the server undid a write that waited for another one",\n',
+        "",
         BESIDE,
+    ),
+    Mutation(
+        "a pause of the machine within a transaction fails the task",
+        "ledger/backend.py",
+        '    "25P03": "The ledger was not written to: the server undid a write in which this machine did nothing for '
+        'seconds",\n',
+        "",
+        ("tests/ledger/test_postgres.py",),
     ),
     Mutation(
         "a late answer does not correct an unknown",

@@ -151,8 +151,8 @@ RECOVERY_MUTATIONS = (
     Mutation(
         "a stopped send tries to record for as long as any",
         "sending/flush.py",
-        "        bound = STOPPED_SECONDS if stop.is_set() else FLUSH_SECONDS\n",
-        "        bound = FLUSH_SECONDS\n",
+        "            until, stopped = monotonic() + STOPPED_SECONDS, True\n",
+        "            stopped = True\n",
         (FLUSH,),
         first="test_a_send_that_is_told_to_stop_leaves_soon",
     ),

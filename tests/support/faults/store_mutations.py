@@ -96,10 +96,18 @@ STORE_MUTATIONS = (
     Mutation(
         "PostgreSQL: a silent server is asked again and again",
         "ledger/postgres_engine.py",
-        "        if began < self._ask_again_at:\n",
+        "        if self._pause.holds:\n",
         "        if False:\n",
         (SILENCE,),
         first="test_a_silent_server_is_not_asked_again_at_once",
+    ),
+    Mutation(
+        "PostgreSQL: the last outcomes wait while a silent server is not asked",
+        "ledger/claims.py",
+        "        self._store.ask_again()\n",
+        "",
+        (SILENCE,),
+        first="test_the_last_outcomes_are_recorded_as_soon_as_the_network_is_back",
     ),
     Mutation(
         "PostgreSQL: a lock is asked for once",
@@ -120,8 +128,8 @@ STORE_MUTATIONS = (
     Mutation(
         "the last attempts go on whatever they take",
         "sending/flush.py",
-        "            if wait is None or not may_wait(wait):\n",
-        "            if wait is None:\n",
+        "            if monotonic() + seconds > last_begin():\n",
+        "            if monotonic() + seconds > last_begin() + 1000.0:\n",
         (FLUSH,),
         first="test_no_attempt_begins_too_late",
     ),

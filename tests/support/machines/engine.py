@@ -43,7 +43,7 @@ import requests
 import airflow_provider_sms
 from support.faults.rest import POLL_SECONDS, READY_SECONDS, RUN_SECONDS, RestApi, until
 from support.faults.standalone import INHERITED
-from support.machines import deployed
+from support.machines import deployed, packages
 from support.machines.network import Namespaces, Relays
 from support.machines.services import TOKEN, running_services
 
@@ -149,6 +149,7 @@ class Engine(RestApi):
         self._settings = settings
         self._processes = []
         self._starts = itertools.count()
+        self._clocks = packages.shared_clocks()
         self._key = base64.urlsafe_b64encode(os.urandom(32)).decode()
         self._middle = folder / "middle"
         self._middle.mkdir()
@@ -249,6 +250,14 @@ class Engine(RestApi):
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         found[0].wait()
+        self._processes.remove(found[0])
+
+    def revive(self):
+        """Start components again that have ended by themselves, as what runs them in production does."""
+        ended = [each for each in self._processes[1:] if each.poll() is not None]
+        for process in ended:
+            self._processes.remove(process)
+            self.start(next(each for each in COMPONENTS if each in process.args))
 
     def _running(self, component):
         return [each for each in self._processes if component in each.args and each.poll() is None]
@@ -292,12 +301,12 @@ class Engine(RestApi):
         self.services.broker.empty()
         for worker in self.workers.values():
             worker.start(**{**settings, **(of_worker or {}).get(worker.name, {})})
+        self.revive()
         for component in COMPONENTS:
             while len(self._running(component)) > 1:
                 self.kill(component)
             if not self._running(component):
                 self.start(component)
-        self._processes = [self._processes[0], *(each for each in self._processes[1:] if each.poll() is None)]
         until(self._is_healthy, seconds=READY_SECONDS, what="all components live")
         for worker in self.workers.values():
             worker.await_ready()
@@ -315,6 +324,8 @@ class Engine(RestApi):
         _kill_all(self._middle)
         for process in self._processes:
             process.wait()
+        for file in packages.shared_clocks() - self._clocks:
+            file.unlink(missing_ok=True)
         self.close()
 
 

@@ -37,6 +37,11 @@ def clock_ahead(seconds):
     }
 
 
+def shared_clocks():
+    """Return the files that processes with another clock leave in shared memory when they are killed."""
+    return set(Path("/dev/shm").glob("*faketime_s*_*"))
+
+
 def skips_tests():
     """Return whether the tests that need the packages are skipped."""
     return bool(missing()) and not os.environ.get(REQUIRED)

@@ -75,12 +75,14 @@ def _add_cuts():
 _add_cuts()
 
 
-@scenario(
-    "Celery delivers again what still runs",
-    settings={"AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT": "5"},
-)
-def visibility_timeout(_):
-    pass
+def _deliver_again(stage):
+    if not stage.services.broker.deliver_again():
+        raise RuntimeError("no task was delivered again")
+
+
+@scenario("Celery delivers tasks again that still run, as after visibility_timeout")
+def visibility_timeout(stage):
+    _deliver_again(stage)
 
 
 @scenario("workers are restarted one after the other, by warm shutdowns")
@@ -91,10 +93,11 @@ def rolling_restart(stage):
         worker.await_ready()
 
 
-@scenario("the broker is restarted")
+@scenario("the broker is restarted, and delivers tasks again that still run")
 def broker_restarted(stage):
     stage.services.broker.kill()
     stage.services.broker.start()
+    _deliver_again(stage)
 
 
 @scenario(f"the scheduler is killed, and another started {OUT_SECONDS:.0f} s later")

@@ -71,6 +71,21 @@ class Broker:
             self._process.kill()
             self._process.wait()
 
+    def deliver_again(self):
+        """Deliver what runs and has not ended again, as Celery does after its ``visibility_timeout``.
+
+        :return: how many tasks that were.
+        """
+        from kombu import Connection
+
+        host, port = self.place
+        options = {"visibility_timeout": 1}
+        with Connection(f"redis://{host}:{port}/0", transport_options=options) as connection:
+            channel = connection.channel()
+            waiting = channel.client.zcard(channel.unacked_index_key)
+            channel.qos.restore_visible()
+            return waiting - channel.client.zcard(channel.unacked_index_key)
+
     @property
     def pid(self):
         """Its process."""
@@ -138,9 +153,11 @@ def running_services(network, folder, *, standby=None, pooler=False, latency=LAT
         messaging = running.enter_context(
             running_sandbox(SandboxConfig(token=TOKEN, post_paid=True, latency=latency, log=witness))
         )
-        # The sandbox listens on 127.0.0.1 only.
+        # The sandbox listens on 127.0.0.1 only; the triggerer in the middle asks it there.
         there = urlsplit(messaging.base_url)
-        running.enter_context(Forwarder((there.hostname, there.port), network.place("messaging")))
+        where = network.place("messaging")
+        for host in {where[0], "127.0.0.1"}:
+            running.enter_context(Forwarder((there.hostname, there.port), (host, where[1])))
         # By its address, which a standby takes over.
         url = URL.create(DRIVER, username="postgres", host=way.host, port=way.port, database=LEDGER)
         ledger = create_engine(url, isolation_level="AUTOCOMMIT", pool_pre_ping=True)

@@ -241,6 +241,7 @@ class Stage:
         return quiet
 
     def _is_quiet(self):
+        self.engine.revive()
         with suppress(requests.RequestException):
             for each in self.instances():
                 # Not the end that Airflow shows: a worker tells it, by its own clock.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.hooks.ledger import recovery_folder
-from airflow_provider_sms.ledger.recovery import files_in, read_file, record
+from airflow_provider_sms.ledger.recovery import files_in, read_file, record, remove_half_written
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,9 @@ def record_files(store: LedgerBackend) -> None:
 
     A file that does not fit the ledger may fit another one that tasks use; it stays, and the log says so.
     """
-    for path in files_in(recovery_folder()):
+    folder = recovery_folder()
+    remove_half_written(folder)
+    for path in files_in(folder):
         try:
             _record(store, path)
         except Exception as error:  # noqa: BLE001  # an old file must not keep a campaign from being sent
@@ -34,7 +36,10 @@ def record_files(store: LedgerBackend) -> None:
 def _record(store: LedgerBackend, path: Path) -> None:
     unrecorded = read_file(path)
     recorded = record(store, unrecorded)
-    path.unlink(missing_ok=True)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        log.warning("%s is recorded, and cannot be removed: %s. It holds numbers", path, error.strerror)
     states = ", ".join(f"request {request_id} is {state}" for request_id, state in sorted(recorded.states.items()))
     log.info(
         "Recorded what an earlier attempt kept in %s, of campaign %s: %s", path, unrecorded.origin.campaign, states

@@ -106,6 +106,16 @@ def has_trace(store: LedgerBackend, who: Claimant, *, of_attempt: bool = False) 
         return connection.execute(query.limit(1)).scalar() is not None
 
 
+def last_try(store: LedgerBackend, who: Claimant) -> int:
+    """Return the highest try number of this task instance's attempts that have used this ledger; 0 for none.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = select(func.max(claimant.c.try_number)).where(of_task(who))
+    with store.read() as connection:
+        return connection.execute(query).scalar() or 0
+
+
 def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | None = None) -> int:
     """Record an attempt in the ledger, before it claims anything.
 
@@ -141,7 +151,10 @@ def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> froze
 
 
 def replaced(connection: Connection, claimant_ids: Collection[int]) -> set[int]:
-    """Return which claimants a later try of their task instance has replaced: Airflow has ended their processes."""
+    """Return which claimants a later try of their task instance has replaced.
+
+    Airflow has given their processes up. On a machine that is cut off they may live on, and record outcomes later.
+    """
     earlier = claimant.alias()
     same = (earlier.c[name] == claimant.c[name] for name in ("dag_id", "task_id", "run_id", "map_index"))
     later = and_(*same, claimant.c.try_number > earlier.c.try_number)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from airflow_provider_sms.exceptions import InputError, LedgerBusyError, LedgerError
+from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError, NoCampaignError
 from airflow_provider_sms.ledger.schema import campaign
 from airflow_provider_sms.masking import mask_numbers_in
 
@@ -265,10 +265,10 @@ def find_campaign(connection: Connection, name: str) -> int | None:
 def require_campaign(connection: Connection, name: str) -> int:
     """Return a campaign's id.
 
-    :raises InputError: the ledger has no such campaign.
+    :raises NoCampaignError: the ledger has no such campaign.
     """
     if (found := find_campaign(connection, name)) is None:
-        raise InputError(f"The ledger has no campaign {name!r}")
+        raise NoCampaignError(name)
     return found
 
 

@@ -14,7 +14,7 @@ from sqlalchemy import and_, select
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import of_run
 from airflow_provider_sms.ledger.backend import find_campaign, require_campaign
-from airflow_provider_sms.ledger.schema import claimant, progress, request
+from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 1000
 """The length of the ledger's column."""
+
+NAMES_COMPARED = 1_000
+"""The latest campaigns, among which a mistyped name is looked for: a ledger may have one for each DAG run."""
 
 _REFUSED = {"Cc": "control character", "Cs": "half of a character", "Zl": "line break", "Zp": "line break"}
 _INSTEAD = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
@@ -94,6 +97,16 @@ def default_name_in(store: LedgerBackend, who: Claimant) -> str:
         query = select(progress.c.claimant_id).select_from(progress.join(claimant)).where(recorded).limit(1)
         is_its_own = connection.execute(requests).scalar() is None and connection.execute(query).scalar() is not None
         return former if is_its_own else default_name(who)
+
+
+def latest_names(store: LedgerBackend) -> list[str]:
+    """Return the names of the latest campaigns, newest first.
+
+    :raises LedgerError: when the ledger cannot be read.
+    """
+    query = select(campaign.c.name).order_by(campaign.c.id.desc()).limit(NAMES_COMPARED)
+    with store.read() as connection:
+        return list(connection.execute(query).scalars())
 
 
 def id_and_sender(store: LedgerBackend, name: str) -> tuple[int, str | None]:

@@ -84,7 +84,9 @@ AHEAD_SECONDS = 1.0
 
 _EVENT = Compiled(
     select(request.c.id).where(
-        request.c.campaign_id == bindparam("of_campaign"), request.c.event_id == bindparam("of_event")
+        request.c.campaign_id == bindparam("of_campaign"),
+        request.c.event_id == bindparam("of_event"),
+        request.c.id != bindparam("but_request"),
     )
 )
 
@@ -143,7 +145,7 @@ class CampaignLedger:
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
         self.unrecorded_seconds = UNRECORDED_SECONDS
-        """How long after its claim the outcome of another task's request is waited for."""
+        """How long after its claim the outcome of another attempt's request is waited for."""
         self.texted_twice: list[TextedTwice] = []
         """Messages of requests that were accepted after another request had claimed them."""
         self._last_claimed: int | None = None
@@ -176,7 +178,9 @@ class CampaignLedger:
     def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
         now = self.clock()
         rows = list(self._store.holders(connection, self._campaign_id, keys))
-        awaited = self._awaited(connection, rows, now)
+        awaited = self._awaited(rows, now)
+        overdue = {row[1]: row[4] for row in rows if row[6] is None and row[1] not in awaited}
+        gone = replaced(connection, set(overdue.values())) if overdue else set()
         return {
             key: Holder(
                 request_id,
@@ -185,22 +189,19 @@ class CampaignLedger:
                 claimant_id in self._parked,
                 is_ahead(state, claimed_at, now + AHEAD_SECONDS),
                 request_id in awaited,
-                finished_at is not None,
+                finished_at is not None or overdue.get(request_id) in gone,
             )
             for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in rows
         }
 
-    def _awaited(self, connection: Connection, rows: Iterable[HolderRow], now: float) -> set[int]:
-        """Return the requests of others whose process may still live, and record their outcome."""
-        seconds = self.unrecorded_seconds
-        claimants = {
-            request_id: claimant_id
+    def _awaited(self, rows: Iterable[HolderRow], now: float) -> set[int]:
+        """Return the requests of others whose process may still record their outcome."""
+        return {
+            request_id
             for _, request_id, _, deadline, claimant_id, claimed_at, finished_at in rows
             if claimant_id != self._claimant_id
-            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=seconds)
+            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=self.unrecorded_seconds)
         }
-        gone = replaced(connection, set(claimants.values())) if claimants else set()
-        return {request_id for request_id, claimant_id in claimants.items() if claimant_id not in gone}
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
         """Return the destinations that the frequency cap protects now; none where there is no cap.
@@ -270,21 +271,25 @@ class CampaignLedger:
         self._last_claimed = max((claim.request_id or 0 for claim in claims), default=0) or self._last_claimed
         return claims
 
-    def finish(self, outcomes: Sequence[Outcome]) -> None:
+    def finish(self, outcomes: Sequence[Outcome], unposted: Collection[int] = ()) -> None:
         """Record the last outcomes, and release the claims whose own commit raised although it became durable.
 
-        Nothing was posted under these. A request that may have been posted is never released: where its outcome was
-        recorded, and it is open again, the ledger has gone back.
+        Nothing was posted under these, so they are released also where another task has called them unknown meanwhile.
+        A request that may have been posted is never released: where its outcome was recorded, and it is open again, the
+        ledger has gone back.
 
+        :param unposted: further requests that were surely not posted; the ledger need not have them.
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
         # This is repeated, with waits in between: a server that was silent is asked at once, and no single call may
         # wait as long for other processes as a claim does.
         self._store.ask_again()
+        unposted = {*self._in_doubt, *unposted}
         with self._write(patience=FINISH_PATIENCE) as connection:
-            states = self._own_states(connection, outcomes)
-            given_back = [Outcome(each, NOT_SENT) for each in self._in_doubt if states.get(each) == CLAIMED]
+            # Here alone: a commit that claims some of them may have ended only while this one waited for the lock.
+            states = self._own_states(connection, outcomes, unposted)
+            given_back = [Outcome(each, NOT_SENT) for each in unposted if states.get(each) in (CLAIMED, UNKNOWN)]
             known = [outcome for outcome in outcomes if outcome.request_id in states]
             twice = self._record(connection, [*known, *given_back], states)
         self.texted_twice += twice
@@ -306,14 +311,15 @@ class CampaignLedger:
             raise LedgerLostError("The ledger has lost this attempt, which was committed to it. Nothing more is sent")
         return Origin(self._store.description, self.campaign_name, row, self._cap)
 
-    def has_event(self, event_id: int) -> bool:
-        """Return whether a response with an event id is recorded in the campaign.
+    def has_event(self, event_id: int, request_id: int) -> bool:
+        """Return whether a response with an event id is recorded of another request of the campaign.
 
+        :param request_id: the request whose response is looked at; a recovery file may have recorded it already.
         :raises LedgerError: when the ledger cannot be read.
         """
+        values = {"of_campaign": self._campaign_id, "of_event": event_id, "but_request": request_id}
         with self._store.read(quick=True) as connection:
-            found = _EVENT.run(connection, {"of_campaign": self._campaign_id, "of_event": event_id})
-            return found.first() is not None
+            return _EVENT.run(connection, values).first() is not None
 
     def has_unknown(self) -> bool:
         """Return whether any request of the campaign is unknown, also one whose messages others have taken over.
@@ -324,9 +330,11 @@ class CampaignLedger:
         with self._store.read() as connection:
             return connection.execute(unknown.limit(1)).scalar() is not None
 
-    def _own_states(self, connection: Connection, outcomes: Iterable[Outcome]) -> dict[int, str]:
-        """Return the states of requests that exist: those of outcomes, of claims in doubt, and of the last claim."""
-        ids = {outcome.request_id for outcome in outcomes}.union(self._in_doubt)
+    def _own_states(
+        self, connection: Connection, outcomes: Iterable[Outcome], unposted: Iterable[int] = ()
+    ) -> dict[int, str]:
+        """Return the states of requests that exist: those of outcomes, of claims not posted, and of the last claim."""
+        ids = {outcome.request_id for outcome in outcomes}.union(unposted)
         if self._last_claimed is not None:
             ids.add(self._last_claimed)
         return self._store.own_states(connection, self._claimant_id, ids) if ids else {}

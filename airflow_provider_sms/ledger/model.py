@@ -110,9 +110,10 @@ class Holder(NamedTuple):
     :param mine: whether this leg of this attempt made the request.
     :param parked: whether an earlier leg of this attempt made it.
     :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
-    :param awaited: whether a process that may still live, of another task or of a copy of this attempt, may record its
-        outcome, although its claim may have lapsed.
-    :param recorded: whether an outcome is recorded.
+    :param awaited: whether another process, of whatever attempt, may still record its outcome, although its claim may
+        have lapsed.
+    :param final: whether nothing more is to be expected once it is not awaited: an outcome is recorded, or Airflow has
+        replaced the attempt.
     """
 
     request_id: int
@@ -121,7 +122,7 @@ class Holder(NamedTuple):
     parked: bool = False
     ahead: bool = False
     awaited: bool = False
-    recorded: bool = False
+    final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

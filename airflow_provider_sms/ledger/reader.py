@@ -74,7 +74,7 @@ class LedgerReader:
         if version < schema.SCHEMA_VERSION:
             raise InputError(
                 f"The ledger has version {version}, and this page reads version {schema.SCHEMA_VERSION}. The next task "
-                "that sends, or airflow-sms ledger status, upgrades it"
+                "that sends upgrades it, or in PostgreSQL airflow-sms ledger migrate"
             )
         self._checked = True
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sms.atomic_file import whole_file
+from airflow_provider_sms.atomic_file import remove_partial_files, whole_file
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import Origin, registered
 from airflow_provider_sms.ledger.backend import KEY_BYTES, find_campaign
@@ -26,7 +26,6 @@ from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
     CLAIMED,
-    NOT_SENT,
     UNKNOWN,
     Chunk,
     Claimant,
@@ -107,6 +106,11 @@ def files_in(folder: Path) -> list[Path]:
         return []
 
 
+def remove_half_written(folder: Path) -> None:
+    """Remove what processes that were killed have left of the files that they were writing: it may hold numbers."""
+    remove_partial_files(folder, _NAME.pattern)
+
+
 def read_file(path: Path) -> UnrecordedOutcomes:
     """Read a file.
 
@@ -120,7 +124,7 @@ def read_file(path: Path) -> UnrecordedOutcomes:
         kept = json.loads(content)
         version = kept["version"]
         unrecorded = _from_json(kept) if version == VERSION else None
-    except (ValueError, TypeError, KeyError, RecursionError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         # Without the words of the error, which may quote a number.
         raise InputError(
             f"{path} is damaged, or no recovery file. Nothing of it was recorded, and it stays where it is. The log of "
@@ -143,7 +147,7 @@ def record(store: LedgerBackend, unrecorded: UnrecordedOutcomes) -> Recorded:
     """
     origin, outcomes = unrecorded.origin, unrecorded.outcomes
     ids = [outcome.request_id for outcome in outcomes]
-    states = _require_origin(store, origin, ids, unrecorded.unposted)
+    _require_origin(store, origin, ids)
     ledger = CampaignLedger(
         store,
         origin.campaign,
@@ -151,22 +155,19 @@ def record(store: LedgerBackend, unrecorded: UnrecordedOutcomes) -> Recorded:
         claimant_id=origin.claimant["id"],
         cap=origin.cap,
     )
-    given_back = [Outcome(each, NOT_SENT) for each in unrecorded.unposted if each in states]
-    ledger.finish([*_without_repeated_events(ledger, outcomes), *given_back])
-    if not states:
+    ledger.finish(_without_repeated_events(ledger, outcomes), unrecorded.unposted)
+    recorded = {*ids, *unrecorded.unposted}
+    if not recorded:
         return Recorded({}, ())
     with store.read(quick=True) as connection:
-        return Recorded(store.own_states(connection, origin.claimant["id"], states), ledger.texted_twice)
+        return Recorded(store.own_states(connection, origin.claimant["id"], recorded), ledger.texted_twice)
 
 
-def _require_origin(
-    store: LedgerBackend, origin: Origin, wanted: Sequence[int], unposted: Sequence[int]
-) -> dict[int, str]:
-    """Return the states of an attempt's requests, of those that the ledger has.
+def _require_origin(store: LedgerBackend, origin: Origin, wanted: Sequence[int]) -> None:
+    """Refuse a ledger that is not the one of an attempt, or has lost or forgotten a part of what it had.
 
     :param wanted: the requests that it must have.
-    :param unposted: the requests that it may have.
-    :raises InputError: it is not the ledger of the attempt, or has lost or forgotten a part of what it had.
+    :raises InputError: it is refused; the error says why.
     """
     missing = None
     states: dict[int, str] = {}
@@ -176,8 +177,8 @@ def _require_origin(
         with store.read(quick=True) as connection:
             if find_campaign(connection, origin.campaign) is None:
                 missing = f"has no campaign {origin.campaign!r}: it was purged"
-            elif ids := {*wanted, *unposted}:
-                states = store.own_states(connection, origin.claimant["id"], ids)
+            elif wanted:
+                states = store.own_states(connection, origin.claimant["id"], wanted)
         if missing is None and (lost := sorted(set(wanted).difference(states))):
             missing = (
                 f"does not have its request {lost[-1]}: it went back to an earlier state, or the campaign was purged"
@@ -188,20 +189,18 @@ def _require_origin(
             "Nothing of the file was recorded, and it stays where it is. Bring that ledger back and try again; where "
             "it is gone for good, delete the file"
         )
-    return states
 
 
 def _without_repeated_events(ledger: CampaignLedger, outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return outcomes as they may be believed: a response with the event id of another request proves nothing.
 
-    The sender asks the ledger this of each response; here it could not. A request that is recorded already has its own
-    event id, and no outcome changes it.
+    The sender asks the ledger this of each response; here it could not.
     """
     believed: list[Outcome] = []
     seen: set[int] = set()
     for outcome in outcomes:
         event_id = outcome.event_id
-        if event_id is not None and (event_id in seen or ledger.has_event(event_id)):
+        if event_id is not None and (event_id in seen or ledger.has_event(event_id, outcome.request_id)):
             believed.append(Outcome(outcome.request_id, UNKNOWN, reason=REPEATED_EVENT))
             continue
         if event_id is not None:
@@ -222,7 +221,7 @@ def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:
 def _from_json(kept: dict[str, Any]) -> UnrecordedOutcomes:
     """Return what a file holds.
 
-    :raises ValueError: a value is not what it must be; also TypeError, KeyError.
+    :raises ValueError: a value is not what it must be; also TypeError, KeyError, OverflowError.
     """
     outcomes = [_outcome(each) for each in kept["outcomes"]]
     return UnrecordedOutcomes(_origin(**kept["origin"]), outcomes, [_whole(each) for each in kept["unposted"]])

@@ -45,7 +45,7 @@ def is_ahead(state: Any, claimed_at: Any, now: float) -> Any:
 
 
 UNRECORDED_SECONDS = 90.0
-"""Seconds after its claim for which a request of another task is waited for, unless the configuration says otherwise.
+"""Seconds after its claim for which others wait for the outcome of a request, unless the configuration says otherwise.
 
 A process that was cut off from the ledger goes on trying to record its outcomes for about as long.
 """

@@ -38,6 +38,7 @@ class PendingMessages:
     :param resend: returns of an unknown request whether its messages are claimed again.
     :param adopts: returns of an unknown request of another attempt whether it may still be closed, so that its messages
         are kept.
+    :param arrives: waits a moment for the next block of the source, and returns whether it is there.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class PendingMessages:
         *,
         resend: Callable[[int], bool],
         adopts: Callable[[int], bool] = lambda _: False,
+        arrives: Callable[[], bool] = lambda: True,
     ) -> None:
         self._blocks: Iterator[Block | Sequence[Outgoing]] = iter(blocks)
         self._ledger = ledger
         self._counts = counts
         self._resend = resend
         self._adopts = adopts
+        self._arrives = arrives
         self._adopted: dict[int, list[Outgoing]] = {}
         self._block = Block.of(())
         self._spans: list[range] = []
@@ -140,7 +143,8 @@ class PendingMessages:
     def next_chunk(self, size: int) -> tuple[list[Outgoing], dict[bytes, int]]:
         """Return the next messages to claim, and the unknown requests that some of them are taken over from, by key.
 
-        Reads as much of the source as it needs. Fewer than ``size`` come only at the end.
+        Reads as much of the source as it needs. Fewer than ``size`` come only at the end; none, too, while the source
+        keeps it waiting, which may be for ever: outcomes have to be recorded meanwhile.
 
         :raises LedgerError: when the ledger cannot be read.
         :raises Exception: what the source raises.
@@ -154,8 +158,10 @@ class PendingMessages:
             if self._spans:
                 self.put_back(self._taken_from_block(size - len(self._free)))
                 moved = True
-            else:
+            elif self._arrives():
                 self.read()
+            else:
+                return [], {}
         if not self._free:
             self._look_again()
         chunk = list(islice(self._free.values(), size))
@@ -205,19 +211,18 @@ class PendingMessages:
     def _wait_for(self, outgoing: Outgoing, holder: Holder) -> None:
         """Keep a message until its request has an outcome, or none is waited for any longer."""
         self._held[outgoing.key] = (outgoing, holder.request_id)
-        if holder.awaited:
-            self._waited_for.add(holder.request_id)
+        self._waited_for.add(holder.request_id)
         if holder.state != CLAIMED and holder.request_id not in self._overdue:
             self._overdue.add(holder.request_id)
             log.warning(
-                "Request %d of another task is past its deadline and has no outcome: waiting until one is recorded, "
+                "Request %d of another attempt is past its deadline and has no outcome: waiting until one is recorded, "
                 "for a bounded time",
                 holder.request_id,
             )
 
     def _count_unknown(self, holder: Holder) -> None:
         met = holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded
-        if met and not holder.recorded:
+        if met and not holder.final:
             self._counts.add_unrecorded(holder.request_id, 1)
         else:
             self._counts.add_unknown(holder.request_id, 1)
@@ -283,7 +288,8 @@ class PendingMessages:
                 break
             if not self.readable:
                 self._look_again()
-            self.read()
+            if self._arrives():
+                self.read()
             self._drop_free()
         if may_look():
             self._look_again()

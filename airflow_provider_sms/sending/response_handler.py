@@ -155,6 +155,8 @@ class ResponseHandler:
         if claiming and wait is not None:
             log.warning("Request %d was not processed, posting again in %.1f s: %s", request.request_id, wait, error)
             return NextStep(retry_at=now + wait)
+        if isinstance(error, ServiceError):
+            error.attempts = batch.turned_away
         return NextStep(is_deferred=True, error=error if claiming else None)
 
     def _unknown(self, request: InFlightRequest, error: BaseException, outcome: Outcome) -> NextStep:

@@ -55,7 +55,8 @@ log = logging.getLogger(__name__)
 MARGIN_SECONDS = 10.0
 """Seconds that a claim's deadline allows beyond the request's own timeouts: for a busy machine and the commit."""
 POLL_SECONDS = 0.2
-"""Seconds between two looks at the stop signal, and at the claims of other live processes."""
+"""Seconds between two looks at the stop signal, at requests that have ended while the source is waited for, and at the
+claims of other live processes."""
 MAX_BUSY = 5
 """How often a commit is tried again that other processes have kept waiting; each waits up to a minute."""
 STOP_SECONDS = 2.0
@@ -133,7 +134,8 @@ class Sender:
         self._posted: dict[int, int] = {}
         """Requests whose end is not handled yet, each with its messages."""
         self._unposted: set[int] = set()
-        """Requests that the last commit claimed, and that no worker has been given yet."""
+        """Requests that are claimed, and whose POST has not begun. Each worker removes the request that it begins."""
+        self._recovery.unposted = lambda: {*ledger.in_doubt, *self._unposted.copy()}
         self._unrecorded: list[Outcome] = []
         self._ledger_failed = False
         self._busy = 0
@@ -157,7 +159,12 @@ class Sender:
             self._fail(error)
         with Prefetcher(blocks) as ahead:
             pending = PendingMessages(
-                ahead, self._ledger, self.counts, resend=self._options.resends, adopts=self._lost.adopts
+                ahead,
+                self._ledger,
+                self.counts,
+                resend=self._options.resends,
+                adopts=self._lost.adopts,
+                arrives=lambda: ahead.wait(POLL_SECONDS),
             )
             if workers is not None:
                 with workers:
@@ -233,7 +240,8 @@ class Sender:
     def _handle(self, request: InFlightRequest, result: SendResponse | BaseException, pending: PendingMessages) -> None:
         """Queue the outcome of a POST for the next commit, and apply the next step."""
         self._in_flight -= 1
-        result = self._refuse_known_event(result)
+        self._unposted.discard(request.request_id)
+        result = self._refuse_known_event(request.request_id, result)
         outcome = outcome_of(
             request,
             result,
@@ -257,16 +265,20 @@ class Sender:
             self._lost.answered()
         del self._posted[request.request_id]
 
-    def _refuse_known_event(self, result: SendResponse | BaseException) -> SendResponse | BaseException:
+    def _refuse_known_event(
+        self, request_id: int, result: SendResponse | BaseException
+    ) -> SendResponse | BaseException:
         """Return the result of a POST, or an error in place of a response that cannot be the one to its request."""
-        if isinstance(result, SendResponse) and self._is_known(result.event_id):
+        if isinstance(result, SendResponse) and self._is_known(result.event_id, request_id):
             return UnknownOutcomeError(REPEATED_EVENT)
         return refuse_contradiction(result)
 
-    def _is_known(self, event_id: int) -> bool:
-        """Return whether a response with an event id came before: a connection can carry a response twice."""
+    def _is_known(self, event_id: int, request_id: int) -> bool:
+        """Return whether another request had a response with this event id: a connection can carry one twice."""
+        if any(outcome.event_id == event_id for outcome in self._unrecorded):
+            return True
         try:
-            return any(outcome.event_id == event_id for outcome in self._unrecorded) or self._ledger.has_event(event_id)
+            return self._ledger.has_event(event_id, request_id)
         except LedgerError as error:
             self._fail(error)
             return False
@@ -303,7 +315,7 @@ class Sender:
         self._recovery.remove(self._unrecorded)
         self._unrecorded, self._busy = [], 0
         self._report_texted_twice()
-        self._unposted = {claim.request_id for claim in claims if claim.request_id is not None}
+        self._unposted.update(claim.request_id for claim in claims if claim.request_id is not None)
         if batches and self.stop_conditions.note_pause(self._ledger.paused):
             self._defer(batches)
             return
@@ -317,7 +329,6 @@ class Sender:
                 batch.attempt += 1
                 self._in_flight += 1
                 self._posted[claim.request_id] = len(batch.messages)
-                self._unposted.remove(claim.request_id)
                 workers.submit(InFlightRequest(claim.request_id, batch, claim.deadline, alone, asks))
 
     def _tries_again(self, error: Exception) -> bool:
@@ -355,6 +366,8 @@ class Sender:
         try:
             if request.asks:
                 self._require_answer()
+            # Before the flag is read: the recovery file gives back what is unposted once the flag is set.
+            self._unposted.discard(request.request_id)
             if self._stop.is_set():
                 raise NotSentError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
             # A process that slept between claim and POST must not post under a claim that others may call unknown. By
@@ -404,12 +417,14 @@ class Sender:
             failed(request_id, NOT_SENT, self.error, response_texts=texts) for request_id in self._unposted
         )
         if not (self._unrecorded or self._ledger_failed):
+            self._recovery.remove_all()
             return
         self._recovery.add_unposted(self._unposted)
         if (error := flush(self._ledger, self._unrecorded, self._stop, self._sleep)) is not None:
             self._fail(error)
             self._recovery.tell()
         else:
+            self._unposted.clear()
             self._recovery.remove_all()
         self._report_texted_twice()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
@@ -79,6 +80,8 @@ class Prefetcher(Generic[T]):
     def __init__(self, items: Iterable[T], depth: int = 1) -> None:
         self._items = iter(items)
         self._ready: queue.Queue[tuple[T] | BaseException | None] = queue.Queue(depth)
+        self._taken: list[tuple[T] | BaseException | None] = []
+        """What :meth:`wait` has found, until it is asked for."""
         self._closed = threading.Event()
         self._thread: threading.Thread | None = threading.Thread(target=self._read, name="sms-read", daemon=True)
 
@@ -102,7 +105,7 @@ class Prefetcher(Generic[T]):
     def __next__(self) -> T:
         if self._thread is None:
             return next(self._items)
-        item = self._ready.get()
+        item = self._taken.pop() if self._taken else self._ready.get()
         if isinstance(item, tuple):
             return item[0]
         # The next call finds the same end.
@@ -110,6 +113,16 @@ class Prefetcher(Generic[T]):
         if item is None:
             raise StopIteration
         raise item
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the next item, and return whether it is there, or the end; always where no thread reads ahead.
+
+        :param seconds: the most that is waited.
+        """
+        if self._thread is not None and not self._taken:
+            with suppress(queue.Empty):
+                self._taken.append(self._ready.get(timeout=seconds))
+        return self._thread is None or bool(self._taken)
 
     def _read(self) -> None:
         end: BaseException | None = None

@@ -18,7 +18,7 @@ from airflow_provider_sms.ledger.recovery import UnrecordedOutcomes, write_file
 from airflow_provider_sms.sending.response_handler import outcome_of, refuse_contradiction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
     from pathlib import Path
 
     from typing_extensions import Self
@@ -36,7 +36,7 @@ PATIENCE_SECONDS = 1.0
 LOOK_SECONDS = 0.25
 """Seconds between two looks at what is not recorded: few of the five that a stopped task has."""
 _LEAVE_SECONDS = 5.0
-"""Seconds that the end of a send waits for the thread: a disk can hang."""
+"""Seconds that the end of a send waits for the thread, or for the file that it writes: a disk can hang."""
 
 
 class RecoveryPlace(NamedTuple):
@@ -88,6 +88,8 @@ class RecoveryFile:
         self._lock = threading.Lock()
         self._kept: dict[int, _Kept] = {}
         self._writing = threading.Lock()
+        self.unposted: Callable[[], Collection[int]] = tuple
+        """Returns the requests whose POST has not begun, of claims that are durable or may become so."""
         self._path: Path | None = None
         self._written: frozenset[int] = frozenset()
         """The requests that are in the file."""
@@ -103,7 +105,6 @@ class RecoveryFile:
         """Leave the file where anything is unrecorded, and none otherwise."""
         self._ended.set()
         self._thread.join(_LEAVE_SECONDS)
-        self.write()
 
     def add(self, request: InFlightRequest, result: SendResponse | BaseException) -> None:
         """Keep the end of a POST until it is recorded. Called in the thread that posted.
@@ -132,6 +133,7 @@ class RecoveryFile:
     def _watch(self) -> None:
         while not self._ended.wait(LOOK_SECONDS):
             self.look()
+        self.write()
 
     def look(self) -> None:
         """Write the file where it is time for that, and remove it where the ledger answers again."""
@@ -144,15 +146,21 @@ class RecoveryFile:
             self._put({})
 
     def write(self) -> Path | None:
-        """Write all that is unrecorded now, and return the path of the file; None where there is none. Never raises."""
+        """Write all that is unrecorded now, and return the path of the file; None where none has it. Never raises."""
         with self._lock:
+            if self._stop.is_set():
+                # No POST begins from now on. Before the stop, each of these may be posted in a moment.
+                for request_id in self.unposted():
+                    self._kept.setdefault(request_id, _Kept(self._monotonic()))
             kept = dict(self._kept)
         self._put(kept)
-        return self._path
+        return self._path if kept.keys() == self._written else None
 
     def _put(self, kept: Mapping[int, _Kept]) -> None:
         """Write a new file, then remove the previous one. Without any outcome to keep, only remove the previous one."""
-        with self._writing:
+        if not self._writing.acquire(timeout=_LEAVE_SECONDS):
+            return
+        try:
             if self._place is None or kept.keys() == self._written:
                 return
             try:
@@ -165,6 +173,8 @@ class RecoveryFile:
                     reason = getattr(error, "strerror", None) or type(error).__name__
                     log.warning("Outcomes cannot be kept in a file in %s: %s", self._place.folder, reason)
                 self._failed = True
+        finally:
+            self._writing.release()
 
     def _write_new(self, place: RecoveryPlace, kept: Mapping[int, _Kept]) -> Path:
         outcomes = [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import signal
@@ -34,7 +35,7 @@ def wait_until(condition, seconds=60.0):
 
 
 @pytest.fixture
-def way(postgres_ledger_url, airflow_home, tmp_path, monkeypatch):
+def way(postgres_ledger_url, ledger_path, airflow_home, tmp_path, monkeypatch):
     """The network between tasks and their ledger on a server."""
     url = postgres_ledger_url
     with Forwarder(f"{url.query['host']}/.s.PGSQL.5432") as way:
@@ -137,6 +138,38 @@ def test_a_file_that_another_task_records_first_is_no_news(folder, monkeypatch, 
         record_files(store)
     assert not path.exists()
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING] == []
+
+
+def test_what_a_killed_process_left_half_written_is_removed(folder, monkeypatch):
+    """It may hold numbers, and no other file ever gets its name. What a live process is writing stays."""
+    path = leave_a_file(monkeypatch, folder)
+    left, live, other = (
+        folder / f".{name}.{digit * 16}.partial" for name, digit in ((path.name, "0"), (path.name, "1"), ("notes", "2"))
+    )
+    for each in (left, live, other):
+        each.write_text(NUMBERS[0])
+    with closing(open_ledger(None)) as store, live.open() as writing:
+        fcntl.flock(writing, fcntl.LOCK_EX)
+        record_files(store)
+    assert sorted(folder.iterdir()) == sorted([live, other])
+
+
+def test_a_file_that_cannot_be_removed_is_recorded_all_the_same(folder, monkeypatch, caplog):
+    """As one of another user in a folder of theirs: the log says what is true of it."""
+    path = leave_a_file(monkeypatch, folder)
+
+    def refuse(*_, **__):
+        raise PermissionError(13, "Permission denied")
+
+    caplog.clear()
+    with closing(open_ledger(None)) as store:
+        with monkeypatch.context() as patched:
+            patched.setattr(type(path), "unlink", refuse)
+            record_files(store)
+        with store.read() as connection:
+            assert connection.execute(text("SELECT DISTINCT state FROM sms_request")).scalars().all() == ["accepted"]
+    warnings = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert warnings == [f"{path} is recorded, and cannot be removed: Permission denied. It holds numbers"]
 
 
 def test_a_ledger_that_cannot_be_written_to_leaves_a_file(folder, monkeypatch, caplog):

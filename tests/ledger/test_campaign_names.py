@@ -4,12 +4,14 @@ import pytest
 from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.ledger import campaign_names
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.campaign_names import (
     default_name,
     default_name_in,
     given_name_in,
     id_and_sender,
+    latest_names,
     read_name,
 )
 from airflow_provider_sms.ledger.model import Chunk
@@ -122,3 +124,12 @@ def test_a_campaign_is_found_with_the_dag_that_sent_it_last(enter, store):
     assert id_and_sender(store, "spring") == (1, "second")
     with pytest.raises(InputError, match="no campaign 'summer'"):
         id_and_sender(store, "summer")
+
+
+def test_the_latest_names_are_read(enter, store, monkeypatch):
+    """Newest first, and no more than a name is compared with."""
+    assert latest_names(store) == []
+    for name in ("first", "second", "third"):
+        note_progress(store, name, register(store, claimant(1)), "ended")
+    monkeypatch.setattr(campaign_names, "NAMES_COMPARED", 2)
+    assert latest_names(store) == ["third", "second"]

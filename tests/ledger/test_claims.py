@@ -174,6 +174,32 @@ def test_claims_whose_commit_raised_are_given_back_at_the_end(enter):
     assert [state_of(other, message) for message in people(4)] == [ACCEPTED, "claimed", "claimed", None]
 
 
+def test_claims_whose_commit_raised_are_given_back_though_another_task_called_them_unknown(enter, clock):
+    """They lapsed while the ledger did not answer, and nothing was posted under them; what was posted stays unknown."""
+    mine, other = enter(1), enter(2)
+    claim(mine, people(1))
+    with raising_once_durable(mine), pytest.raises(LedgerError):
+        claim(mine, people(1, 1))
+    clock.now = AFTER
+    other.lapse()
+    mine.finish([])
+    assert [state_of(other, message) for message in people(2)] == [UNKNOWN, None]
+
+
+def test_an_event_id_is_known_where_another_request_has_it(enter):
+    """What is recorded of a request itself contradicts no response to it; another campaign has event ids of its own."""
+    ledger = enter(1)
+    done = claim(ledger, people(1)).request_id
+    ledger.commit(outcomes=[Outcome(done, ACCEPTED, event_id=5)])
+    other = enter(2, campaign="d")
+    assert [ledger.has_event(5, done), ledger.has_event(5, done + 1), ledger.has_event(6, done + 1)] == [
+        False,
+        True,
+        False,
+    ]
+    assert not other.has_event(5, done + 1)
+
+
 @contextmanager
 def raising_once_durable(ledger):
     """Let a ledger's transactions raise although they were committed."""

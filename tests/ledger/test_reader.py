@@ -79,7 +79,7 @@ def test_a_ledger_that_a_task_can_upgrade_is_left_to_the_task(store, open_reader
     monkeypatch.setitem(MIGRATIONS, 4, None)
     with store.write(1) as connection:
         connection.execute(text("UPDATE sms_ledger_version SET version = 4"))
-    with pytest.raises(InputError, match=r"The ledger has version 4.*airflow-sms ledger status, upgrades it"):
+    with pytest.raises(InputError, match=r"The ledger has version 4.*or in PostgreSQL airflow-sms ledger migrate"):
         dags_of_campaign(open_reader(), 1)
 
 

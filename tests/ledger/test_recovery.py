@@ -153,6 +153,22 @@ def test_a_claim_that_was_surely_not_posted_is_given_back(written, enter, store)
     assert len(enter(2).holders([m.key for m in people(5)])) == 1
 
 
+def test_a_claim_that_becomes_durable_while_its_file_is_recorded_is_given_back(written, enter, store, monkeypatch):
+    """Its commit may end after the ledger was asked whether it has the attempt: what counts is read under the lock."""
+    ledger, write, ended = enter(1), store.write, []
+    late = claimed(ledger, people(1)) + 1
+    path = written(ledger=ledger, unposted=[late])
+
+    def write_after_the_commit(*arguments, **options):
+        monkeypatch.setattr(store, "write", write)
+        ended.append(claimed(ledger, people(2, 1)))
+        return write(*arguments, **options)
+
+    monkeypatch.setattr(store, "write", write_after_the_commit)
+    assert (record(store, read_file(path)).states, ended) == ({late: NOT_SENT}, [late])
+    assert enter(2).holders([m.key for m in people(2, 1)]) == {}
+
+
 def test_a_late_response_takes_its_messages_back(written, enter, store):
     """Others may have claimed the messages since: the ledger knows who may have been texted twice."""
     ledger, messages = enter(1), people(3)
@@ -280,6 +296,7 @@ WRONG = {
     "a field": lambda kept: kept["outcomes"][0].pop("reason"),
     "an origin": lambda kept: kept.pop("origin"),
     "a claimant": lambda kept: kept["origin"]["claimant"].pop("pid"),
+    "a start": lambda kept: kept["origin"]["claimant"].update(started_at=10**400),
     "outcomes": lambda kept: kept.update(outcomes=None),
 }
 

@@ -1,4 +1,4 @@
-"""Messages that requests of other tasks hold: waited for, within a bound, until an outcome is recorded."""
+"""Messages that requests of other attempts hold: waited for, within a bound, until an outcome is recorded."""
 
 from __future__ import annotations
 
@@ -101,35 +101,41 @@ def test_the_bound_may_be_shorter_but_not_than_the_claim(enter, clock, claimed, 
     assert (look(pending), counts.unrecorded) == (0, {request_id: COUNT})
 
 
-def test_requests_of_earlier_tries_are_unknown_at_their_deadline(enter, clock, claimed):
-    """Airflow has ended their process before it began this one: nobody will record an outcome."""
-    _, request_id, began = claimed(1)
+@pytest.mark.parametrize("own", [True, False])
+def test_requests_of_earlier_tries_are_waited_for_and_then_unknown(enter, clock, claimed, own):
+    """Airflow has given its process up, which may live on a cut-off machine and record: until the bound, not later."""
+    who = {} if own else OTHER_TASK
+    _, request_id, began = claimed(1, **who)
+    successor = enter(2, **who)
+    pending, counts = pending_of(successor if own else enter())
+    for after in (0.0, DEADLINE + 0.5, BOUND):
+        clock.now = began + after
+        assert (look(pending), pending.empty, counts.unknown) == (0, False, 0)
+    clock.now = began + BOUND + 0.5
+    assert (look(pending), counts.unknown, counts.unknown_requests, counts.unrecorded) == (0, COUNT, {request_id}, {})
+
+
+def test_what_an_earlier_try_records_from_a_machine_that_was_cut_off_counts(enter, clock, claimed):
+    """The next try waits for it, and ends well."""
+    earlier, request_id, began = claimed(1)
     pending, counts = pending_of(enter(2))
-    clock.now = began + DEADLINE
-    assert (look(pending), counts.unknown) == (0, 0)
     clock.now = began + DEADLINE + 0.5
+    assert (look(pending), pending.empty) == (0, False)
+    earlier.finish([Outcome(request_id, ACCEPTED, event_id=1, messages=COUNT)])
+    assert (look(pending), pending.empty) == (0, True)
+    assert (counts.already_sent, counts.unknown) == (COUNT, 0)
+
+
+def test_an_attempt_that_is_replaced_during_the_wait_is_waited_for_as_long(enter, clock, claimed):
+    """The request is unknown when the wait ends: a retry would find no more."""
+    _, request_id, began = claimed(**OTHER_TASK)
+    pending, counts = pending_of(enter())
+    clock.now = began + DEADLINE + 0.5
+    assert (look(pending), pending.empty) == (0, False)
+    enter(2, **OTHER_TASK)
+    assert (look(pending), pending.empty) == (0, False)
+    clock.now = began + BOUND + 0.5
     assert (look(pending), counts.unknown_requests, counts.unrecorded) == (0, {request_id}, {})
-
-
-def test_a_request_of_a_replaced_attempt_is_waited_for_until_its_deadline(enter, clock, claimed):
-    """The next attempt of its task has begun, so that its process has ended: nobody will record an outcome."""
-    _, request_id, began = claimed(**OTHER_TASK)
-    pending, counts = pending_of(enter())
-    enter(2, **OTHER_TASK)
-    clock.now = began + DEADLINE
-    assert (look(pending), pending.empty) == (0, False)
-    clock.now = began + DEADLINE + 0.5
-    assert (look(pending), counts.unknown, counts.unknown_requests) == (0, COUNT, {request_id})
-
-
-def test_what_is_waited_for_when_its_attempt_is_replaced_is_counted_apart(enter, clock, claimed):
-    """The wait ends, and the next attempt takes the request for unknown: that one cannot be recorded in between."""
-    _, request_id, began = claimed(**OTHER_TASK)
-    pending, counts = pending_of(enter())
-    clock.now = began + DEADLINE + 0.5
-    assert (look(pending), pending.empty) == (0, False)
-    enter(2, **OTHER_TASK)
-    assert (look(pending), counts.unrecorded) == (0, {request_id: COUNT})
 
 
 def test_what_is_recorded_as_unknown_during_the_wait_is_unknown(enter, clock, claimed):
@@ -212,7 +218,7 @@ def test_the_log_says_once_what_is_waited_for(enter, clock, claimed, caplog):
         clock.now = began + after
         look(pending)
     said = [record.getMessage() for record in caplog.records if record.name.endswith(".pending")]
-    assert [f"Request {request_id} of another task is past its deadline" in each for each in said] == [True]
+    assert [f"Request {request_id} of another attempt is past its deadline" in each for each in said] == [True]
 
 
 def test_two_tasks_that_wait_for_each_other_both_end(enter, clock):

@@ -20,10 +20,10 @@ from airflow_provider_sms.service.responses import parse_send_response
 def handle():
     """Handle the end of a POST of ten messages as the sender does, and return its state and what follows."""
 
-    def handle(result, *, claiming=lambda: True, attempt=1):
+    def handle(result, *, claiming=lambda: True, attempt=1, turned_away=0):
         conditions, clock = StopConditions(), lambda: 100.0
         handler = ResponseHandler(SendCounts(), conditions, Backoff(), claiming=claiming, monotonic=clock)
-        request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt), 0.0)
+        request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt, turned_away=turned_away), 0.0)
         result = refuse_contradiction(result)
         outcome = outcome_of(request, result)
         return outcome.state, handler.handle(request, result, outcome)
@@ -67,8 +67,9 @@ def test_a_request_that_is_posted_again_waits_as_long_as_the_service_asks(handle
 def test_a_request_that_was_turned_away_too_often_ends_the_send_and_is_kept_for_the_counts(handle):
     """It is deferred, so that the end counts its messages as not sent."""
     error = NotSentError("connection refused")
-    _, step = handle(error, attempt=10)
+    _, step = handle(error, attempt=10, turned_away=9)
     assert (step.is_deferred, step.retry_at, step.error) == (True, None, error)
+    assert error.attempts == 10
 
 
 @pytest.mark.parametrize("raw", [False, True])

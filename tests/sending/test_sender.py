@@ -11,6 +11,7 @@ from decimal import Decimal
 
 import pytest
 from sqlalchemy import delete, select, update
+from support.later import later
 from support.sending import claimant, failing, outgoing, people
 
 from airflow_provider_sms.exceptions import (
@@ -292,6 +293,61 @@ def test_a_source_that_fails_midway_ends_the_send(sender, service, enter):
     assert send.counts.settled == 20
 
 
+@pytest.fixture
+def hanging():
+    """Make the blocks of a source that hangs after the first one, until the test ends or lets it go on."""
+    goes_on = threading.Event()
+
+    def blocks():
+        yield people(10)
+        goes_on.wait(60.0)
+        yield people(10, 10)
+
+    blocks.goes_on = goes_on
+    yield blocks
+    goes_on.set()
+
+
+def test_a_source_that_hangs_keeps_no_outcome_from_being_recorded(sender, enter, hanging):
+    """A file system or a database may not answer for as long as it likes: the people who were texted are on record."""
+    witness, send = enter(9), sender(concurrency=2)
+    thread = threading.Thread(target=send.run, args=(hanging(),))
+    thread.start()
+    until = time.monotonic() + 30.0
+    while (found := states(witness, people(10))) != {ACCEPTED: 10} and time.monotonic() < until:
+        time.sleep(0.01)
+    hanging.goes_on.set()
+    thread.join(30.0)
+    assert (found, counts(send.counts), send.error) == ({ACCEPTED: 10}, {"accepted": 20}, None)
+
+
+def test_a_send_that_is_told_to_stop_waits_for_no_source(sender, service, hanging, monkeypatch):
+    """Airflow kills its process after five seconds, and what it counted would be lost."""
+    monkeypatch.setattr("airflow_provider_sms.sending.threads._LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.STOP_SECONDS", 0.1)
+    stop = StopFlag()
+    service.before_each = lambda messages: stop.set()
+    send = sender(stop=stop, concurrency=2)
+    thread = threading.Thread(target=send.run, args=(hanging(),), daemon=True)
+    thread.start()
+    thread.join(30.0)
+    assert (thread.is_alive(), counts(send.counts)) == (False, {"accepted": 10})
+
+
+def test_claims_that_an_error_kept_from_being_posted_are_given_back(sender, enter, monkeypatch):
+    """Also where outcomes of other requests are recorded in between."""
+    send, seen = sender(concurrency=2), []
+
+    def fail_on_the_second(*_):
+        seen.append(1)
+        if len(seen) == 2:
+            raise ValueError("a bug")
+
+    monkeypatch.setattr(send, "_count_capped", fail_on_the_second)
+    send.run([people(20)])
+    assert (type(send.error), states(enter(2), people(20))) == (ValueError, {ACCEPTED: 10, NOT_SENT: 10})
+
+
 def test_stopping_claims_nothing_more_and_records_what_is_in_flight(sender, service, enter):
     """Told to stop, a sender waits for its posts, records them, and leaves the rest to the next try."""
     stop = StopFlag()
@@ -338,9 +394,11 @@ def test_what_another_live_process_gives_back_is_sent(sender, service, enter):
 
 
 def test_what_a_dead_process_held_becomes_unknown_at_its_deadline(sender, service, enter):
-    """Everything else is sent meanwhile, and the claims of the dead are waited for until their own deadline."""
+    """Everything else is sent meanwhile; the claims of the dead are waited for, at least until their own deadline."""
     hold(enter(1, clock=time.time), people(10), deadline=time.time() + 0.3)
-    send = sender(enter(2, clock=time.time))
+    ledger = enter(2, clock=time.time)
+    ledger.unrecorded_seconds = 0.0
+    send = sender(ledger)
     send.run([people(30)])
     assert counts(send.counts) == {"accepted": 20, "unknown": 10}
 
@@ -544,9 +602,8 @@ def test_what_somebody_else_claimed_meanwhile_is_not_posted(sender, service, ent
     """Between look-up and claim another copy may have claimed: only what this claim won is posted under it."""
     other, ledger = enter(1), enter(2)
     send = sender(between_lookup_and_claim(ledger, lambda: hold(other, people(5))), concurrency=1)
-    stopping = threading.Timer(0.5, send._stop.set)
-    stopping.start()
-    send.run([people(20)])
+    with later(send._stop.set, lambda: len(service.taken) >= 15):
+        send.run([people(20)])
     assert not {m.destination for m in people(5)} & service.taken.keys()
     assert counts(send.counts) == {"accepted": 15, "unknown": 5}
 

@@ -98,6 +98,22 @@ def test_the_next_item_is_made_before_it_is_asked_for(counted):
         assert settled(lambda: counted.made) > 1
 
 
+def test_an_item_is_waited_for_no_longer_than_asked(counted):
+    """A source can hang. What was waited for comes once, in its place, and so does the end."""
+    goes_on = threading.Event()
+
+    def hanging():
+        yield 1
+        goes_on.wait(30.0)
+        yield 2
+
+    with Prefetcher(hanging()) as ahead:
+        assert (ahead.wait(30.0), ahead.wait(30.0), next(ahead)) == (True, True, 1)
+        assert (ahead.wait(0.0), ahead.wait(0.01)) == (False, False)
+        goes_on.set()
+        assert (ahead.wait(30.0), next(ahead), ahead.wait(30.0), next(ahead, None)) == (True, 2, True, None)
+
+
 def test_what_reading_raises_comes_in_its_place():
     """An error of the source is seen after what was read before it, and is the end."""
 
@@ -128,7 +144,7 @@ def test_without_threads_it_is_read_all_the_same(counted, monkeypatch):
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with Prefetcher(counted) as ahead:
-        assert (next(ahead), counted.made) == (0, 1)
+        assert (ahead.wait(0.0), next(ahead), counted.made) == (True, 0, 1)
         assert list(ahead) == list(range(1, 100))
 
 

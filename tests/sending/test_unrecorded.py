@@ -167,6 +167,50 @@ def test_a_folder_that_cannot_be_written_ends_nothing(watch, folder, stop, caplo
     assert kept(folder) == {1: ACCEPTED}
 
 
+def test_a_disk_that_hangs_holds_up_no_send(watch, folder, stop, monkeypatch):
+    """Neither its end, nor the log of what is not recorded, which names no file then."""
+    monkeypatch.setattr(unrecorded, "_LEAVE_SECONDS", 0.1)
+    hangs, goes_on = threading.Event(), threading.Event()
+    real = unrecorded.write_file
+
+    def hanging(*arguments):
+        hangs.set()
+        goes_on.wait(60.0)
+        return real(*arguments)
+
+    monkeypatch.setattr(unrecorded, "write_file", hanging)
+    stop.set()
+    watch = watch()
+    watch.add(in_flight(1), answer(5, 1))
+    began = time.monotonic()
+    with watch:
+        assert hangs.wait(30.0)
+        assert watch.write() is None
+    took = time.monotonic() - began
+    goes_on.set()
+    wait_until(lambda: kept(folder) == {1: ACCEPTED})
+    assert took < 30.0
+
+
+def test_a_file_that_lacks_the_last_outcome_is_not_named(watch, folder, stop, monkeypatch, caplog):
+    """A disk that is full takes no newer file: the log says so, and does not say that all is kept."""
+    watch = watch()
+    stop.set()
+    watch.add(in_flight(1), answer(5, 1))
+    assert watch.write() is not None
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(unrecorded, "write_file", full)
+    watch.add(in_flight(2), answer(6, 1))
+    watch.tell()
+    assert kept(folder) == {1: ACCEPTED}
+    assert [each.getMessage() for each in caplog.records] == [
+        f"Outcomes cannot be kept in a file in {folder}: No space left on device"
+    ]
+
+
 def test_a_file_never_holds_a_text(watch, folder, stop):
     """The sample of a response is somebody's text, so no whole response is kept, whatever the ledger keeps."""
     watch = watch()
@@ -278,6 +322,121 @@ def test_claims_of_a_commit_that_raised_are_kept_as_unposted(sender, enter, serv
     assert {holder.state for holder in enter(2).holders([m.key for m in people(20)]).values()} == {CLAIMED}
     record(store, read_file(*files_in(folder)))
     assert enter(2).holders([m.key for m in people(20)]) == {}
+
+
+def test_a_response_whose_file_somebody_has_recorded_is_no_repeated_one(sender, enter, folder, stop, store):
+    """Another task, or a person, records the file while its send lives: the event id that it finds is its own."""
+    ledger = enter(1)
+    with RecoveryFile(RecoveryPlace(folder, ledger.origin()), stop) as recovery:
+        real, first = ledger.has_event, []
+
+        def has_event(*arguments):
+            first.append(record(store, read_file(recovery.write())).states)
+            return real(*arguments)
+
+        ledger.has_event = has_event
+        send = sender(ledger, concurrency=1, stop=stop, recovery=recovery)
+        send.run([people(10)])
+    assert first == [{1: ACCEPTED}]
+    assert (send.error, send.counts.accepted, send.counts.unknown, send.counts.unknown_requests) == (None, 10, 0, set())
+    assert {holder.state for holder in enter(2).holders([m.key for m in people(10)]).values()} == {ACCEPTED}
+
+
+def waiting_commit(ledger, begins, ends):
+    """Let each commit be durable, and its answer wait for a test, as where the network falls silent in between."""
+    real = ledger.commit
+
+    def commit(**arguments):
+        claims = real(**arguments)
+        ledger._in_doubt = [claim.request_id for claim in claims]
+        begins.set()
+        assert ends.wait(30.0)
+        ledger._in_doubt = []
+        return claims
+
+    ledger.commit = commit
+    return ledger
+
+
+def test_claims_whose_commit_hangs_are_kept_once_the_send_is_told_to_stop(sender, enter, service, folder, stop, store):
+    """Nothing is posted under them any more, so whoever records the file frees their messages at once."""
+    begins, ends = threading.Event(), threading.Event()
+    ledger = waiting_commit(enter(1), begins, ends)
+    with RecoveryFile(RecoveryPlace(folder, ledger.origin()), stop) as recovery:
+        send = sender(ledger, concurrency=2, stop=stop, recovery=recovery)
+        running = threading.Thread(target=send.run, args=([people(20)],))
+        running.start()
+        assert begins.wait(30.0)
+        assert recovery.write() is None, "a claim that may still be posted is in the file"
+        stop.set()
+        wait_until(lambda: kept(folder) == {1: "unposted", 2: "unposted"})
+        assert record(store, read_file(*files_in(folder))).states == {1: NOT_SENT, 2: NOT_SENT}
+        assert enter(2).holders([m.key for m in people(20)]) == {}
+        ends.set()
+        running.join(30.0)
+    assert (service.requests, send.counts.not_sent, files_in(folder)) == ([], 20, [])
+
+
+def test_a_claim_that_may_still_be_posted_is_in_no_file(sender, enter, service, folder, stop):
+    """However long its commit takes: another task would record the file, and text the same people."""
+    begins, ends = threading.Event(), threading.Event()
+    ledger = waiting_commit(enter(1), begins, ends)
+    with RecoveryFile(RecoveryPlace(folder, ledger.origin()), stop) as recovery:
+        send = sender(ledger, concurrency=1, stop=stop, recovery=recovery)
+        running = threading.Thread(target=send.run, args=([people(10)],))
+        running.start()
+        assert begins.wait(30.0)
+        assert (recovery.write(), ledger.in_doubt) == (None, (1,))
+        ends.set()
+        running.join(30.0)
+    assert (send.counts.accepted, service.duplicates, folder.exists()) == (10, 0, False)
+
+
+def test_a_request_that_is_being_posted_is_never_kept_as_unposted(sender, enter, service, folder, stop):
+    """Told to stop in the middle of a POST, a send knows nothing of it yet."""
+    files = []
+    with RecoveryFile(RecoveryPlace(folder, (ledger := enter(1)).origin()), stop) as recovery:
+
+        def stopped_within(service, messages, number):
+            stop.set()
+            files.append(recovery.write())
+            return service.take(messages, number)
+
+        service.script = [stopped_within]
+        send = sender(ledger, concurrency=1, stop=stop, recovery=recovery)
+        send.run([people(20)])
+    assert (files, send.counts.accepted, files_in(folder)) == ([None], 10, [])
+
+
+def test_a_request_before_which_the_service_is_asked_is_kept_as_unposted(sender, enter, service, folder, stop):
+    """The question can take as long as a request, and Airflow kills the process after five seconds."""
+    from airflow_provider_sms.sending.stop_conditions import Caution, StopConditions
+
+    during = []
+    with RecoveryFile(RecoveryPlace(folder, (ledger := enter(1)).origin()), stop) as recovery:
+
+        def ask():
+            during.append(recovery.write())
+            stop.set()
+            recovery.write()
+            during.append(kept(folder))
+
+        caution = Caution(on=True)
+        caution.lost(alone=True)
+        conditions = StopConditions(caution=caution)
+        sender(ledger, ask=ask, stop=stop, stop_conditions=conditions, recovery=recovery).run([people(10)])
+    assert (during, service.requests, files_in(folder)) == ([None, {1: "unposted"}], [], [])
+
+
+def test_a_file_that_somebody_has_recorded_and_removed_is_no_news(watch, folder, stop, caplog):
+    """The send goes on, removes nothing twice, and complains of nothing."""
+    watch = watch()
+    stop.set()
+    watch.add(in_flight(1), answer(5, 1))
+    watch.write().unlink()
+    watch.remove([Outcome(1, ACCEPTED)])
+    watch.look()
+    assert (kept(folder), caplog.records) == (None, [])
 
 
 def test_the_log_names_the_file_and_the_command(sender, enter, folder, stop, caplog):

@@ -204,4 +204,20 @@ SENDER_MUTATIONS = (
         "        return self.error is None and self.stop_conditions.stop_reason is None\n",
         first="test_stopping_claims_nothing_more_and_records_what_is_in_flight",
     ),
+    Mutation(
+        "a source that hangs keeps outcomes from being recorded",
+        "sending/pending.py",
+        "            elif self._arrives():\n",
+        "            elif self._arrives() or True:\n",
+        (SENDER,),
+        first="test_a_source_that_hangs_keeps_no_outcome_from_being_recorded",
+    ),
+    Mutation(
+        "claims that an error kept from being posted are forgotten",
+        "sending/sender.py",
+        "self._unposted.update(claim.request_id for claim in claims if claim.request_id is not None)",
+        "self._unposted = {claim.request_id for claim in claims if claim.request_id is not None}",
+        (SENDER,),
+        first="test_claims_that_an_error_kept_from_being_posted_are_given_back",
+    ),
 )

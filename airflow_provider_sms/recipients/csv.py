@@ -17,7 +17,7 @@ from pyarrow import csv
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
-from airflow_provider_sms.recipients.paths import CSV_NAME
+from airflow_provider_sms.recipients.paths import CSV_NAME, codec_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 _BLOCK = 1 << 20
 """Bytes parsed at once: a row may not be longer, so that an unclosed quote is found."""
 _DELIMITERS = {"csv": ",", "tsv": "\t"}
-_CODECS = {None: None, "gz": "gzip", "bz2": "bz2", "zst": "zstd"}
 _OTHER_DELIMITERS = ";\t|,"
 # Whole numbers of 9 to 15 digits: a date has 8.
 _NUMBER = re.compile(r"\s*\+?(?:[\s().-]*[0-9]){9,15}(?:\.0)?\s*|[0-9]\.[0-9]+[eE]\+?[0-9]+")
@@ -95,8 +94,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
 def _dialect(file: DataFile) -> tuple[str, str | None]:
     """Return the delimiter and the compression that the name of a file tells."""
     found = CSV_NAME.search(file.name.lower())
-    kind, compression = found.groups() if found else ("csv", None)
-    return _DELIMITERS[kind], _CODECS[compression]
+    return _DELIMITERS[found[1] if found else "csv"], codec_of(file.name, CSV_NAME)
 
 
 def _explain(error: Exception, ragged: Sequence[csv.InvalidRow]) -> str:
@@ -142,6 +140,8 @@ _OTHERS = {
     b"\xff\xfe": "UTF-16 text; write it as UTF-8",
     b"\xfe\xff": "UTF-16 text; write it as UTF-8",
     b"PAR1": "a Parquet file; name it .parquet",
+    b"ARROW1": "an Arrow or Feather file; name it .arrow",
+    b"ORC": "an ORC file; name it .orc",
     b"PK\x03\x04": "a workbook or a zip archive; save it as CSV",
     b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
 }

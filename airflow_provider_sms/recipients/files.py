@@ -77,6 +77,9 @@ class FileSource:
         """Return which files they are, as a log may show them."""
         return self._description
 
+    def close(self) -> None:
+        """Do nothing: each reading closes its files."""
+
 
 def _read_schemas(file_format: FileFormat, files: Sequence[DataFile]) -> list[pa.Schema]:
     if not all(getattr(file.filesystem, "async_impl", False) for file in files):
@@ -90,17 +93,29 @@ def _with_columns(files: Sequence[DataFile], stored: Sequence[pa.Schema]) -> lis
     kinds = _partition_kinds(files)
     known: dict[pa.Schema, pa.Schema] = {}  # one schema for all files that are alike: they may be many, and wide
     table_files = []
-    for file, own in zip(files, stored, strict=True):
+    for file, own, values in zip(files, stored, partition_columns(files), strict=True):
         check_names(own.names, file.name)
         constants = {
-            name: pa.scalar(int(text) if text is not None and pa.types.is_integer(kinds[name]) else text, kinds[name])
-            for name, text in file.partitions.items()
+            name: pa.scalar(value, kinds[name])
+            for name, value in values.items()
             if name not in own.names  # a column in the file itself precedes one of its path
         }
         given = [pa.field(name, constant.type) for name, constant in constants.items()]
         schema = pa.schema([*own, *given]) if given else own
         table_files.append(_TableFile(file, known.setdefault(schema, schema), constants))
     return table_files
+
+
+def partition_columns(files: Sequence[DataFile]) -> list[dict[str, int | str | None]]:
+    """Return the columns that the path of each file names, with their values."""
+    kinds = _partition_kinds(files)
+    return [
+        {
+            name: int(text) if text is not None and pa.types.is_integer(kinds[name]) else text
+            for name, text in file.partitions.items()
+        }
+        for file in files
+    ]
 
 
 def _partition_kinds(files: Sequence[DataFile]) -> dict[str, pa.DataType]:

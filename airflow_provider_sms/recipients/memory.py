@@ -1,10 +1,12 @@
-"""Recipients that are in memory already: a DataFrame, an Arrow table or a list of dicts."""
+"""Recipients that are in memory already: a DataFrame, an Arrow table, a list of dicts or a dict of columns."""
 
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -14,13 +16,15 @@ from airflow_provider_sms.recipients.columns import DECIMALS, check_text, field_
 from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, mixed_value_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     import pandas as pd
 
 _KINDS = {str: 0, bool: 0, int: 0, float: 0, Decimal: 0, dt.datetime: 0, dt.date: 0, dt.time: 0}.keys()
 """The kinds of values; a kind comes before the one that it is a subclass of: True is an int to Python, and a datetime a
 date."""
+_MOST_LENGTHS = 5
+"""Columns whose length an error tells."""
 _NUMBERS = {int, float, np.float32, np.float16}
 
 
@@ -58,6 +62,9 @@ class TableSource:
         """Return what the source is, without any of its values."""
         return self._description
 
+    def close(self) -> None:
+        """Do nothing: the rows are the caller's."""
+
 
 def from_table(table: pa.Table) -> TableSource:
     """Return the source of an Arrow table.
@@ -76,7 +83,7 @@ def from_dataframe(frame: pd.DataFrame) -> TableSource:
     names = [str(name) for name in frame.columns]
     check_names(names, description)
     columns = [_column_of_series(frame.iloc[:, n], name, description) for n, name in enumerate(names)]
-    return _source(names, columns, len(frame), description)
+    return TableSource(_table(names, columns, len(frame), description), description)
 
 
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
@@ -85,11 +92,66 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
     :raises SourceError: a key is no text, or has values of which no column can be made.
     """
     description = f"list of {len(rows)} rows"
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    if not all(isinstance(name, str) for name in names):
-        raise SourceError(f"{description}: the keys of the dicts are column names, so each must be text")
+    return TableSource(_table_of_rows(rows, description), description)
+
+
+def from_columns(columns: Mapping[str, Any]) -> TableSource:
+    """Return the source of a dict of columns, each a list, a Series, or an array of Arrow or NumPy.
+
+    :raises SourceError: a key is no text, a value is no column, the columns differ in length, or a column has values of
+        which no column can be made.
+    """
+    description = f"dict of {len(columns)} columns"
+    _check_keys(columns, description, "dict")
+    for name, values in columns.items():
+        if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not (
+            hasattr(values, "__len__") and hasattr(values, "__iter__")
+        ):
+            raise SourceError(
+                f"{description}: the value of {name!r} is of type {type(values).__name__}, but a dict as source holds "
+                "columns: the name of each, and a list of its values. A single recipient is a list of one dict"
+            )
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        told = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:_MOST_LENGTHS])
+        raise SourceError(f"{description}: all columns need as many values, but {told}")
+    made = [_column_of_values(values, name, description) for name, values in columns.items()]
+    table = _table(list(columns), made, max(lengths.values(), default=0), description)
+    return TableSource(table, _describe("dict", table.num_rows, table.num_columns))
+
+
+def batch_of_rows(rows: Sequence[Mapping[str, Any]], description: str, known: Sequence[str] = ()) -> pa.RecordBatch:
+    """Return some dicts as a batch; a key that a dict lacks is null there.
+
+    :param rows: few enough that each column is one array.
+    :param known: names of columns that come first, also where no dict has such a key.
+    :raises SourceError: a key is no text, or has values of which no column can be made.
+    """
+    return _batch(_table_of_rows(rows, description, known))
+
+
+def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
+    """Return some rows of values as a batch.
+
+    :param names: of the columns, in the order of the values of each row.
+    :param rows: few enough that each column is one array.
+    :raises SourceError: a column has values of which no column can be made.
+    """
+    by_column = list(zip(*rows, strict=True)) if rows else [()] * len(names)
+    columns = [_column(list(values), name, description) for name, values in zip(names, by_column, strict=True)]
+    return _batch(_table(names, columns, len(rows), description))
+
+
+def _table_of_rows(rows: Sequence[Mapping[str, Any]], description: str, known: Sequence[str] = ()) -> pa.Table:
+    names = list(dict.fromkeys((*known, *(name for row in rows for name in row))))
+    _check_keys(names, description, "dicts")
     columns = [_column([row.get(name) for row in rows], name, description) for name in names]
-    return _source(names, columns, len(rows), description)
+    return _table(names, columns, len(rows), description)
+
+
+def _check_keys(names: Iterable[Any], description: str, of: str) -> None:
+    if not all(isinstance(name, str) for name in names):
+        raise SourceError(f"{description}: the keys of the {of} are column names, so each must be text")
 
 
 def check_names(names: Iterable[str], description: str) -> None:
@@ -108,18 +170,22 @@ def _describe(kind: str, rows: int, columns: int) -> str:
     return f"{kind} of {rows} rows × {columns} columns"  # noqa: RUF001 - a multiplication sign is meant
 
 
-def _source(names: Sequence[str], columns: Sequence[_Column], rows: int, description: str) -> TableSource:
+def _batch(table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([column.combine_chunks() for column in table.columns], schema=table.schema)
+
+
+def _table(names: Sequence[str], columns: Sequence[_Column], rows: int, description: str) -> pa.Table:
     if rows and not columns:
         raise SourceError(f"{description}: there are rows, but no columns")
     fields = [
         pa.field(name, column.array.type, metadata=DECIMALS if column.holds_decimals else None)
         for name, column in zip(names, columns, strict=True)
     ]
-    return TableSource(pa.table([column.array for column in columns], pa.schema(fields)), description)
+    return pa.table([column.array for column in columns], pa.schema(fields))
 
 
 class _Column(NamedTuple):
-    array: pa.Array
+    array: pa.Array | pa.ChunkedArray
     holds_decimals: bool = False
     """Whether any value is one of Python's decimals."""
 
@@ -132,6 +198,15 @@ def _column_of_series(series: pd.Series[Any], name: str, description: str) -> _C
     )
     column = None if of_objects else _converted(series)
     return _column(series.astype(object).tolist(), name, description) if column is None else _Column(column)
+
+
+def _column_of_values(values: Any, name: str, description: str) -> _Column:
+    """Return a column of a dict: one that has a type keeps it."""
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        return _Column(values)
+    if hasattr(values, "dtype") and hasattr(values, "iloc"):
+        return _column_of_series(values, name, description)
+    return _column(list(values), name, description)
 
 
 def _column(values: list[Any], name: str, description: str) -> _Column:
@@ -151,6 +226,8 @@ def _column(values: list[Any], name: str, description: str) -> _Column:
     decimals = Decimal in kinds
     if kinds <= _NUMBERS and kinds not in (set(), {int}, {float}):
         column = _floats(values)
+    elif UUID in kinds:
+        column = None  # as text: some versions of Arrow have a type for it, which nothing else knows
     elif dt.datetime in kinds:
         column = _moments(values) if kinds <= {dt.date, dt.datetime} else None
     elif len(kinds) <= 1 or kinds == {int, Decimal} or not kinds & _KINDS:

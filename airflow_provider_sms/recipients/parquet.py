@@ -13,6 +13,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from airflow_provider_sms.recipients.columns import plain_type, value_type
 from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
+from airflow_provider_sms.recipients.paths import READ
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -41,13 +42,35 @@ PARQUET = FileFormat("Parquet", _read_schema, _read_rows)
 
 @contextmanager
 def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
-    with source_errors(file, lambda _: "is not a Parquet file, or is damaged or cut short"):
+    with source_errors(file, lambda _: _explain(file)):
         if isinstance(file.filesystem, LocalFileSystem):
             with _parquet_file(file.path, _LOCAL_STEP) as parquet:
                 yield parquet
         else:
             with file.open() as stream, _parquet_file(stream, _REMOTE_STEP) as parquet:
                 yield parquet
+
+
+_OTHERS = {
+    b"ARROW1": "is an Arrow or Feather file; name it .arrow",
+    b"ORC": "is an ORC file; name it .orc",
+    b"PK\x03\x04": "is a workbook or a zip archive; save it as CSV, and name it .csv",
+}
+"""The first bytes of files that are no Parquet, and what to do."""
+
+
+def _explain(file: DataFile) -> str:
+    if file.format is not None:
+        return "is not a Parquet file, or is damaged or cut short"
+    with file.open() as stream:
+        beginning = stream.read(max(map(len, _OTHERS)))
+    for mark, words in _OTHERS.items():
+        if beginning.startswith(mark):
+            return words
+    return (
+        "is not a Parquet file, which a file whose name tells no format is taken for, or is damaged or cut short. "
+        f"Read are {READ}"
+    )
 
 
 @contextmanager

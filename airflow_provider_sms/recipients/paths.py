@@ -11,11 +11,27 @@ from urllib.parse import unquote
 import fsspec
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.number_lists import path_without_numbers
 
 CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
 """Searched in a name in lower case: whether a file is CSV, its delimiter (``csv`` or ``tsv``), and its compression."""
-_PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
-_MAGIC = b"PAR1"
+JSON_NAME = re.compile(r"\.(jsonl|ndjson)(?:\.(gz|bz2|zst))?$")
+"""Searched in a name in lower case: whether a file holds JSON lines, and its compression."""
+_CODECS = {None: None, "gz": "gzip", "bz2": "bz2", "zst": "zstd"}
+JSON_LINES = "JSON Lines"
+_NAMES = {
+    "CSV": CSV_NAME,
+    JSON_LINES: JSON_NAME,
+    "Arrow": re.compile(r"\.(arrow|arrows|feather|ipc)$"),
+    "ORC": re.compile(r"\.orc$"),
+    "Parquet": re.compile(r"\.(parquet|parq|pq)$"),
+}
+_MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
+READ = (
+    "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV (.csv, .tsv) "
+    "and JSON lines (.jsonl, .ndjson), the latter two also with .gz, .bz2 or .zst"
+)
+"""The files that are read, for an error."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -34,9 +50,9 @@ class DataFile:
         return without_secrets(self.path)
 
     @property
-    def is_csv(self) -> bool:
-        """Whether the file is CSV, by its name; every other file is Parquet."""
-        return bool(CSV_NAME.search(self.name.lower()))
+    def format(self) -> str | None:
+        """The format that the name of the file tells; None where it tells none, and the file is taken for Parquet."""
+        return _format_of(self.name)
 
     @property
     def partitions(self) -> dict[str, str | None]:
@@ -49,19 +65,32 @@ class DataFile:
         return self.filesystem.open(self.path, "rb")
 
 
+def codec_of(name: str, pattern: re.Pattern[str]) -> str | None:
+    """Return the compression that a name tells; None where the file is plain.
+
+    :param pattern: finds the compression as its second group, in lower case.
+    """
+    found = pattern.search(name.lower())
+    return _CODECS[found[2]] if found else None
+
+
+def _format_of(name: str) -> str | None:
+    return next((kind for kind, pattern in _NAMES.items() if pattern.search(name.lower())), None)
+
+
 def is_path(source: object) -> bool:
     """Return whether a source is a path, or an object such as a ``UPath`` that has one on a filesystem."""
     return isinstance(source, (str, os.PathLike)) or (hasattr(source, "fs") and hasattr(source, "path"))
 
 
 def without_secrets(source: Any) -> str:
-    """Return a path for logs, without the password or the signature that a URI may carry."""
+    """Return a path for logs, without the password or the signature that a URI may carry, and with numbers masked."""
     text = re.sub(r"(?<=://)[^/@]*@", "*****@", str(source))
-    return re.sub(r"^(https?://[^?]*)\?.*", r"\1", text)
+    return path_without_numbers(re.sub(r"^(https?://[^?]*)\?.*", r"\1", text))
 
 
 def safe_cause(error: Exception, source: Any) -> Exception | None:
-    """Return the error of a filesystem, or None where it may quote a secret that is in the path."""
+    """Return the error of a filesystem, or None where it may quote a secret or a number that is in the path."""
     return error if without_secrets(source) == str(source) else None
 
 
@@ -86,7 +115,7 @@ def _locate(source: Any) -> tuple[Any, str]:
         return source.fs, str(source.path)
     text = os.fspath(source)
     if not text.strip():
-        raise SourceError("source is empty: it should be the path of Parquet or CSV files")
+        raise SourceError("the path is empty: it should be that of files with the recipients")
     try:
         filesystem, path = fsspec.core.url_to_fs(text)
     except (ImportError, ValueError) as error:
@@ -131,7 +160,7 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
         if not any(map(_is_hidden, file[below:].split("/"))) and _is_data(filesystem, file)
     ]
     if not found:
-        raise SourceError(f"{name}: there is no Parquet or CSV file in the directory")
+        raise SourceError(f"{name}: the directory holds no file that is read. Read are {READ}")
     return found
 
 
@@ -142,7 +171,7 @@ def _is_hidden(segment: str) -> bool:
 def _is_data(filesystem: Any, path: str) -> bool:
     """Return whether a file is data and not a note beside it; in doubt it is, so that no recipients are left out."""
     name = path.rsplit("/", 1)[-1]
-    if "." not in name or name.lower().endswith(_PARQUET_SUFFIXES) or CSV_NAME.search(name.lower()):
+    if "." not in name or _format_of(name) is not None:
         return True
     with filesystem.open(path, "rb") as file:
-        return bool(file.read(len(_MAGIC)) == _MAGIC)
+        return bool(file.read(max(map(len, _MAGIC))).startswith(_MAGIC))

@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.arrow import ARROW
 from airflow_provider_sms.recipients.csv import CSV
 from airflow_provider_sms.recipients.files import FileSource
-from airflow_provider_sms.recipients.memory import from_dataframe, from_rows, from_table
+from airflow_provider_sms.recipients.json_lines import read_json_lines
+from airflow_provider_sms.recipients.memory import from_columns, from_dataframe, from_rows, from_table
+from airflow_provider_sms.recipients.number_lists import (
+    could_be_number,
+    first_other,
+    holds_several,
+    is_date,
+    is_number_list,
+)
+from airflow_provider_sms.recipients.orc import ORC
 from airflow_provider_sms.recipients.parquet import PARQUET
-from airflow_provider_sms.recipients.paths import find_files, is_path, without_secrets
+from airflow_provider_sms.recipients.paths import JSON_LINES, find_files, is_path, without_secrets
+from airflow_provider_sms.recipients.spool import spool
+from airflow_provider_sms.recipients.streams import (
+    Pieces,
+    batches_of_rows,
+    is_stream,
+    pieces_of_rows,
+    pieces_of_stream,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
+    from airflow_provider_sms.recipients.paths import DataFile
+
+_FORMATS = {file_format.name: file_format for file_format in (ARROW, CSV, ORC, PARQUET)}
 _MOST_SHOWN = 3
 
 
@@ -38,49 +61,161 @@ class Source(Protocol):
     def describe(self) -> str:
         """Return what the source is, as a log may show it."""
 
+    def close(self) -> None:
+        """Free what the source holds, such as room on disk. Nothing can be read afterwards."""
 
-def open_source(source: Any) -> Source:
-    """Open recipients in any form.
 
-    :param source: path or URI of a Parquet or CSV file or of a directory with such files, at any depth, where files and
-        directories that begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path`` such as
-        an ``ObjectStoragePath``; a list of these; a pandas DataFrame; a pyarrow Table or RecordBatch; a list of dicts.
-        A file is CSV where its name ends so (``.csv``, ``.tsv``, and with ``.gz``, ``.bz2``, ``.zst``), else Parquet.
+def open_source(source: Any, *, argument: str = "source", column: str = "destination") -> Source:
+    """Open recipients in any form. Close the source to free its room on disk.
+
+    What can be read once, and JSON lines, are read here, into a nameless file in the folder for temporary files.
+
+    :param source: path or URI of a file or of a directory with such files, at any depth, where files and directories
+        that begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path`` such as an
+        ``ObjectStoragePath``; a list of these; a pandas DataFrame; a pyarrow Table or RecordBatch; an object with
+        Arrow's C stream interface; a list, or an iterator, of dicts; a dict of columns; a phone number, or a list of
+        them; or :class:`Pieces`.
+        The name of a file tells its format: CSV, JSON lines, Arrow or ORC; every other file is taken for Parquet.
+    :param argument: the argument that gives the source, for an error.
+    :param column: the name of the column that a list of phone numbers becomes.
     :raises SourceError: there is nothing to read, the files are not all of one format, or the source is none of these.
+    :raises OSError: there is no room in the folder for temporary files.
     """
-    pandas = sys.modules.get("pandas")  # a DataFrame cannot be where pandas has not been imported
-    if pandas is not None and isinstance(source, pandas.DataFrame):
+    with _naming(argument):
+        return _Named(argument, _opened(source, column))
+
+
+def is_rows(source: object) -> bool:
+    """Return whether an object may be recipients in memory, by its type; the values in it are checked by reading."""
+    in_memory = (pa.Table, pa.RecordBatch, Mapping, list, tuple, Iterator)
+    return isinstance(source, in_memory) or _is_dataframe(source) or is_stream(source)
+
+
+class _Named:
+    """A source whose errors begin with the argument that gave it."""
+
+    def __init__(self, argument: str, source: Source) -> None:
+        self._argument = argument
+        self._source = source
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self._source.schema
+
+    def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
+        with _naming(self._argument):
+            yield from self._source.batches(columns, batch_size)
+
+    def describe(self) -> str:
+        return self._source.describe()
+
+    def close(self) -> None:
+        self._source.close()
+
+
+@contextmanager
+def _naming(argument: str) -> Iterator[None]:
+    try:
+        yield
+    except SourceError as error:
+        error.args = (f"{argument}: {error}",)
+        raise
+
+
+def _opened(source: Any, column: str) -> Source:
+    if isinstance(source, str) and could_be_number(source):
+        source = [source]
+    if _is_dataframe(source):
         return from_dataframe(source)
-    if isinstance(source, pa.RecordBatch):
-        source = pa.Table.from_batches([source])
-    if isinstance(source, pa.Table):
-        return from_table(source)
+    if isinstance(source, (pa.Table, pa.RecordBatch)):
+        return from_table(pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source)
+    pieces = _pieces(source)
+    if pieces is not None:
+        return spool(*pieces)
     if is_path(source):
         return _open_paths([source])
+    if isinstance(source, Mapping):
+        return from_columns(source)
     if isinstance(source, (list, tuple)):
-        if all(isinstance(row, Mapping) for row in source):
-            return from_rows(source)
-        if all(is_path(path) for path in source):
-            return _open_paths(source)
-        kinds = ", ".join(sorted({type(element).__name__ for element in source}))
-        raise SourceError(f"a list of recipients holds either paths or dicts, not {kinds}")
+        return _open_list(source, column)
     raise SourceError(
-        f"recipients cannot be read from {type(source).__name__}: pass a path or a URI of Parquet or CSV files, "
-        "a DataFrame, a pyarrow Table, or a list of dicts"
+        f"recipients cannot be read from {type(source).__name__}: pass a path or a URI of files, a DataFrame, a "
+        "pyarrow Table or another object with Arrow's C stream interface, a list or an iterator of dicts, a dict of "
+        "columns, or a list of numbers"
     )
+
+
+def _is_dataframe(source: object) -> bool:
+    pandas = sys.modules.get("pandas")  # a DataFrame cannot be where pandas has not been imported
+    return pandas is not None and isinstance(source, pandas.DataFrame)
+
+
+def _pieces(source: Any) -> Pieces | None:
+    """Return the rows of what can be read once; None for another source."""
+    if isinstance(source, Pieces):
+        return source
+    if is_stream(source):
+        return pieces_of_stream(source)
+    # An open file of fsspec is an iterator, and has a path.
+    return pieces_of_rows(source) if isinstance(source, Iterator) and not is_path(source) else None
+
+
+def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
+    if all(isinstance(row, Mapping) for row in source):
+        return from_rows(source)
+    if is_number_list(source):
+        _require_numbers(source)
+        return from_rows([{column: number} for number in source])
+    if (other := first_other(source)) is not None:
+        raise SourceError(
+            f"a list of phone numbers holds nothing else, and element {other} of {len(source)} is none. Elements "
+            "count from 0"
+        )
+    if all(is_path(path) for path in source):
+        return _open_paths(source)
+    kinds = ", ".join(sorted({type(element).__name__ for element in source}))
+    raise SourceError(f"a list of recipients holds paths, dicts or numbers, and one kind of them, not {kinds}")
+
+
+def _require_numbers(source: Sequence[Any]) -> None:
+    """Refuse what would be read as another number than was meant, or was meant as a path.
+
+    :raises SourceError: the error gives the position, and no value.
+    """
+    for position, item in enumerate(source):
+        if not isinstance(item, str):
+            continue
+        which = f"element {position} of {len(source)}, counted from 0,"
+        if holds_several(item):
+            raise SourceError(f"{which} holds several phone numbers: pass a list with one number in each element")
+        if is_date(item):
+            raise SourceError(f"a list of phone numbers holds nothing else, and {which} is a date")
+        if os.path.lexists(item):
+            raise SourceError(
+                f"{which} is a phone number, and a file or a folder has this name, too. Begin the path with ./, or run "
+                "the task in another folder"
+            )
 
 
 def _open_paths(paths: Sequence[Any]) -> Source:
     files = [file for path in paths for file in find_files(path)]
-    of_csv = next((file for file in files if file.is_csv), None)
-    of_parquet = next((file for file in files if not file.is_csv), None)
-    if of_csv is not None and of_parquet is not None:
+    first: dict[str, DataFile] = {}
+    for file in files:
+        first.setdefault(file.format or PARQUET.name, file)
+    if len(first) > 1:
+        one, other = list(first.values())[:2]
         raise SourceError(
-            f"{of_csv.name} is CSV, and {of_parquet.name} is taken for Parquet: one source is of one format; "
+            f"{one.name} is {_taken_for(one)}, and {other.name} is {_taken_for(other)}: one source is of one format; "
             "choose with a glob, such as *.csv or **/*.parquet"
         )
-    file_format = PARQUET if of_csv is None else CSV
+    (kind,) = first
     names = ", ".join(without_secrets(path) for path in paths[:_MOST_SHOWN])
     more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
-    kind = f"{file_format.name} {'file' if len(files) == 1 else 'files'}"
-    return FileSource(file_format, files, f"{names}{more} ({len(files)} {kind})")
+    description = f"{names}{more} ({len(files)} {kind} {'file' if len(files) == 1 else 'files'})"
+    if kind == JSON_LINES:
+        return spool(batches_of_rows(read_json_lines(files), description), description)
+    return FileSource(_FORMATS[kind], files, description)
+
+
+def _taken_for(file: DataFile) -> str:
+    return file.format or f"taken for {PARQUET.name}"

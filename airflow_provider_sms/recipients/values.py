@@ -12,6 +12,7 @@ import re
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any, NamedTuple
+from uuid import UUID
 
 # Python's format specification for numbers: fill and align, sign, z, #, 0, width, grouping, precision, type.
 _NUMBER_FORMAT = re.compile(
@@ -210,11 +211,11 @@ def _fraction(digits: str) -> str:
 def mixed_value_text(value: Any) -> str | None:
     """Return the text of a value in a column of several kinds of values; None where there is no value.
 
-    :raises TypeError: the value is no text, number, boolean, date or time.
+    :raises TypeError: the value is no text, number, boolean, date, time or UUID.
     """
     if type(value).__name__ in NULLS:
         return None
-    if isinstance(value, str):
+    if isinstance(value, (str, UUID)):
         return str(value)
     lost_from = LOST_FROM[64]
     dtype = getattr(value, "dtype", None)

@@ -9,10 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
+from support.versions import READS_POLARS
 
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.recipients.sources import open_source
@@ -98,33 +102,47 @@ def arrow_column(values, kind, draw):
 
 def in_memory(rows, form, kind, draw, _=None):
     numbers, values = [row["destination"] for row in rows], [row["x"] for row in rows]
-    if form == "dicts":
-        return rows
-    if form == "frame":
-        return pd.DataFrame({"destination": numbers, "x": values})
-    if form == "objects":
-        return pd.DataFrame({"destination": numbers, "x": pd.Series(values, dtype=object)})
-    if form == "categories":
-        return pd.DataFrame({"destination": numbers, "x": pd.Series(values, dtype=object).astype("category")})
-    return pa.table({"destination": numbers, "x": arrow_column(values, kind, draw)})
+    objects = pd.Series(values, dtype=object)
+    of_values = {
+        "dicts": lambda: rows,
+        "iterator": lambda: iter(rows),
+        "columns": lambda: {"destination": numbers, "x": values},
+        "frame": lambda: pd.DataFrame({"destination": numbers, "x": values}),
+        "objects": lambda: pd.DataFrame({"destination": numbers, "x": objects}),
+        "categories": lambda: pd.DataFrame({"destination": numbers, "x": objects.astype("category")}),
+    }
+    if form in of_values:
+        return of_values[form]()
+    made = pa.table({"destination": numbers, "x": arrow_column(values, kind, draw)})
+    if form == "polars" and not pa.types.is_decimal256(made.schema.field("x").type):  # which polars does not know
+        return pl.from_arrow(made)
+    return made.to_reader() if form == "stream" else made
+
+
+WRITERS = {"parquet": pq.write_table, "arrow": feather.write_feather}
 
 
 def in_files(rows, form, kind, draw, folder):
     """Write the rows into files, split somewhere."""
     cuts = sorted(draw(st.sets(st.integers(1, len(rows)), max_size=2)) | {0, len(rows)})
     for name, (start, end) in enumerate(pairwise(cuts)):
-        part = in_memory(rows[start:end], form.removeprefix("csv of ").removeprefix("parquet of "), kind, draw)
+        suffix, of = form.split(" of ")
+        part = in_memory(rows[start:end], of, kind, draw)
         frame = part if isinstance(part, (pd.DataFrame, pa.Table)) else pd.DataFrame(part)
-        if form.startswith("csv"):
+        if suffix == "csv":
             frame.to_csv(folder / f"{name}.csv", index=False)
         elif isinstance(frame, pa.Table):
-            pq.write_table(frame, folder / f"{name}.parquet")
+            WRITERS[suffix](frame, folder / f"{name}.{suffix}")
         else:
             frame.to_parquet(folder / f"{name}.parquet", index=False)
     return folder
 
 
-FORMS = ("dicts", "frame", "objects", "categories", "table", "parquet of frame", "parquet of table", "csv of frame")
+FORMS = (
+    "dicts", "iterator", "columns", "frame", "objects", "categories", "table", "stream", "parquet of frame",
+    *(["polars"] if READS_POLARS else []),
+    "parquet of table", "arrow of table", "csv of frame",
+)  # fmt: skip
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
@@ -160,3 +178,30 @@ def test_a_value_among_values_of_other_kinds_stays_what_it_is(values, key_column
         alone.update(read([row], "Hi {x}", key_columns))
     source = in_memory(rows, "objects", None, None) if as_frame else rows
     assert read(source, "Hi {x}", key_columns) == alone
+
+
+@settings(max_examples=60)
+@given(st.lists(st.none() | anything, min_size=1, max_size=8), st.sampled_from([None, ["x"]]), st.integers(1, 3))
+def test_a_value_in_a_piece_stays_what_it_is(values, key_columns, piece_rows):
+    """What is read once is read in pieces, each of which has types of its own: a row's text and key stay the same."""
+    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
+    alone = {}
+    for row in rows:
+        alone.update(read([row], "Hi {x}", key_columns))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("airflow_provider_sms.recipients.streams.PIECE_ROWS", piece_rows)
+        assert read(iter(rows), "Hi {x}", key_columns) == alone
+
+
+@settings(max_examples=40)
+@given(st.lists(KINDS["decimals"].drawn | st.integers(-9, 9), min_size=1, max_size=8), st.integers(1, 3))
+def test_a_decimal_in_a_piece_stays_what_it_is(values, piece_rows):
+    """Decimals of other scales, and whole numbers, in other pieces change no text and no key."""
+    rows = [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
+    for message, key_columns in (("{x:.2f}", None), ("Hi", ["x"])):
+        alone = {}
+        for row in rows:
+            alone.update(read([row], message, key_columns))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("airflow_provider_sms.recipients.streams.PIECE_ROWS", piece_rows)
+            assert read(iter(rows), message, key_columns) == alone

@@ -208,7 +208,7 @@ def test_text_that_is_not_utf8():
 
 @pytest.mark.parametrize(
     "source",
-    [None, 5, {"destination": "27821234567"}, iter([]), {"a.parquet"}, b"a.parquet", uuid.uuid4()],
+    [None, 5, {"a.parquet"}, b"a.parquet", uuid.uuid4()],
     ids=lambda s: type(s).__name__,
 )
 def test_other_objects(source):
@@ -220,6 +220,56 @@ def test_other_objects(source):
 
 @pytest.mark.parametrize("source", [["a.parquet", {"a": 1}], [{"a": 1}, None], [5], [pd.DataFrame()]])
 def test_lists_of_other_things(source):
-    """A list is one of paths or one of dicts."""
-    with pytest.raises(SourceError, match="either paths or dicts"):
+    """A list is one of paths, of dicts or of numbers."""
+    with pytest.raises(SourceError, match="holds paths, dicts or numbers"):
         open_source(source)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        tuple,
+        pd.Series,
+        lambda values: pd.Series(values, dtype=object),
+        pa.array,
+        lambda values: pa.chunked_array([pa.array(values)[:1], pa.array(values)[1:]]),
+        lambda values: np.array(values, dtype=object),
+    ],
+    ids=["list", "tuple", "Series", "object Series", "Array", "ChunkedArray", "ndarray"],
+)
+def test_a_dict_of_columns(make):
+    """A dict of columns is a table, in whichever form each column is."""
+    source = open_source({"destination": make(["27820000001", None]), "n": make([1, 2])})
+    assert source.describe() == "dict of 2 rows × 2 columns"  # noqa: RUF001 - a multiplication sign is meant
+    assert rows_of({"destination": make(["27820000001", None]), "n": make([1, 2])}) == {
+        "destination": ["27820000001", None],
+        "n": [1, 2],
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (
+            {"destination": "27821234567"},
+            "value of 'destination' is of type str.*A single recipient is a list of one dict",
+        ),
+        ({"destination": {"x": "27821234567"}}, "value of 'destination' is of type dict"),
+        ({"destination": 27821234567}, "value of 'destination' is of type int"),
+        ({"a": ["27821234567"], "b": []}, "all columns need as many values, but 'a' has 1, 'b' has 0"),
+        ({1: ["27821234567"]}, "the keys of the dict are column names"),
+    ],
+)
+def test_a_dict_that_holds_no_columns(source, words):
+    """A single recipient, or columns that differ in length, are refused, and no value is shown."""
+    with pytest.raises(SourceError, match=words) as caught:
+        open_source(source)
+    assert "2782" not in str(caught.value)
+
+
+def test_uuids():
+    """A UUID is its text, alone and beside other values."""
+    value = uuid.UUID(int=7)
+    assert rows_of([{"id": value}]) == rows_of([{"id": str(value)}])
+    assert rows_of([{"id": value}, {"id": 1}]) == {"id": [str(value), "1"]}

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from support.tables import read, write
 
+from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.recipients.sources import open_source
 
 
@@ -29,3 +30,77 @@ def test_a_long_list_is_described_shortly(tmp_path):
     """A log line does not list hundreds of files."""
     path = write(tmp_path / "a.parquet", a=[1])
     assert open_source([path] * 5).describe() == f"{path}, {path}, {path} and 2 more (5 Parquet files)"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "rows"),
+    [
+        (["27820000001", "+27 82 000 0002"], ["27820000001", "+27 82 000 0002"]),
+        (("27820000001", None, "082"), ["27820000001", None, "082"]),
+        ("27820000001", ["27820000001"]),
+    ],
+)
+def test_numbers_are_a_table_of_one_column(numbers, rows):
+    """A log shows how many there are."""
+    source = open_source(numbers, column="mobile")
+    assert [batch.to_pydict() for batch in source.batches()] == [{"mobile": rows}]
+    assert source.describe() == f"list of {len(rows)} rows"
+
+
+def test_whole_numbers_keep_their_digits():
+    """As those of any other table."""
+    (batch,) = open_source([27820000001, 27820000002]).batches()
+    assert batch.to_pydict() == {"destination": [27820000001, 27820000002]}
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        (["27820000001", "people.parquet"], "a list of phone numbers holds nothing else, and element 1 of 2 is none"),
+        ("27820000001x", "2782*****01x: there is no such file or directory"),
+        (["Ann 27820000001", "Ben"], "Ann 2782*****01: there is no such file or directory"),
+        ([1, "a"], "a list of recipients holds paths, dicts or numbers, and one kind of them, not int, str"),
+    ],
+    ids=str,
+)
+def test_an_error_names_the_argument_and_shows_no_number(source, words):
+    """What was taken for a path may be a number."""
+    with pytest.raises(SourceError) as caught:
+        open_source(source, argument="suppress")
+    assert str(caught.value).startswith(f"suppress: {words}")
+    assert (caught.value.__cause__, "27820000001" in str(caught.value)) == (None, False)
+
+
+def test_an_error_met_while_rows_are_read_names_the_argument(tmp_path):
+    """As one met before does."""
+    path = tmp_path / "people.csv"
+    path.write_bytes(b"a,b\n1,\xff\n")
+    with pytest.raises(SourceError, match=f"^source: {path}: row 0 of the file holds text that is not UTF-8"):
+        list(open_source(path).batches())
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("27820000001,27820000002", "element 0 of 1, counted from 0, holds several phone numbers"),
+        (["27820000001", "2782000 2782001"], "element 1 of 2, counted from 0, holds several phone numbers"),
+        (["2026-11-22", "27820000001"], "element 0 of 2, counted from 0, is a date"),
+    ],
+    ids=str,
+)
+def test_what_would_be_read_as_another_number_is_refused(source, words):
+    """A list that protects people, or is to reach them, must not be one number that nobody has."""
+    with pytest.raises(SourceError, match=words) as raised:
+        open_source(source, argument="suppress")
+    assert str(raised.value).startswith("suppress: ")
+    assert "2782" not in str(raised.value)
+
+
+def test_a_number_that_is_also_the_name_of_a_folder_is_refused(tmp_path, monkeypatch):
+    """It may be meant as the folder; with ./ before it, it is."""
+    (tmp_path / "2026112210").mkdir()
+    write(tmp_path / "2026112210" / "a.parquet", destination=["27820000001"])
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match="a file or a folder has this name, too"):
+        open_source("2026112210")
+    assert read("./2026112210") == {"destination": ["27820000001"]}

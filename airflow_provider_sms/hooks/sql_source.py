@@ -1,0 +1,214 @@
+"""Recipients that a query returns, from any connection of Airflow whose hook is a ``DbApiHook``.
+
+The query runs once, and its rows are kept in a nameless file: the check, the plan and the send see one snapshot,
+however the tables change meanwhile. A task that gave up its slot to wait runs the query anew when it goes on; what was
+approved is compared with what it finds then.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
+
+from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
+from airflow_provider_sms.masking import STARS, mask_numbers_in
+from airflow_provider_sms.recipients.paths import without_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    import pyarrow as pa
+
+    from airflow_provider_sms.recipients.streams import Pieces
+
+log = logging.getLogger(__name__)
+
+_FILE = ".sql"
+_DAY = re.compile(r"(?<![\d-])((?:19|20)\d{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?![\d-])")
+_OUTSIDE = {"OperationalError", "InterfaceError"}
+"""Errors of PEP 249 that need not be the query's fault: the database is down, or busy, or ends what takes too long."""
+_OF_THE_STATEMENT = {"OperationalError", "ProgrammingError"}
+"""Errors of PEP 249 whose words are about the statement and the server, and quote no value of a row."""
+
+
+class SqlSource:
+    """Recipients that a query returns: a ``source``, or a list of numbers for ``suppress``.
+
+    The rows are fetched a piece at a time, in memory that does not grow with their number: from PostgreSQL by a cursor
+    on the server, as Arrow where the driver offers it (``fetch_record_batch``, as of ADBC), and otherwise by
+    ``fetchmany``.
+
+    :param conn_id: an Airflow connection whose hook is a ``DbApiHook``. (templated)
+    :param sql: one statement that returns rows, or the name of a ``.sql`` file, which is looked up as Airflow does it
+        for templates, and rendered. (templated)
+    :param parameters: values for the statement's placeholders, in the style of the driver: a list, or a dict. They are
+        shown nowhere. None means that it has no placeholders. (templated)
+    """
+
+    template_fields: ClassVar[tuple[str, ...]] = ("conn_id", "sql", "parameters")
+
+    def __init__(self, conn_id: str, sql: str, parameters: Sequence[Any] | Mapping[str, Any] | None = None) -> None:
+        self.conn_id = conn_id
+        self.sql = sql
+        self.parameters = parameters
+
+    def __repr__(self) -> str:
+        return f"SqlSource of connection {self.conn_id}{self._shown_parameters}: {self.shown_sql}"
+
+    def serialize(self) -> str:
+        """Return the text form, for Airflow's serialiser."""
+        return repr(self)
+
+    @property
+    def shown_sql(self) -> str:
+        """The statement as it may be shown: whatever could be a phone number is masked."""
+        pieces = _DAY.split(str(self.sql))
+        return "".join(piece if n % 2 else mask_numbers_in(piece) for n, piece in enumerate(pieces))
+
+    @property
+    def _shown_parameters(self) -> str:
+        if not isinstance(self.parameters, (list, tuple, Mapping)):
+            return "" if self.parameters is None else ", parameters"  # a template, or another task's result
+        count = len(self.parameters)
+        return f", {count} {'parameter' if count == 1 else 'parameters'}" if count else ""
+
+    def rendered(self, render: Callable[[Any], Any], environment: Any) -> SqlSource:
+        """Return the source with its templates rendered; this one stays, since other attempts may share it.
+
+        :param render: renders a value, as Airflow does it.
+        :param environment: Jinja's, which knows where files are.
+        :raises jinja2.TemplateNotFound: there is no such ``.sql`` file.
+        """
+        sql = self.sql
+        if _is_file(sql):
+            name = f"{render(sql.removesuffix(_FILE))}{_FILE}"
+            if environment.loader is None:
+                raise InputError(f"source: {name} cannot be looked up outside of a DAG")
+            sql, _, _ = environment.loader.get_source(environment, name)
+        return SqlSource(render(self.conn_id), render(sql), render(self.parameters))
+
+    def hook(self, argument: str = "source") -> Any:
+        """Return the hook of the connection.
+
+        :param argument: the operator's argument, for an error.
+        :raises InputError: there is no such connection, or its hook reads no SQL.
+        """
+        from airflow.providers.common.sql.hooks.sql import DbApiHook
+
+        try:
+            hook = BaseHook.get_hook(self.conn_id)
+        except AirflowNotFoundException:
+            raise InputError(f"{argument}: there is no Airflow connection {self.conn_id!r}") from None
+        except (AirflowException, ImportError) as error:
+            raise InputError(
+                f"{argument}: connection {self.conn_id!r} has no hook: {error}. Is the provider of its type installed?"
+            ) from None
+        if not isinstance(hook, DbApiHook):
+            raise InputError(
+                f"{argument}: connection {self.conn_id!r} is no database: its hook {type(hook).__name__} is not a "
+                "DbApiHook"
+            )
+        return hook
+
+    def pieces(self, argument: str = "source") -> Pieces:
+        """Return the rows of the query. It runs when the first of them is read.
+
+        :param argument: the operator's argument, for an error.
+        :raises InputError: there is no such connection, its hook reads no SQL, or the statement is empty or a file.
+        """
+        from airflow_provider_sms.recipients.streams import Pieces
+
+        if not isinstance(self.sql, str) or not self.sql.strip():
+            raise InputError(f"{argument}: the sql of a SqlSource must be a statement that returns rows")
+        if _is_file(self.sql):
+            raise InputError(
+                f"{argument}: {self.sql} is looked up where a SqlSource is an argument of a task; a function returns "
+                "the statement itself"
+            )
+        description = f"query of connection {self.conn_id}"
+        return Pieces(self._read(self.hook(argument), description), description)
+
+    def _read(self, hook: Any, description: str) -> Iterator[pa.RecordBatch]:
+        from airflow_provider_sms.recipients.streams import batches_of_reader
+
+        log.info("Reading the %s", description)
+        with (
+            self._explained(description),
+            closing(hook.get_conn()) as connection,
+            closing(_cursor(connection)) as cursor,
+        ):
+            # Without parameters a percent sign stands for itself.
+            cursor.execute(*([self.sql] if self.parameters is None else [self.sql, self.parameters]))
+            if hasattr(cursor, "fetch_record_batch"):
+                yield from batches_of_reader(cursor.fetch_record_batch())
+            else:
+                yield from _fetch(cursor, description)
+
+    @contextmanager
+    def _explained(self, description: str) -> Iterator[None]:
+        """Raise an error of ours in place of the driver's, which may quote rows and parameters.
+
+        :raises SourceUnavailableError: the database cannot be reached, or ended the query; a retry may succeed.
+        :raises SourceError: the query is wrong.
+        """
+        try:
+            yield
+        except (SourceError, AirflowException):
+            raise
+        except Exception as error:  # noqa: BLE001 - each driver raises errors of its own
+            kinds = {kind.__name__ for kind in type(error).__mro__}
+            raised = SourceUnavailableError if kinds & _OUTSIDE else SourceError
+            raise raised(f"the {description} failed: {self._words(error, kinds)}") from None
+
+    def _words(self, error: Exception, kinds: set[str]) -> str:
+        name = type(error).__name__
+        if not kinds & _OF_THE_STATEMENT:
+            return f"{name} (the driver's words are not shown, since they may quote a row)"
+        words = without_secrets(next(iter(str(error).strip().splitlines()), ""))
+        for value in _texts(self.parameters):
+            words = words.replace(value, STARS)
+        return f"{name}: {mask_numbers_in(words)}" if words else name
+
+
+def _is_file(sql: Any) -> bool:
+    return isinstance(sql, str) and sql.endswith(_FILE)
+
+
+def _texts(parameters: Any) -> list[str]:
+    """Return the texts of all values of parameters, the longest first."""
+    if isinstance(parameters, Mapping):
+        parameters = list(parameters.values())
+    if isinstance(parameters, (list, tuple, set)):
+        return sorted({text for each in parameters for text in _texts(each)}, key=len, reverse=True)
+    return [str(parameters)] if parameters is not None and str(parameters) else []
+
+
+def _cursor(connection: Any) -> Any:
+    if type(connection).__module__.partition(".")[0] in ("psycopg", "psycopg2"):
+        # Named, it is one of the server's: otherwise the driver fetches all rows at once.
+        return connection.cursor("airflow_provider_sms")
+    return connection.cursor()
+
+
+def _fetch(cursor: Any, description: str) -> Iterator[pa.RecordBatch]:
+    from airflow_provider_sms.recipients.memory import batch_of_values, check_names
+    from airflow_provider_sms.recipients.spool import PIECE_ROWS
+
+    rows = cursor.fetchmany(PIECE_ROWS)
+    # Of a cursor on the server, the columns are known once rows were fetched.
+    if cursor.description is None:
+        raise SourceError(f"the {description} returns no rows: a SqlSource takes a SELECT")
+    names = [column[0] for column in cursor.description]
+    check_names(names, description)
+    while True:
+        # A connection may be set up to return dicts.
+        values = [[row[name] for name in names] if isinstance(row, Mapping) else row for row in rows]
+        yield batch_of_values(names, values, description)
+        if not rows:
+            return
+        rows = cursor.fetchmany(PIECE_ROWS)

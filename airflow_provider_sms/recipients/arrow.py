@@ -1,0 +1,83 @@
+"""Arrow IPC files, which Feather is, too: the file format and the stream format, a batch of the writer at a time."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from fsspec.implementations.local import LocalFileSystem
+
+from airflow_provider_sms.recipients.columns import plain_type
+from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator, Sequence
+
+    from airflow_provider_sms.recipients.paths import DataFile
+
+MAGIC = b"ARROW1"
+"""The first bytes of the file format; the stream format has none."""
+_FEATHER_1 = b"FEA1"
+
+
+def _read_schema(file: DataFile) -> pa.Schema:
+    with _opened(file, None) as (schema, _):
+        return pa.schema([pa.field(field.name, plain_type(field.type)) for field in schema])
+
+
+def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generator[pa.RecordBatch, None, None]:
+    # Without a column, rows could not be counted.
+    with _opened(file, names or _read_schema(file).names[:1]) as (_, batches):
+        for batch in batches:
+            batch.validate(full=True)  # Arrow takes a file at its word, and would read beyond the end of a damaged one
+            for start in range(0, batch.num_rows, batch_size):
+                yield batch.slice(start, batch_size)
+
+
+ARROW = FileFormat("Arrow", _read_schema, _read_rows)
+
+
+@contextmanager
+def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
+    """Open a file at its first row.
+
+    :param names: the columns to read; None: all.
+    """
+    beginning = b""
+
+    def explain(_: Exception) -> str:
+        if beginning.startswith(_FEATHER_1):
+            return "is a Feather file of version 1, which is not read; write it anew, as version 2"
+        return "is not an Arrow file, or is damaged or cut short"
+
+    with source_errors(file, explain), _source(file) as source:
+        beginning = source.read(len(MAGIC))
+        source.seek(0)
+        make = pa.ipc.open_file if beginning == MAGIC else pa.ipc.open_stream
+        options = None
+        if names is not None:
+            with make(source) as reader:
+                indices = [reader.schema.get_field_index(name) for name in names]
+            source.seek(0)
+            options = pa.ipc.IpcReadOptions(included_fields=indices)
+        with make(source, options=options) as reader:
+            yield reader.schema, _batches(reader)
+
+
+@contextmanager
+def _source(file: DataFile) -> Iterator[Any]:
+    if isinstance(file.filesystem, LocalFileSystem):
+        with pa.OSFile(file.path) as source:
+            yield source
+    else:
+        with file.open() as stream, pa.PythonFile(stream, "r") as source:
+            yield source
+
+
+def _batches(reader: Any) -> Iterator[pa.RecordBatch]:
+    if isinstance(reader, pa.RecordBatchReader):
+        yield from reader
+        return
+    for number in range(reader.num_record_batches):
+        yield reader.get_batch(number)

@@ -1,0 +1,74 @@
+"""Newline-delimited JSON, plain and compressed: one object a line, each of which is a row.
+
+A file does not say which columns it has, and of which types: that is known once its last line is read. So the rows of
+all files are read once and kept in a nameless file, where Parquet and the like are read in place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+
+from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.file_format import source_errors
+from airflow_provider_sms.recipients.files import partition_columns
+from airflow_provider_sms.recipients.paths import JSON_NAME, codec_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from airflow_provider_sms.recipients.paths import DataFile
+
+_BLOCK = 1 << 20
+"""Bytes read at once: a line may not be longer, so that a file without line breaks is found."""
+_BOM = b"\xef\xbb\xbf"
+
+
+def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
+    """Yield the rows of files in order, each with the columns that the path of its file names.
+
+    :raises SourceError: a file cannot be read, or a line is not an object of JSON.
+    """
+    for file, constants in zip(files, partition_columns(files), strict=True):
+        for row in _rows(file):
+            yield {**constants, **row}  # a column in the file itself precedes one of its path
+
+
+def _rows(file: DataFile) -> Iterator[dict[str, Any]]:
+    with source_errors(file, lambda _: "is not a file of JSON lines, or is damaged or cut short"):
+        for number, line in enumerate(_lines(file), 1):
+            text = line.removeprefix(_BOM) if number == 1 else line
+            if text.strip():
+                yield _row(text, file, number)
+
+
+def _row(text: bytes, file: DataFile, number: int) -> dict[str, Any]:
+    try:
+        row = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        row = None
+    if isinstance(row, dict):
+        return row
+    hint = "; a file that is one JSON array is not read" if number == 1 and text.lstrip().startswith(b"[") else ""
+    # The words of the parser may quote the line.
+    raise SourceError(f"{file.name}: line {number} is not a JSON object; write one object a line, in UTF-8{hint}")
+
+
+def _lines(file: DataFile) -> Iterator[bytes]:
+    with file.open() as stream:
+        stored = pa.PythonFile(stream, "r")
+        codec = codec_of(file.name, JSON_NAME)
+        content = stored if codec is None else pa.CompressedInputStream(stored, codec)
+        with content:
+            held, number = b"", 0
+            while block := content.read(_BLOCK):
+                *lines, held = (held + block).split(b"\n")
+                number += len(lines)
+                yield from lines
+                if len(held) > _BLOCK:
+                    raise SourceError(
+                        f"{file.name}: line {number + 1} is longer than {_BLOCK >> 20} MiB; write one object a line"
+                    )
+            yield held

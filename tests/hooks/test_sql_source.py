@@ -1,0 +1,304 @@
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sqlite3
+import subprocess
+import sys
+import uuid
+from contextlib import closing
+from decimal import Decimal
+
+import adbc_driver_sqlite.dbapi
+import duckdb
+import pyarrow as pa
+import pytest
+from airflow.providers.common.compat.sdk import BaseHook
+from airflow.providers.common.sql.hooks.sql import DbApiHook
+from sqlalchemy import create_engine, text
+
+from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
+from airflow_provider_sms.execution.redaction import located
+from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.recipients.sources import open_source
+
+PEOPLE = {"destination": ["27820000001", "27820000002", None], "n": [1, 2, 3]}
+CREATE = "CREATE TABLE people (destination TEXT, n INTEGER)"
+INSERT = "INSERT INTO people VALUES ('27820000001', 1), ('27820000002', 2), (NULL, 3)"
+SELECT = "SELECT destination, n FROM people"
+
+
+def read(source):
+    with closing(open_source(source.pieces())) as opened:
+        return pa.Table.from_batches(opened.batches(), opened.schema).to_pydict()
+
+
+def failure(source, expected=SourceError):
+    """Return the words of the error of reading, which leads to no error of the driver's."""
+    with pytest.raises(expected) as caught:
+        read(source)
+    assert type(caught.value) is expected
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+    return str(caught.value)
+
+
+@pytest.fixture
+def connect(airflow_home, monkeypatch):
+    """Define an Airflow connection, and return its id."""
+
+    def connect(conn_id="people_db", **fields):
+        monkeypatch.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(fields))
+        return conn_id
+
+    return connect
+
+
+@pytest.fixture
+def sqlite(connect, tmp_path):
+    """A connection to a SQLite database with people."""
+    path = tmp_path / "people.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(CREATE)
+        connection.execute(INSERT)
+    return connect(conn_type="sqlite", host=str(path))
+
+
+@pytest.fixture
+def run_in_postgres(postgres_url):
+    """Run statements in a PostgreSQL database of this test's own."""
+
+    def run(*statements):
+        engine = create_engine(postgres_url)
+        with engine.begin() as connection:
+            for statement in statements:
+                connection.execute(text(statement))
+        engine.dispose()
+
+    return run
+
+
+@pytest.fixture
+def postgres(connect, postgres_url, run_in_postgres):
+    """A connection to a PostgreSQL database with people."""
+    run_in_postgres(CREATE, INSERT)
+    return connect(
+        conn_type="postgres",
+        host=postgres_url.query.get("host", postgres_url.host),
+        login=postgres_url.username,
+        password=postgres_url.password,
+        port=postgres_url.port,
+        schema=postgres_url.database,
+    )
+
+
+def test_sqlite(sqlite):
+    """The rows of a query, with parameters of the driver's style."""
+    assert read(SqlSource(sqlite, f"{SELECT} ORDER BY n")) == PEOPLE
+    assert read(SqlSource(sqlite, f"{SELECT} WHERE n = ?", [2])) == {"destination": ["27820000002"], "n": [2]}
+    assert read(SqlSource(sqlite, f"{SELECT} WHERE n = :n", {"n": 1})) == {"destination": ["27820000001"], "n": [1]}
+    assert read(SqlSource(sqlite, f"{SELECT} WHERE destination LIKE '%9'")) == {"destination": [], "n": []}
+
+
+def test_postgresql(postgres):
+    """The rows of a query, with parameters of the driver's style; a percent sign stands for itself without any."""
+    assert read(SqlSource(postgres, f"{SELECT} ORDER BY n;")) == PEOPLE
+    assert read(SqlSource(postgres, f"{SELECT} WHERE n = %s", [2])) == {"destination": ["27820000002"], "n": [2]}
+    assert read(SqlSource(postgres, f"{SELECT} WHERE n = %(n)s", {"n": 1}))["n"] == [1]
+    assert read(SqlSource(postgres, f"{SELECT} WHERE destination LIKE '%9'")) == {"destination": [], "n": []}
+    assert read(SqlSource(postgres, f"WITH p AS ({SELECT}) SELECT * FROM p WHERE n = 3")) == {
+        "destination": [None],
+        "n": [3],
+    }
+
+
+def test_values_of_postgresql(postgres):
+    """Values keep their types; decimals, times and ids as well."""
+    query = (
+        "SELECT 12.50::numeric(10,2) AS amount, DATE '2026-03-01' AS day, TIMESTAMP '2026-03-01 09:30' AS at, "
+        "true AS truth, '00000000-0000-0000-0000-000000000007'::uuid AS id, 0.1::float8 AS share"
+    )
+    assert read(SqlSource(postgres, query)) == {
+        "amount": [Decimal("12.50")],
+        "day": [dt.date(2026, 3, 1)],
+        "at": [dt.datetime(2026, 3, 1, 9, 30)],  # noqa: DTZ001 - without a zone is what is meant
+        "truth": [True],
+        "id": [str(uuid.UUID(int=7))],
+        "share": [0.1],
+    }
+
+
+def test_rows_that_the_connection_returns_as_dicts(postgres, connect, monkeypatch):
+    """A connection may be set up to return rows as dicts: the columns stay in their order."""
+    hook = BaseHook.get_hook(postgres)
+
+    class DictHook(type(hook)):
+        def get_conn(self):
+            from psycopg2.extras import RealDictCursor
+
+            connection = super().get_conn()
+            if type(connection).__module__.startswith("psycopg2"):
+                connection.cursor_factory = RealDictCursor
+            else:
+                from psycopg.rows import dict_row
+
+                connection.row_factory = dict_row
+            return connection
+
+    monkeypatch.setattr(BaseHook, "get_hook", lambda conn_id: DictHook(postgres_conn_id=conn_id))
+    assert read(SqlSource(postgres, f"{SELECT} ORDER BY n")) == PEOPLE
+
+
+def test_the_rows_are_those_of_the_first_reading(postgres, run_in_postgres):
+    """What is checked, approved and sent is one snapshot, whatever happens to the table meanwhile."""
+    with closing(open_source(SqlSource(postgres, f"{SELECT} ORDER BY n").pieces())) as opened:
+        run_in_postgres("DELETE FROM people")
+        for _ in range(2):
+            assert pa.Table.from_batches(opened.batches()).to_pydict() == PEOPLE
+        assert opened.describe().startswith("query of connection people_db (3 rows")
+
+
+@pytest.mark.parametrize(
+    "connected",
+    [lambda _: duckdb.connect(), lambda path: adbc_driver_sqlite.dbapi.connect(str(path))],
+    ids=["DuckDB", "ADBC"],
+)
+def test_other_drivers(airflow_home, monkeypatch, tmp_path, connected):
+    """A driver that hands out Arrow, and one that does not: rows are the same, and an empty result has its columns."""
+
+    class ArrowHook(DbApiHook):
+        conn_name_attr = "arrow_conn_id"
+        default_conn_name = "arrow_default"
+
+        def get_conn(self):
+            connection = connected(tmp_path / "arrow.db")
+            with closing(connection.cursor()) as cursor:
+                cursor.execute(CREATE)
+                cursor.execute(INSERT)
+            return connection
+
+    monkeypatch.setattr(BaseHook, "get_hook", lambda conn_id: ArrowHook(arrow_conn_id=conn_id))
+    assert read(SqlSource("arrow", f"{SELECT} ORDER BY n")) == PEOPLE
+    (tmp_path / "arrow.db").unlink(missing_ok=True)
+    assert read(SqlSource("arrow", f"{SELECT} WHERE n > ?", [5])) == {"destination": [], "n": []}
+
+
+def test_a_connection_that_is_not_there(airflow_home):
+    """It is named, and a retry would not find it either."""
+    with pytest.raises(InputError, match="source: there is no Airflow connection 'nowhere'"):
+        SqlSource("nowhere", SELECT).pieces()
+    with pytest.raises(InputError, match="suppress: there is no Airflow connection 'nowhere'"):
+        located(SqlSource("nowhere", SELECT), "suppress")
+
+
+def test_a_connection_that_is_no_database(connect):
+    """A connection whose hook reads no SQL is refused by name."""
+    connect(conn_type="http", host="example.com")
+    with pytest.raises(InputError, match="'people_db' is no database: its hook HttpHook is not a DbApiHook"):
+        SqlSource("people_db", SELECT).pieces()
+
+
+def test_a_connection_without_a_provider(connect):
+    """A type of connection that nothing is installed for is an error that says so."""
+    connect(conn_type="nosuchdb", host="example.com")
+    with pytest.raises(InputError, match=r"'people_db' has no hook: .*nosuchdb.* Is the provider"):
+        SqlSource("people_db", SELECT).pieces()
+
+
+@pytest.mark.parametrize("sql", ["", "  ", None, "people.sql"])
+def test_statements_that_are_none(airflow_home, sql):
+    """An empty statement, or a file that nothing looked up, is refused before a connection is made."""
+    with pytest.raises(InputError, match=r"source: .*(statement|looked up)"):
+        SqlSource("nowhere", sql).pieces()
+
+
+def test_a_wrong_statement(postgres):
+    """The driver's words about the statement are shown: a retry would not help."""
+    words = failure(SqlSource(postgres, "SELECT * FROM nobody"))
+    assert words == 'source: the query of connection people_db failed: UndefinedTable: relation "nobody" does not exist'
+
+
+def test_a_statement_without_rows(sqlite):
+    """A statement that returns no rows is no source, and changes nothing."""
+    assert "returns no rows: a SqlSource takes a SELECT" in failure(SqlSource(sqlite, "DELETE FROM people"))
+    assert read(SqlSource(sqlite, f"{SELECT} ORDER BY n")) == PEOPLE
+
+
+def test_two_columns_of_one_name(sqlite):
+    """They could not be told apart."""
+    assert "more than one column is named 'n'" in failure(SqlSource(sqlite, "SELECT n, n FROM people"))
+
+
+def test_values_are_in_no_error(postgres):
+    """Neither a row's value nor a parameter is quoted, as the driver's words would."""
+    row = failure(SqlSource(postgres, "SELECT CAST('Thandeka ' || destination AS INTEGER) FROM people"))
+    assert row.endswith("InvalidTextRepresentation (the driver's words are not shown, since they may quote a row)")
+    parameter = failure(SqlSource(postgres, 'SELECT * FROM people WHERE "n" = %s AND nothing = %s', [1, "Thandeka"]))
+    assert 'column "nothing" does not exist' in parameter
+    for words in (row, parameter):
+        assert "Thandeka" not in words
+        assert "2782" not in words
+
+
+def test_a_parameter_that_the_driver_quotes(sqlite):
+    """What a driver's words quote of the parameters, and any number, is masked."""
+    words = failure(SqlSource(sqlite, 'SELECT * FROM "27820000001" WHERE n = ?', [5]), SourceUnavailableError)
+    assert words == "source: the query of connection people_db failed: OperationalError: no such table: 2782*****01"
+    words = failure(SqlSource(sqlite, "SELECT * FROM Thandeka WHERE n = ?", ["Thandeka"]), SourceUnavailableError)
+    assert words == "source: the query of connection people_db failed: OperationalError: no such table: *****"
+
+
+def test_a_database_that_is_down(connect):
+    """It is worth a retry, and the error names the connection."""
+    connect(conn_type="postgres", host="127.0.0.1", port=1, login="someone", password="secret", schema="people")
+    words = failure(SqlSource("people_db", SELECT), SourceUnavailableError)
+    assert words.startswith("source: the query of connection people_db failed: OperationalError: ")
+    assert "secret" not in words
+
+
+def test_what_is_shown():
+    """The statement is shown with its numbers masked, dates in it are not numbers, and of parameters only the count."""
+    source = SqlSource("warehouse", "SELECT * FROM p WHERE day = '2026-03-01' AND m <> '27820000001'", ["Thandeka", 5])
+    shown = (
+        "SqlSource of connection warehouse, 2 parameters: "
+        "SELECT * FROM p WHERE day = '2026-03-01' AND m <> '2782*****01'"
+    )
+    assert {repr(source), str(source), source.serialize()} == {shown}
+    assert repr(SqlSource("warehouse", "SELECT 1")) == "SqlSource of connection warehouse: SELECT 1"
+    assert repr(SqlSource("warehouse", "SELECT 1", "{{ Thandeka }}")) == (
+        "SqlSource of connection warehouse, parameters: SELECT 1"
+    )
+    assert ", 1 parameter: " in repr(SqlSource("warehouse", "SELECT 1", {"name": "Thandeka"}))
+
+
+MEASURE = """
+import resource, sys
+from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.recipients.sources import open_source
+rows = int(sys.argv[2])
+source = open_source(SqlSource("people_db", sys.argv[1], [rows]).pieces())
+assert sum(len(batch) for batch in source.batches()) == rows
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+"""
+
+
+def mebibytes(sql, rows):
+    command = [sys.executable, "-W", "ignore", "-c", MEASURE, sql, str(rows)]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    return int(ran.stdout.split()[-1])
+
+
+COLUMNS = "27820000000 + n AS destination, 'A text that weighs something ' || n AS text"
+SERIES = {
+    "sqlite": f"WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s LIMIT ?) SELECT {COLUMNS} FROM s",
+    "postgres": f"SELECT {COLUMNS} FROM generate_series(1, %s) AS s(n)",
+}
+
+
+@pytest.mark.parametrize("database", SERIES)
+def test_memory_does_not_grow_with_the_rows(request, database):
+    """Ten times the rows take no more memory: a few MiB more, where they weigh forty."""
+    request.getfixturevalue(database)
+    sql = SERIES[database]
+    assert mebibytes(sql, 500_000) < mebibytes(sql, 50_000) + 15

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from airflow.providers.common.compat.sdk import DAG
+from support.airflow import run_task, serialized
+
+from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
+from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
+from airflow_provider_sms.sensors.balance import BalanceSensor
+
+SELECT = "SELECT destination, first_name FROM people"
+
+
+@pytest.fixture(autouse=True)
+def people_db(sms_default, ledger_path, tmp_path, monkeypatch):
+    """A connection to a SQLite database with three people."""
+    path = tmp_path / "people.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE people (destination TEXT, first_name TEXT)")
+        connection.executemany("INSERT INTO people VALUES (?, ?)", [(f"2782000000{n}", f"Name{n}") for n in range(3)])
+    monkeypatch.setenv("AIRFLOW_CONN_PEOPLE_DB", json.dumps({"conn_type": "sqlite", "host": str(path)}))
+    return path
+
+
+def test_the_people_of_a_query_are_texted(send, witnessed):
+    """A query is a source, whose templates are rendered; of its parameters nothing is shown or logged."""
+    source = SqlSource("people{{ '_db' }}", SELECT + " WHERE first_name <> {{ '?' }}", ["Name{{ 1 + 1 }}"])
+    ran = send(source, campaign="one")
+    assert ran.summary["accepted"] == 2
+    assert set(witnessed()) == {("27820000000", "Hi Name0"), ("27820000001", "Hi Name1")}
+    assert ran.rendered["source"] == f"SqlSource of connection people_db, 1 parameter: {SELECT} WHERE first_name <> ?"
+    assert "Reading the query of connection people_db" in ran.log
+    assert "Checking every row of query of connection people_db (2 rows" in ran.log
+    assert "Name2" not in ran.log
+    assert source.conn_id == "people{{ '_db' }}"
+
+
+def test_an_attempt_renders_its_own_query():
+    """Airflow renders the DAG's source for each attempt, and an earlier one leaves nothing of its own in it."""
+    source = SqlSource("people_db", "SELECT '{{ ds }}' AS destination", {"day": "{{ ds }}"})
+    task = BulkSmsOperator(task_id="send", source=source, message="Hi")
+    for day in ("2026-03-01", "2026-03-02"):
+        rendered = task.render_template(task.source, {"ds": day})
+        assert (rendered.sql, rendered.parameters) == (f"SELECT '{day}' AS destination", {"day": day})
+
+
+def test_a_query_in_a_file(tmp_path, witnessed):
+    """A ``.sql`` file is looked up where Airflow looks for templates, and rendered; its name may be a template."""
+    (tmp_path / "due.sql").write_text(SELECT + " WHERE first_name = '{{ params.name }}'")
+    source = SqlSource("people_db", "{{ params.file }}.sql")
+    ran = run_task(
+        lambda: BulkSmsOperator(task_id="send", source=source, message="Hi {first_name}"),
+        template_searchpath=str(tmp_path),
+        params={"name": "Name1", "file": "due"},
+    )
+    assert ran.summary["accepted"] == 1
+    assert ran.rendered["source"].endswith("WHERE first_name = 'Name1'")
+    assert set(witnessed()) == {("27820000001", "Hi Name1")}
+
+
+def test_other_arguments_are_no_sql_files(send, witnessed):
+    """Only a query may be in a ``.sql`` file: a text that ends so is a text."""
+    send(SqlSource("people_db", f"{SELECT} LIMIT 1"), "Hi {first_name}, see notes.sql")
+    assert set(witnessed()) == {("27820000000", "Hi Name0, see notes.sql")}
+
+
+def test_numbers_of_a_query_are_not_texted(send, people):
+    """A list of numbers that are not texted may be a query as well."""
+    ran = send(people(4), suppress=SqlSource("people_db", "SELECT destination FROM people"))
+    assert (ran.summary["accepted"], ran.summary["suppressed"]) == (1, 3)
+
+
+def test_a_query_in_a_stored_dag():
+    """What Airflow stores of the DAG shows the statement, and no parameter."""
+    with DAG("stored", schedule=None) as dag:
+        BulkSmsOperator(task_id="send", source=SqlSource("people_db", "SELECT ?", ["27820000001"]), message="Hi")
+    stored = serialized(dag)
+    assert "SqlSource of connection people_db, 1 parameter: SELECT ?" in str(stored)
+    assert "2782" not in str(stored)
+
+
+def test_a_function_may_return_a_query(witnessed):
+    """``@task.bulk_sms`` takes what its function returns, and renders a query among its arguments."""
+
+    def recipients(query):
+        return SqlSource(query.conn_id, query.sql, query.parameters)
+
+    def make():
+        query = SqlSource("people_db", SELECT + " WHERE first_name = ?", ["Name{{ 1 }}"])
+        return bulk_sms_task(message="Hi {first_name}", task_id="send")(recipients)(query).operator
+
+    ran = run_task(make)
+    assert ran.summary["accepted"] == 1
+    assert "Name1" not in str(ran.rendered)
+
+
+def test_the_sensor_prices_a_query(sandbox):
+    """The balance sensor reads a query as the operator does."""
+    ran = run_task(
+        lambda: BalanceSensor(
+            task_id="wait", source=SqlSource("people_db", "{{ params.sql }}"), message="Hi {first_name}"
+        ),
+        params={"sql": SELECT},
+    )
+    assert ran.state == "success"
+    assert "3 messages cost about 3 credits" in ran.log
+
+
+def test_a_query_that_cannot_be_read_is_not_retried(send, sandbox):
+    """A statement without rows fails the task before anything is sent, in words that show no parameter."""
+    ran = send(SqlSource("people_db", "DELETE FROM people WHERE first_name = ?", ["Name1"]), retries=1)
+    assert (ran.state, ran.tries) == ("failed", 1)
+    assert "source: the query of connection people_db returns no rows: a SqlSource takes a SELECT" in ran.log
+    assert "Name1" not in ran.log
+    assert sandbox.state.accepted == []
+
+
+@pytest.mark.parametrize(("sql", "tries"), [("SELECT nothing FROM people", 2), ("DELETE FROM people", 1)])
+def test_the_sensor_retries_what_may_pass(sql, tries):
+    """An error that may be the database's is worth a retry, and a wrong statement is not."""
+    ran = run_task(
+        lambda: BalanceSensor(task_id="wait", source=SqlSource("people_db", sql), message="Hi {first_name}"), retries=1
+    )
+    assert (ran.state, ran.tries) == ("failed", tries)

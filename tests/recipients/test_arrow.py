@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import fsspec
+import pyarrow as pa
+import pytest
+from pyarrow import feather
+from support.tables import read
+
+from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.sources import open_source
+
+TABLE = pa.table(
+    {
+        "a": pa.array(["x", None, "y"]).dictionary_encode(),
+        "b": pa.array([1.5, None, 0.1], pa.float32()),
+        "c": pa.array(["27820000001", "27820000002", None], pa.large_string()),
+    }
+)
+VALUES = {"a": ["x", None, "y"], "b": [1.5, None, 0.1], "c": ["27820000001", "27820000002", None]}
+
+
+def write_stream(table, path, **options):
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_stream(file, table.schema) as stream:
+        stream.write_table(table, **options)
+
+
+def write_file(table, path, **options):
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        writer.write_table(table, **options)
+
+
+WRITERS = {
+    "a.arrow": write_file,
+    "a.ipc": write_file,
+    "a.arrows": write_stream,
+    "b.arrow": write_stream,
+    "a.feather": lambda table, path: feather.write_feather(table, path, compression="zstd"),
+    "A.FEATHER": lambda table, path: feather.write_feather(table, path, compression="uncompressed"),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_files_and_streams(tmp_path, name):
+    """Arrow's file format, which is Feather, and its stream format are read under each of their names."""
+    WRITERS[name](TABLE, tmp_path / name)
+    source = open_source(tmp_path / name)
+    assert source.schema.types == [pa.string(), pa.float64(), pa.string()]
+    assert source.describe() == f"{tmp_path / name} (1 Arrow file)"
+    assert read(tmp_path / name) == read(tmp_path) == VALUES
+    assert read(tmp_path / name, ["c", "a"]) == {"c": VALUES["c"], "a": VALUES["a"]}
+    assert sum(len(batch) for batch in source.batches([])) == 0 or source.schema.names
+
+
+@pytest.mark.parametrize("write", [write_file, write_stream])
+def test_batches_have_one_size(tmp_path, write):
+    """How the writer cut the rows does not show."""
+    write(pa.table({"n": list(range(1000))}), tmp_path / "a.arrow", max_chunksize=7)
+    batches = list(open_source(tmp_path / "a.arrow").batches(["n"], 300))
+    assert [len(batch) for batch in batches] == [300, 300, 300, 100]
+    assert [n for batch in batches for n in batch["n"].to_pylist()] == list(range(1000))
+
+
+@pytest.mark.parametrize("write", [write_file, write_stream])
+def test_other_filesystems(write, tmp_path):
+    """An Arrow file may be anywhere that fsspec reaches."""
+    write(TABLE, tmp_path / "a.arrow")
+    filesystem = fsspec.filesystem("memory")
+    filesystem.pipe("/arrow/a.arrow", (tmp_path / "a.arrow").read_bytes())
+    try:
+        assert read(SimpleNamespace(fs=filesystem, path="/arrow/a.arrow")) == VALUES
+    finally:
+        filesystem.rm("/arrow", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not an Arrow file, or is damaged or cut short"),
+        (b"destination\n27820000001\n", "is not an Arrow file, or is damaged or cut short"),
+        (b"ARROW1\0\0 and nothing else", "is not an Arrow file, or is damaged or cut short"),
+        (b"FEA1 and more", "is a Feather file of version 1, which is not read; write it anew, as version 2"),
+    ],
+)
+def test_files_of_other_kinds(tmp_path, content, words):
+    """A file that is no Arrow is named, and nothing in it is quoted."""
+    path = tmp_path / "a.arrow"
+    path.write_bytes(content)
+    with pytest.raises(SourceError) as caught:
+        open_source(path)
+    assert str(caught.value) == f"source: {path}: {words}"
+
+
+def test_a_damaged_file(tmp_path):
+    """What lies beyond the end of a damaged file is not read: an offset in it is checked before it is followed."""
+    path = tmp_path / "a.arrow"
+    write_file(pa.table({"a": ["x" * 100, "y" * 100]}), path)
+    content = path.read_bytes()
+    offsets = b"".join(n.to_bytes(4, "little") for n in (0, 100, 200))
+    assert offsets in content
+    path.write_bytes(content.replace(offsets, b"".join(n.to_bytes(4, "little") for n in (0, 2**30, 2**30))))
+    with pytest.raises(SourceError, match=r"a\.arrow: is not an Arrow file, or is damaged or cut short"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["part-0", "a.c000", "a.parquet.gz"])
+def test_an_arrow_file_under_another_name(tmp_path, name):
+    """Beside a directory's other files it is not passed over, and the error says how to name it."""
+    write_file(TABLE, tmp_path / name)
+    with pytest.raises(SourceError, match=r"is an Arrow or Feather file; name it \.arrow"):
+        open_source(tmp_path)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+
+import pyarrow as pa
+import pytest
+from support.tables import read
+
+from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.sources import open_source
+
+ROWS = [
+    {"destination": "27820000001", "name": "Ann", "amount": 12.5},
+    {"destination": 27820000002, "amount": None, "day": "2026-03-01"},
+    {"destination": "0821234567", "name": "Zoë 🎉", "amount": 10},
+]
+VALUES = {
+    "destination": ["27820000001", "27820000002", "0821234567"],
+    "name": ["Ann", None, "Zoë 🎉"],
+    "amount": [12.5, None, 10],
+    "day": [None, "2026-03-01", None],
+}
+TEXT = "\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS).encode()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", TEXT),
+        ("a.NDJSON", TEXT + b"\n"),
+        ("a.jsonl", b"\xef\xbb\xbf" + TEXT.replace(b"\n", b"\r\n\r\n") + b"\r\n"),
+        ("a.jsonl.gz", gzip.compress(TEXT)),
+        ("a.ndjson.bz2", bz2.compress(TEXT)),
+        ("a.jsonl.zst", pa.compress(TEXT, "zstd", asbytes=True)),
+    ],
+    ids=["jsonl", "ndjson", "CRLF", "gz", "bz2", "zst"],
+)
+def test_a_file(tmp_path, name, content):
+    """Each line is a row, a key that a line lacks is null, and a date in text stays the text that it is."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    assert read(path) == read(tmp_path) == VALUES
+    assert read(path, ["day"]) == {"day": VALUES["day"]}
+    assert open_source(path).describe().startswith(f"{path} (1 JSON Lines file) (3 rows")
+
+
+def test_a_directory(tmp_path):
+    """All files are one table, whatever keys each has; the directories of a path are columns."""
+    for day, text in {"01": '{"a": 1, "day": 7}', "02": '{"a": "x"}\n{"b": null}'}.items():
+        path = tmp_path / f"day={day}" / "a.jsonl"
+        path.parent.mkdir()
+        path.write_text(text)
+    assert read(tmp_path) == {"day": ["7", "02", "02"], "a": ["1", "x", None], "b": [None, None, None]}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b'{"a": 1}\n{"a": "2782000', "line 2 is not a JSON object; write one object a line, in UTF-8"),
+        (b'{"a": 1}\n\n["27820000001"]\n', "line 3 is not a JSON object; write one object a line, in UTF-8"),
+        (b'{"a": "\xff"}', "line 1 is not a JSON object; write one object a line, in UTF-8"),
+        (b'{"a": NaN}', "line 1 is not a JSON object; write one object a line, in UTF-8"),
+        (
+            b'[{"a": "27820000001"}]',
+            "line 1 is not a JSON object; write one object a line, in UTF-8; a file that is one JSON array is not read",
+        ),
+        (b'{"a": "' + b"x" * (3 << 20) + b'"}', "line 1 is longer than 1 MiB; write one object a line"),
+    ],
+    ids=["cut", "array", "no UTF-8", "NaN", "one array", "long"],
+)
+def test_lines_that_are_no_rows(tmp_path, content, words):
+    """A line that is no object is named by its number, and nothing of it is quoted."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(SourceError) as caught:
+        open_source(path)
+    assert str(caught.value) == f"source: {path}: {words}"
+    assert caught.value.__cause__ is None
+
+
+def test_a_file_that_is_not_compressed_as_its_name_says(tmp_path):
+    """It is named, and nothing in it is quoted."""
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(TEXT)
+    with pytest.raises(SourceError, match=r"a\.jsonl\.gz: is not a file of JSON lines, or is damaged or cut short"):
+        open_source(path)
+
+
+@pytest.mark.parametrize("name", ["people.json", "people.txt", "people.xlsx"])
+def test_files_that_are_not_read(tmp_path, name):
+    """The error says which files are read, and what to do with a workbook."""
+    (tmp_path / name).write_bytes(b"PK\x03\x04..." if name.endswith("xlsx") else b'[{"a": "27820000001"}]')
+    with pytest.raises(SourceError) as caught:
+        open_source(tmp_path / name)
+    words = "save it as CSV, and name it .csv" if name.endswith("xlsx") else "JSON lines (.jsonl, .ndjson)"
+    assert words in str(caught.value)
+    assert "2782" not in str(caught.value)
+
+
+def test_formats_do_not_mix(tmp_path):
+    """A directory with files of two formats is refused: neither are passed over in silence."""
+    (tmp_path / "b.jsonl").write_bytes(TEXT)
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    with pytest.raises(SourceError, match=r"a\.csv is CSV, and .*b\.jsonl is JSON Lines: one source is of one format"):
+        open_source(tmp_path)

@@ -5,8 +5,10 @@
     SmsError
     ├── InputError                   the caller's arguments or data; nothing was sent
     │   ├── SourceError                 the source cannot be read
-    │   │   └── ChangedSourceError         it changed after it was checked; the rest was not sent
+    │   │   ├── ChangedSourceError         it changed after it was checked; the rest was not sent
+    │   │   └── SourceUnavailableError     its database cannot be reached, or ended the query
     │   ├── ColumnError                 a column that is needed is missing
+    │   ├── NoCampaignError             the ledger has no campaign of that name
     │   ├── TemplateError               the text template is wrong
     │   ├── InvalidRowsError            rows that cannot be texted
     │   └── LimitError                  the plan is beyond a limit that the caller set
@@ -55,8 +57,25 @@ class ChangedSourceError(SourceError):
     transient = True
 
 
+class SourceUnavailableError(SourceError):
+    """The database of a source cannot be reached, or ended the query; nothing was sent."""
+
+    transient = True
+
+
 class ColumnError(InputError):
     """The source lacks a column that an argument names."""
+
+
+class NoCampaignError(InputError):
+    """The ledger has no campaign of that name.
+
+    :param name: as it was given.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"The ledger has no campaign {name!r}")
+        self.name = name
 
 
 class TemplateError(InputError):
@@ -79,6 +98,11 @@ class ServiceError(SmsError):
     :param code: the service's own error code, for example ``InsufficientCredits``; None where the response has none.
     :param retry_after: seconds that the service asked to wait (RFC 9110 section 10.2.3); None where it did not.
     """
+
+    place: str | None = None
+    """The connection and the host that were called, in words; None where nobody has noted them."""
+    attempts: int = 1
+    """How often the same request was made, all in vain."""
 
     def __init__(
         self,

@@ -8,12 +8,14 @@ from airflow.providers.common.compat.sdk import Asset, DecoratedOperator, determ
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import Rows, plain, redacted
+from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
     from datetime import timedelta
+    from decimal import Decimal
 
     from airflow.providers.common.compat.sdk import Context
     from airflow.sdk.bases.decorator import Task
@@ -100,8 +102,8 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
             what = "nothing" if returned is None else type(returned).__name__
             raise InputError(
                 f"{self.python_callable.__name__}() returned {what}; it must return the recipients: a path or a URI of "
-                "Parquet or CSV files, an asset, a list of these, a list of dicts, a pandas DataFrame, or a "
-                "pyarrow.Table"
+                "files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another object with "
+                "Arrow's C stream interface, a list or an iterator of dicts, a dict of columns, or a list of numbers"
             )
         return self.source
 
@@ -131,20 +133,22 @@ def bulk_sms_task(
     max_xcom_responses: int = ...,
     raw_responses: bool = ...,
     report: str | None = ...,
-    dry_run: bool = ...,
+    dry_run: bool | str = ...,
     suppress: Any = ...,
     campaign_group: str | None = ...,
     min_interval: timedelta | None = ...,
-    max_rows: int | None = ...,
-    max_invalid: float | None = ...,
+    min_rows: int | str | None = ...,
+    max_rows: int | str | None = ...,
+    max_invalid: float | Decimal | str | None = ...,
     max_parts_per_message: int | None = ...,
-    max_cost: float | None = ...,
+    max_cost: float | Decimal | str | None = ...,
     cost_per_part: float | Mapping[str, float] = ...,
     max_error_rate: float | None = ...,
+    fail_on_rejected: bool = ...,
     check_balance: bool = ...,
     wait_for_credit: bool = ...,
     credit_interval: float = ...,
-    approve: bool = ...,
+    approve: bool | str = ...,
     approve_above: int | Mapping[str, float] | None = ...,
     approvers: Sequence[str | Mapping[str, str]] | None = ...,
     four_eyes: bool = ...,
@@ -183,9 +187,8 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
 
 def _are_recipients(source: Any) -> bool:
     """Return whether a value may be recipients by its type; the values in it are checked when they are read."""
-    import pandas as pd
-    import pyarrow as pa
+    from airflow_provider_sms.recipients.sources import is_rows
 
     if isinstance(source, Rows):
-        return isinstance(source.data, (list, tuple, pd.DataFrame, pa.Table, pa.RecordBatch))
-    return is_path(source) or isinstance(source, (list, tuple))
+        return is_rows(source.data)
+    return is_path(source) or isinstance(source, (list, tuple, SqlSource))

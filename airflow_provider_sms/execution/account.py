@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from airflow_provider_sms.exceptions import ServiceError
 from airflow_provider_sms.ledger.account import UNDECIDED, Account
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.planning.prices import Prices
@@ -46,8 +47,12 @@ def reconciliation_of(
     """
 
     def read_balance() -> Balance:
-        with settings.client() as client:
-            return client.get_balance()
+        try:
+            with settings.client() as client:
+                return client.get_balance()
+        except ServiceError as error:
+            error.place = settings.place(task.sms_conn_id)
+            raise
 
     return Reconciliation(
         session.store, campaign, settings.account, read_balance, stop=task.stop, settle_seconds=settle_seconds

@@ -6,12 +6,14 @@ import logging
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from airflow.providers.common.compat.sdk import AirflowFailException
+
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.execution.account import account_of, close_earlier, reconciliation_of
 from airflow_provider_sms.execution.decision_rules import DecisionRules
 from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
 from airflow_provider_sms.execution.delivery import Delivery
-from airflow_provider_sms.execution.failures import describe
+from airflow_provider_sms.execution.failures import describe, rejected_words
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
 from airflow_provider_sms.execution.ledger_session import entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
@@ -24,6 +26,7 @@ from airflow_provider_sms.execution.xcom import (
     SUMMARY,
     pull_own,
     push,
+    push_link,
     push_responses,
     report_url,
     responses_of,
@@ -197,11 +200,14 @@ class BulkAttempt:
             reconciliation=reconciliation,
             reconciles=reconciles,
             asks=rules if options.on_unknown == "ask" else None,
+            fail_on_rejected=options.fail_on_rejected,
             wait=preflight.wait,
         )
         if plan.is_settled:
             delivery.begin(counts_of_plan(plan, self._counts, scanned.scan.own))
             self._record(options, ledger, every_row, None)
+            if options.fail_on_rejected and self._counts.partial:  # of a leg before a deferral
+                raise AirflowFailException(rejected_words(self._campaign, self._counts))
         else:
             self._unsent = None
             with self._summary_before_wait():
@@ -327,7 +333,7 @@ class BulkAttempt:
             return
         self._report = write_report(self._report_path, self._scanned, seen, ledger, ended, nothing_sent=nothing_sent)
         if self._report.written is not None and (link := report_url(self._report.written)):
-            push(self._context, REPORT_LINK, link)
+            push_link(self._context, REPORT_LINK, link)
 
     @contextmanager
     def _summary_before_wait(self) -> Iterator[None]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-from airflow_provider_sms.exceptions import InputError, LedgerError, SmsError
+from airflow_provider_sms.exceptions import InputError, LedgerError, ServiceError, SmsError
 from airflow_provider_sms.execution.failures import failure, log_unforeseen
 from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.liveness import Liveness
 from airflow_provider_sms.execution.telemetry import span
-from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push, sandbox_url
+from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push_link, sandbox_url
 from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.decisions import ask
 from airflow_provider_sms.ledger.model import AttemptState
@@ -71,6 +71,7 @@ class Delivery:
     :param reconciliation: tells by the balance what became of requests whose response was lost.
     :param reconciles: whether these are closed by it; otherwise what it proves is shown.
     :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
+    :param fail_on_rejected: whether messages fail the task that the service left out of accepted requests.
     :param wait: gives up the slot until the condition holds that stopped the sending; None where none stops it.
     """
 
@@ -85,6 +86,7 @@ class Delivery:
     reconciliation: Reconciliation
     reconciles: bool
     asks: DecisionRules | None
+    fail_on_rejected: bool = False
     wait: Callable[[StopReason], NoReturn] | None = None
 
     def begin(self, counts: SendCounts | None = None) -> None:
@@ -99,7 +101,7 @@ class Delivery:
         log.info("Campaign %s, remembered in %s", self.ledger.campaign_name, self.session.store.description)
         self.telemetry.note_sending(self.counts if counts is None else counts, self.total)
         if link := sandbox_url(self.settings.base_url):
-            push(self.task.context, SANDBOX_LINK, link)
+            push_link(self.task.context, SANDBOX_LINK, link)
 
     def send(
         self,
@@ -169,6 +171,8 @@ class Delivery:
                 )
                 figures.update({"error": type(sender.error).__name__} if sender.error else {})
         log_unforeseen(sender.error)
+        if isinstance(sender.error, ServiceError):
+            sender.error.place = self.settings.place(self.task.sms_conn_id)
         return DeliveryEnd(sender.error, interruption, sender.stop_conditions.stop_reason)
 
     def conclude(self, end: DeliveryEnd) -> None:
@@ -195,6 +199,7 @@ class Delivery:
             stopped=stopped,
             resend_unknown=self.options.resend_unknown,
             reconciles=self.reconciles,
+            fail_on_rejected=self.fail_on_rejected,
             evidence=evidence,
             claimants=self._claimants(end),
         )

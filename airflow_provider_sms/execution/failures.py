@@ -57,6 +57,9 @@ def is_permanent(error: BaseException) -> bool:
 
 def describe(error: BaseException) -> str:
     """Return the words of an error of this package; of another one only its type, since its words may quote a row."""
+    if isinstance(error, ServiceError) and error.place is not None:
+        attempts = f", {error.attempts} attempts" if error.attempts > 1 else ""
+        return f"{error} ({error.place}{attempts})"
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
 
 
@@ -74,15 +77,17 @@ def failure(
     stopped: bool,
     resend_unknown: bool,
     reconciles: bool = False,
+    fail_on_rejected: bool = False,
     evidence: Mapping[int, KeptEvidence] | None = None,
     claimants: Mapping[int, Claimant] | None = None,
 ) -> Failure | None:
-    """Return why a task fails; None where every message was accepted now or before.
+    """Return why a task fails; None where every message was accepted now or before, as far as it has to be.
 
     :param error: what ended the sending early; None where nothing failed.
     :param stopped: whether the task was told to stop.
     :param resend_unknown: whether the next attempt sends unknown messages again.
     :param reconciles: whether the balance has decided already what it proves.
+    :param fail_on_rejected: whether the task fails for messages that the service left out of accepted requests.
     :param evidence: what the balance tells of requests; None means nothing. That of other requests than the unknown
         ones is left out.
     :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
@@ -98,6 +103,9 @@ def failure(
         words.append(_unrecorded(campaign, counts, claimants or {}))
     if counts.none_taken:
         words.append(_none_taken(campaign, counts))
+    rejected = fail_on_rejected and counts.partial > 0
+    if rejected:
+        words.append(rejected_words(campaign, counts))
     if counts.texted_twice:
         words.append(_texted_twice(campaign, counts))
     if not words:
@@ -105,7 +113,7 @@ def failure(
     if error is not None:
         return Failure(". ".join(words), is_permanent(error))
     # A retry finds the outcomes, or takes the requests for unknown. But what needs a person needs one now.
-    may_pass = counts.unrecorded and not (counts.none_taken or counts.texted_twice)
+    may_pass = counts.unrecorded and not (counts.none_taken or counts.texted_twice or rejected)
     return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and counts.unknown) or may_pass))
 
 
@@ -116,13 +124,25 @@ def some_of(requests: Collection[int]) -> str:
     return f"{named} and {more} more" if more > 0 else named
 
 
-def _none_taken(campaign: str, counts: SendCounts) -> str:
-    reasons = (
-        ", ".join(f"{name} {count}" for name, count in counts.error_report.items() if count) or "it gave no reason"
+def rejected_words(campaign: str, counts: SendCounts) -> str:
+    """Return the error for messages that the service left out of requests that it accepted."""
+    messages = "1 message" if counts.partial == 1 else f"{counts.partial} messages"
+    return (
+        f"Campaign {campaign}: the service left out {messages} of the requests that it accepted ({_reasons(counts)}), "
+        "and fail_on_rejected=True. All others are sent, and no attempt sends these again. See error_report in the "
+        "summary, and 'partial' in the row report"
     )
+
+
+def _reasons(counts: SendCounts) -> str:
+    reasons = ", ".join(f"{name} {count}" for name, count in counts.error_report.items() if count)
+    return f"{reasons or 'it gave no reason'} in its error reports"
+
+
+def _none_taken(campaign: str, counts: SendCounts) -> str:
     return (
         f"Campaign {campaign}: {counts.none_taken} messages are not sent, since of their requests the service took "
-        f"none ({reasons} in its error reports). Clearing the task sends them again, which helps only where the reason "
+        f"none ({_reasons(counts)}). Clearing the task sends them again, which helps only where the reason "
         "has passed; else take these rows out, or list them in suppress"
     )
 

@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import BaseHook
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.execution.failures import describe
-from airflow_provider_sms.hooks.ledger import open_existing_ledger
+from airflow_provider_sms.hooks.ledger import NoConnectionError, open_existing_ledger
 from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.progress import note_progress, of_summary
@@ -208,10 +208,11 @@ class BalanceNotes:
             return
         try:
             self._record(amount)
-        except InputError as error:
-            # There is no ledger, or the configured one cannot be used.
-            log.debug("The balance is not recorded: %s", error)
         except Exception as error:  # noqa: BLE001  # whatever a ledger raises, the sensor goes on
+            if isinstance(error, InputError) and not isinstance(error, NoConnectionError):
+                # There is no ledger, or the configured one cannot be used.
+                log.debug("The balance is not recorded: %s", error)
+                return
             self._broken = True
             words = str(error) if isinstance(error, SmsError) else type(error).__name__
             log.warning("Balances are not recorded in the ledger: %s", words)

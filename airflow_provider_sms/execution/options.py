@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.planning.limits import Limits, Threshold
+    from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.stop_flag import StopFlag
 
@@ -34,6 +35,8 @@ class SendingTask:
     :param name_campaign: returns the campaign's name: as a ledger has it, where one is given; empty where the task's
         name is refused later.
     :param deadline: until when a person could decide; None where the task has not asked, or asked without a limit.
+    :param confirm: asks the person at the terminal about a plan, with destinations and texts of some messages, and
+        returns who said yes; it raises where the answer is no. None where nobody is at a terminal.
     """
 
     context: Context
@@ -43,6 +46,7 @@ class SendingTask:
     stop: StopFlag
     name_campaign: Callable[[LedgerBackend | None], str]
     deadline: datetime | None = None
+    confirm: Callable[[Plan, Sequence[tuple[str, str]]], str] | None = None
 
     @property
     def resumed(self) -> bool:
@@ -71,7 +75,7 @@ class GroupOptions:
 class BulkOptions:
     """The checked arguments of a :class:`BulkSmsOperator` except ``source``, meant as they are there.
 
-    :param limits: ``max_rows``, ``max_cost``, ``max_invalid`` and ``max_parts_per_message``.
+    :param limits: ``min_rows``, ``max_rows``, ``max_cost``, ``max_invalid`` and ``max_parts_per_message``.
     :param approval_threshold: ``approve_above``; None means that no plan needs approval for its size.
     :param frequency_cap: ``campaign_group`` and ``min_interval``; None means no cap.
     :param question: ``approvers``, ``four_eyes``, ``approval_notifiers`` and ``approval_timeout``.
@@ -95,6 +99,7 @@ class BulkOptions:
     suppress: Any
     cost_per_part: float | Mapping[str, float]
     max_error_rate: float | None
+    fail_on_rejected: bool
     check_balance: bool
     wait_for_credit: bool
     credit_interval: float

@@ -56,7 +56,7 @@ class ScannedSource:
     def check(self, options: BulkOptions, stop: StopFlag, telemetry: Telemetry) -> None:
         """Read and check every row; the scan keeps what was found until an error.
 
-        :raises InputError: the source cannot be read, or has too many rows.
+        :raises InputError: the source cannot be read, or has too many or too few rows.
         :raises StoppedError: the task was told to stop.
         """
         log.info("Checking every row of %s", self.source.describe())
@@ -64,6 +64,7 @@ class ScannedSource:
         with span("sms.check") as figures:
             self.scan.read(self.source, self.preparation, stop, options.limits.check_rows)
             figures.update(rows=self.scan.rows, invalid=self.scan.invalid)
+        options.limits.check_enough(self.scan.rows)
 
     def require_sendable(self, options: BulkOptions) -> None:
         """Refuse a table with rows that cannot be texted, as far as the options do not allow them.
@@ -92,7 +93,7 @@ def open_scan(
     :param store: the ledger; None where it cannot be read, or need not be.
     :param resends: returns whether the messages of an unknown request are sent again.
     :param is_own: returns whether an earlier leg of this attempt made a request that was accepted.
-    :param stack: closes the files of the check once the attempt has ended.
+    :param stack: closes the source and the files of the check once the attempt has ended.
     :raises InputError: an argument is wrong, or the source cannot be opened.
     """
     preparation = Preparation(
@@ -103,7 +104,7 @@ def open_scan(
         key_columns=options.key_columns,
     )
     prices = Prices(options.cost_per_part)
-    source = open_source(located(read_source()))
+    source = stack.enter_context(closing(open_source(located(read_source()), column=options.destination_column)))
     suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
     preview = None if store is None else _preview(options, campaign, store, resends, is_own)
     scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
@@ -191,8 +192,9 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
 
     :raises InvalidRowsError: a number cannot be read: it may be that of a recipient, who would be texted.
     """
-    source = open_source(located(options.suppress, "suppress"))
-    suppressed = read_suppressed(source, options.destination_column, options.default_region)
+    opened = open_source(located(options.suppress, "suppress"), argument="suppress", column=options.destination_column)
+    with closing(opened) as source:
+        suppressed = read_suppressed(source, options.destination_column, options.default_region)
     if suppressed.unreadable and options.on_invalid == "fail":
         suppressed.close()
         raise InvalidRowsError(

@@ -102,6 +102,7 @@ class Preflight:
         :raises ServiceError: the service refused the token when the balance was read.
         :raises AirflowFailException: the person said no, or nobody decided in time.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
+        :raises SmsError: the person at the terminal said no.
         """
         if decision is not None and decision.expired:
             raise AirflowFailException(
@@ -115,6 +116,8 @@ class Preflight:
             return
         if account.refusal is not None:
             raise account.refusal
+        if self.task.confirm is not None:
+            self._record(plan, SEND, self.task.confirm(plan, samples))
         if self._needs_approval(plan):
             self._require_approval(plan, samples, decision)
         opening = closed_for_all(self.options.send_window, datetime.now(timezone.utc))

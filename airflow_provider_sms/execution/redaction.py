@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -11,6 +11,8 @@ from urllib.parse import unquote, urlsplit
 from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectStoragePath
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.recipients.number_lists import could_be_number
 from airflow_provider_sms.recipients.paths import without_secrets
 
 
@@ -44,6 +46,10 @@ def with_assets(inlets: list[Any], source: Any) -> list[Any]:
     return [*inlets, *(asset for asset in found if asset not in inlets)]
 
 
+_FRAMES = {"pandas", "polars", "pyarrow"}
+"""Packages whose tables know their length."""
+
+
 class Rows:
     """Rows whose text form shows only how many there are.
 
@@ -51,16 +57,39 @@ class Rows:
     who may see the task may read. It does not render within an object of a type that it does not know, so a ``{{`` in
     a recipient's name stays as it is.
 
-    :param data: a DataFrame, a table, or a list of mappings.
+    :param data: rows in any form, such as a DataFrame, a list of mappings or of numbers, or a generator.
     """
 
     def __init__(self, data: Any) -> None:
         self.data = data
+        self._is_spent = False
 
     def __repr__(self) -> str:
-        counted = hasattr(self.data, "__len__") and not isinstance(self.data, str)
-        count = f" of {len(self.data)} rows" if counted else ""
-        return f"{type(self.data).__name__}{count}"
+        kind = type(self.data)
+        # Of other objects, such as a relation of DuckDB, the length may be a query.
+        counted = isinstance(self.data, (list, tuple)) or kind.__module__.partition(".")[0] in _FRAMES
+        if counted and hasattr(self.data, "__len__"):
+            return f"{kind.__name__} of {len(self.data)} rows"
+        return f"{kind.__name__} of {len(self.data)} keys" if isinstance(self.data, Mapping) else kind.__name__
+
+    def __deepcopy__(self, _: dict[int, Any]) -> Rows:
+        return self  # a generator cannot be copied, and a copy of rows would only take memory
+
+    def take(self, argument: str) -> Any:
+        """Return the rows, to be read.
+
+        :param argument: the operator's argument, for an error.
+        :raises InputError: they can be read once, and an earlier attempt in this process has read them.
+        """
+        from airflow_provider_sms.recipients.streams import can_be_read_once
+
+        if self._is_spent:
+            raise InputError(
+                f"{argument}: an earlier attempt has read the {type(self.data).__name__}, which can be read once. Let "
+                "a function of @task.bulk_sms return it, which each attempt calls anew, or pass a list or a path"
+            )
+        self._is_spent = can_be_read_once(self.data)
+        return self.data
 
     def serialize(self) -> str:
         """Return the text form, for Airflow's serialiser."""
@@ -68,29 +97,33 @@ class Rows:
 
 
 def redacted_source(value: Any) -> Any:
-    """Return a source as a template field may hold it: paths and references unchanged, rows wrapped.
+    """Return a source as a template field may hold it: paths, references and queries unchanged, rows wrapped.
 
-    An asset becomes the place of its files; an asset that names no place stays, for :func:`located` to refuse.
+    An asset becomes the place of its files; an asset that names no place stays, for :func:`located` to refuse. Texts
+    that could be phone numbers are rows.
     """
     if isinstance(value, Asset):
         return asset_location(value) or value
-    if isinstance(value, str) and _is_written_out(value):
-        return Rows(value)
-    if value is None or isinstance(value, Rows) or _names_rows(value):
+    if isinstance(value, str):
+        return Rows(value) if _is_written_out(value) else Rows([value]) if could_be_number(value) else value
+    if value is None or isinstance(value, (Rows, SqlSource)) or _names_rows(value):
         return value
     if isinstance(value, Sequence) and not isinstance(value, (list, tuple)):
         # What a mapped task upstream returned comes as a lazy sequence.
         return redacted_source(list(value))
-    if isinstance(value, (list, tuple)) and all(_names_rows(item) for item in value) and value:
+    if isinstance(value, (list, tuple)) and value and all(map(_names_rows, value)) and not _has_number(value):
         return [redacted_source(item) for item in value] if any(isinstance(item, Asset) for item in value) else value
     return Rows(value)
 
 
 def located(source: Any, argument: str = "source") -> Any:
-    """Return a source as :func:`open_source` takes it: URIs as paths that know their Airflow connection.
+    """Return a source as :func:`open_source` takes it.
+
+    A URI becomes a path that knows its Airflow connection, and a query the rows that it is about to return.
 
     :param argument: the operator's argument, for an error.
-    :raises InputError: the source is text of rows, an asset that names no place, or a URI without a file system.
+    :raises InputError: the source is text of rows, an asset that names no place, a URI without a file system, a query
+        of no database, or rows that were read already.
     """
     if isinstance(source, Rows):
         if isinstance(source.data, str):
@@ -98,7 +131,9 @@ def located(source: Any, argument: str = "source") -> Any:
                 "source was rendered into the text of rows, which cannot be read back. Pass the upstream task's "
                 "output itself (source=task.output), or set render_template_as_native_obj=True on the DAG"
             )
-        return source.data
+        return source.take(argument)
+    if isinstance(source, SqlSource):
+        return source.pieces(argument)
     if isinstance(source, Asset):
         source = require_location(source)
     if isinstance(source, str) and "://" in source:
@@ -122,6 +157,10 @@ def _names_rows(value: Any) -> bool:
     return isinstance(value, (str, os.PathLike)) or hasattr(value, "fs") or is_reference(value)
 
 
+def _has_number(values: Sequence[Any]) -> bool:
+    return any(isinstance(value, str) and could_be_number(value) for value in values)
+
+
 def _is_written_out(text: str) -> bool:
     """Return whether a text is rows that a template wrote out, as ``{{ ti.xcom_pull(…) }}`` does."""
     return text.startswith(("[", "{")) and not text.startswith(("{{", "{%", "{#"))
@@ -142,7 +181,7 @@ def redacted(value: Any, *, rendered: bool) -> Any:
 
     :param rendered: whether Airflow has rendered the argument.
     """
-    if isinstance(value, (Rows, Asset)) or (not rendered and _is_to_be_rendered(value)):
+    if isinstance(value, (Rows, Asset)) or (not rendered and is_to_be_rendered(value)):
         return value
     return Rows(value)
 
@@ -152,12 +191,12 @@ def plain(value: Any) -> Any:
     return value.data if isinstance(value, Rows) else value
 
 
-def _is_to_be_rendered(value: Any) -> bool:
+def is_to_be_rendered(value: Any) -> bool:
     """Return whether a value holds a template, or a reference to another task's result."""
     if isinstance(value, (list, tuple, set)):
-        return any(map(_is_to_be_rendered, value))
+        return any(map(is_to_be_rendered, value))
     if isinstance(value, dict):
-        return any(map(_is_to_be_rendered, value.values()))
+        return any(map(is_to_be_rendered, value.values()))
     if isinstance(value, (str, os.PathLike)):
         text = str(value)
         return any(mark in text for mark in _TEMPLATE)

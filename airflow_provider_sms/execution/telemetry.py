@@ -155,10 +155,13 @@ class Telemetry:
                 self._progress.ended(AttemptState.FAILED if failed else AttemptState.ENDED, summary)
 
     def log_sending(self, progress: Progress, counts: SendCounts, total: int, *, paused: bool) -> None:
-        """Log and note how far the send has got; no-op while the last line is fresh."""
-        if line := progress.line(counts.settled, paused=paused):
+        """Log how far the send has got, where that is new, and note it; no-op while the last note is fresh."""
+        line = progress.line(counts.settled, paused=paused)
+        if line is None:
+            return
+        if line:
             log.info("%s", line)
-            self.note_sending(counts, total, paused=paused)
+        self.note_sending(counts, total, paused=paused)
 
     def note_sending(self, counts: SendCounts, total: int, *, paused: bool = False) -> None:
         """Note the progress of the send.

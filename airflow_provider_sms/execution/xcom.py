@@ -55,6 +55,14 @@ def push(context: Context, key: str, value: Any) -> None:
         context["ti"].xcom_push(key=key, value=value)
 
 
+def push_link(context: Context, key: str, link: str) -> None:
+    """Push the address of a button beside the task, and note that on the operator, which Airflow asks in the end."""
+    push(context, key, link)
+    task: Any = context["task"]
+    if task.do_xcom_push:
+        task.links_pushed[key] = link
+
+
 def push_responses(context: Context, responses: list[Any] | dict[str, Any]) -> None:
     """Push the service's responses, or log that they cannot be pushed, which must not fail a send that is done."""
     try:

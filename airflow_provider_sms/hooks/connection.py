@@ -70,6 +70,13 @@ class ClientSettings:
         credential = self.token if self.client_id is None else self.client_id
         return blake2b(f"{address}\n{credential}".encode(), digest_size=16, person=b"sms-account").hexdigest()
 
+    def place(self, conn_id: str) -> str:
+        """Return the connection and its host for the words of an error: without path, login and token.
+
+        :param conn_id: the connection that has these settings.
+        """
+        return f"connection {conn_id!r}, host {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
+
     def client(self, *, pool_size: int = 1) -> SmsClient:
         """Return a new client.
 

@@ -51,19 +51,24 @@ Other extras, such as ``cursor``, ``iam`` and ``sqlalchemy_query``, are meant fo
 _PRIMARIES = ("read-write", "primary")
 
 
+class NoConnectionError(InputError):
+    """Airflow has no connection of the name that leads to the ledger."""
+
+
 def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
     """Open the ledger for a task, and create it if there is none.
 
     The ledger is that of the given connection, else of ``[sms] ledger_conn_id``, else a file on this machine.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty means the configured one.
-    :raises InputError: the connection cannot be a ledger, or tasks run on several machines and it is a file.
+    :raises InputError: there is no such connection, it cannot be a ledger, or tasks run on several machines and it is a
+        file.
     :raises LedgerError: it cannot be opened.
     """
     if conn_id := _configured_conn_id(ledger_conn_id):
         from airflow_provider_sms.ledger.postgres import open_postgres
 
-        connection = BaseHook.get_connection(conn_id)
+        connection = _ledger_connection(conn_id, ledger_conn_id, BaseHook.get_connection)
         url = postgres_url(connection, connection.extra_dejson)
         return open_postgres(url, require_standby=_requires_standby())
     from airflow_provider_sms.ledger.sqlite import open_sqlite
@@ -84,7 +89,7 @@ def open_ledger_if_present(ledger_conn_id: str | None) -> Iterator[LedgerBackend
     try:
         if _configured_conn_id(ledger_conn_id) or _ledger_path().is_file():
             store = open_ledger(ledger_conn_id)
-    except (AirflowNotFoundException, SmsError) as error:
+    except SmsError as error:
         log.info("The plan is made without the ledger, which cannot be opened: %s", error)
     try:
         yield store
@@ -106,7 +111,7 @@ def open_existing_ledger(
     from airflow_provider_sms.ledger.open import require_ledger
 
     if conn_id := _configured_conn_id(ledger_conn_id):
-        stored = (connection or _ledger_connection)(conn_id)
+        stored = _ledger_connection(conn_id, ledger_conn_id, connection or stored_connection)
         url = postgres_url(stored, stored.extra_dejson)
         require_ledger(url, f"The database {url.database!r} of connection {conn_id!r}")
         return open_ledger_server(url)
@@ -134,7 +139,7 @@ def ledger_server(ledger_conn_id: str | None) -> URL:
             "There is no connection to a ledger in PostgreSQL: set --ledger-conn-id, or [sms] ledger_conn_id. A "
             "ledger in a file is made by the first task that sends"
         )
-    connection = _ledger_connection(conn_id)
+    connection = _ledger_connection(conn_id, ledger_conn_id)
     return postgres_url(connection, connection.extra_dejson)
 
 
@@ -158,7 +163,7 @@ def ledger_reader() -> LedgerReader:
     :raises LedgerError: it cannot be opened.
     """
     if conn_id := _configured_conn_id(None):
-        connection = _ledger_connection(conn_id)
+        connection = _ledger_connection(conn_id, None)
         url = postgres_url(connection, connection.extra_dejson)
         return _postgres_reader(url)
     path = _ledger_path()
@@ -193,7 +198,7 @@ def recovery_folder() -> Path:
 
 
 def configured_unrecorded_seconds() -> float:
-    """Return how long after its claim a task waits for the outcome of another task's request, in seconds.
+    """Return how long after its claim a task waits for the outcome of another attempt's request, in seconds.
 
     :raises InputError: the option is no number of seconds.
     """
@@ -232,10 +237,39 @@ def _in_home(configured: str) -> Path:
     return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / Path(configured).expanduser()
 
 
-def _ledger_connection(conn_id: str) -> AirflowConnection:
-    connection = stored_connection(conn_id)
+def ledger_conn_ids(ledger_conn_id: str | None) -> list[str]:
+    """Return the connection that leads to the ledger, outside a task; none if the ledger is a file.
+
+    :param ledger_conn_id: as for :func:`open_ledger`.
+    :raises InputError: Airflow has no such connection.
+    """
+    conn_id = _configured_conn_id(ledger_conn_id)
+    if not conn_id:
+        return []
+    _ledger_connection(conn_id, ledger_conn_id)
+    return [conn_id]
+
+
+def _ledger_connection(
+    conn_id: str, ledger_conn_id: str | None, look_up: Callable[[str], Any] = stored_connection
+) -> AirflowConnection:
+    """Return the connection to the ledger.
+
+    :param ledger_conn_id: as it was given; empty where ``conn_id`` is the configured one.
+    :param look_up: returns a connection; without one it returns None or raises Airflow's error.
+    :raises NoConnectionError: there is none; the error names what is to be set.
+    """
+    connection: AirflowConnection | None
+    try:
+        connection = look_up(conn_id)
+    except AirflowNotFoundException:
+        connection = None
     if connection is None:
-        raise InputError(f"ledger_conn_id: Airflow has no connection {conn_id!r}")
+        where = "ledger_conn_id" if ledger_conn_id else "[sms] ledger_conn_id"
+        raise NoConnectionError(
+            f"{where}: Airflow has no connection {conn_id!r}. Create it, of type postgres, or name the connection to "
+            "the ledger"
+        )
     return connection
 
 

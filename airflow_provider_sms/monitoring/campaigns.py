@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy.engine import Connection
 
+    from airflow_provider_sms.ledger.backend import Readable
     from airflow_provider_sms.ledger.reader import LedgerReader
 
 EXAMINED = 1_000
@@ -52,7 +53,7 @@ class CampaignPage(NamedTuple):
 
 
 def list_campaigns(
-    ledger: LedgerReader,
+    ledger: Readable,
     *,
     may_see: Callable[[str], bool],
     name: str = "",

@@ -14,6 +14,7 @@ from airflow_provider_sms.execution.failures import describe, is_permanent, log_
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.links import SmsSandboxLink
+from airflow_provider_sms.operators.sql_templates import RendersSqlSources
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ MAX_SETTLE_SECONDS = 86_400
 ON_UNKNOWN = ("fail", "reconcile", "ask", "resend")
 
 
-class SmsOperatorBase(BaseOperator):
+class SmsOperatorBase(RendersSqlSources, BaseOperator):
     """The base of the operators that send; it sends nothing without a subclass.
 
     :param send_options: the service's Send Options, passed through.
@@ -78,6 +79,10 @@ class SmsOperatorBase(BaseOperator):
         self.raw_responses = raw_responses
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
+        self.links_pushed: dict[str, str] = {}
+        """Addresses that this leg has pushed, by the key of the XCom."""
+        self.is_resumed = False
+        """Whether this leg follows a deferral."""
 
     def execute(self, context: Context) -> Any:
         """Send.
@@ -101,6 +106,7 @@ class SmsOperatorBase(BaseOperator):
 
     def _attempt(self, context: Context, event: Any, deadline: datetime | None = None) -> Any:
         self.stop_signal = StopFlag()
+        self.links_pushed, self.is_resumed = {}, event is not None
         name = partial(self.campaign_name, context)
         task = SendingTask(context, event, self.sms_conn_id, self.ledger_conn_id, self.stop_signal, name, deadline)
         try:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import redacted_source, with_assets
 from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.bulk_options import MAX_CHUNK, read_bulk_options
 from airflow_provider_sms.operators.links import SmsReportLink
+from airflow_provider_sms.operators.templated_values import check_values, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
+    from decimal import Decimal
 
     from airflow.providers.common.compat.sdk import Context
 
@@ -31,9 +34,13 @@ class BulkSmsOperator(SmsOperatorBase):
     Returns a summary whose ``rows`` equals the sum of the seven counts after it; the summary and the XCom
     ``responses``, the service's responses in request order, are pushed when the task fails, too.
 
-    :param source: recipients: a file, directory, glob or URI of Parquet or of CSV (``.csv``, ``.tsv``, also with
-        ``.gz``, ``.bz2``, ``.zst``; every column is text); an asset whose URI names one, which becomes an inlet; a list
-        of these; a pandas DataFrame; a ``pyarrow.Table``; a list of dicts; or an upstream task's result. (templated)
+    :param source: recipients: a file, directory, glob or URI of Parquet, Arrow or Feather (``.arrow``, ``.feather``),
+        ORC (``.orc``), CSV (``.csv``, ``.tsv``; every column is text) or JSON lines (``.jsonl``, ``.ndjson``), the
+        latter two also with ``.gz``, ``.bz2``, ``.zst``; an asset whose URI names one, which becomes an inlet; a list
+        of these; a :class:`~airflow_provider_sms.hooks.sql_source.SqlSource`; a DataFrame of pandas or polars, a
+        ``pyarrow.Table``, or any object with Arrow's C stream interface; a list, or an iterator, of dicts; a dict of
+        columns; a number or a list of numbers, which become ``destination_column``; or an upstream task's result.
+        (templated)
     :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. None means that
         ``content_column`` has the texts. (templated)
     :param content_column: the column with each row's text, in place of ``message``.
@@ -66,30 +73,35 @@ class BulkSmsOperator(SmsOperatorBase):
     :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
         ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
         too, and replaced by the next attempt. None means no report. (templated)
-    :param dry_run: check every row, make the plan, and send nothing.
+    :param dry_run: check every row, make the plan, and send nothing. (templated)
     :param suppress: numbers that are not texted, in any form that ``source`` takes, with the numbers in
         ``destination_column``, such as a file of opt-outs, or reports of earlier sends. None means no numbers.
         (templated)
     :param campaign_group: the campaigns that share one ``min_interval``: all with the same name here. (templated)
     :param min_interval: the least time between two texts to a person by the campaigns of the group. None means no
         least time.
-    :param max_rows: rows of the source; with more nothing is sent. None means no limit.
+    :param min_rows: rows of the source; with fewer nothing is sent. 1 refuses an empty source. None means no limit.
+        (templated)
+    :param max_rows: rows of the source; with more nothing is sent. None means no limit. (templated)
     :param max_invalid: rows that cannot be texted, a whole number or a share below 1 such as ``0.02``; with more
-        nothing is sent. For ``on_invalid="skip"``. None means no limit.
+        nothing is sent. For ``on_invalid="skip"``. None means no limit. (templated)
     :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None means no
         limit.
-    :param max_cost: credits, as estimated; with more nothing is sent. None means no limit.
+    :param max_cost: credits, as estimated; with more nothing is sent. None means no limit. (templated)
     :param cost_per_part: credits that the estimate takes for an SMS part: a number, or numbers by the first digits of
         the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest that fit count, and ``""`` is for all
         others.
     :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last 1,000;
         above it sending stops. None means no limit.
+    :param fail_on_rejected: fail in the end, without a retry, where the service took fewer messages than were
+        submitted. Otherwise such messages are counted and logged, and the task fails only for a request of which none
+        was taken.
     :param check_balance: fail before the first request where the balance is below the estimate.
     :param wait_for_credit: give up the slot, before the first request and in the middle, until the balance covers the
         rest, and go on then. A post-paid account always does.
     :param credit_interval: seconds between two readings of the balance while waiting.
     :param approve: wait, without a slot, until a person has seen the plan and approves it in Airflow's required actions
-        (Airflow 3.1 and newer).
+        (Airflow 3.1 and newer). (templated)
     :param approve_above: the same for a plan of more than that many messages, or beyond one of
         ``{"rows": 10000, "cost": 500}``. None means no size.
     :param approvers: users of Airflow who may answer the question of ``approve`` or of ``on_unknown="ask"``, each by
@@ -116,10 +128,17 @@ class BulkSmsOperator(SmsOperatorBase):
         "campaign_group",
         "sms_conn_id",
         "ledger_conn_id",
+        "dry_run",
+        "min_rows",
+        "max_rows",
+        "max_invalid",
+        "max_cost",
+        "approve",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
     operator_extra_links = (*SmsOperatorBase.operator_extra_links, SmsReportLink())
     ui_color = "#e3f2ee"
+    dry_run: bool | str  # type: ignore[assignment]  # it hides a method of Airflow's, which renders and does no more
 
     def __init__(
         self,
@@ -136,20 +155,22 @@ class BulkSmsOperator(SmsOperatorBase):
         max_requests_per_second: float | None = None,
         max_xcom_responses: int = 1000,
         report: str | None = None,
-        dry_run: bool = False,
+        dry_run: bool | str = False,
         suppress: Any = None,
         campaign_group: str | None = None,
         min_interval: timedelta | None = None,
-        max_rows: int | None = None,
-        max_invalid: float | None = None,
+        min_rows: int | str | None = None,
+        max_rows: int | str | None = None,
+        max_invalid: float | Decimal | str | None = None,
         max_parts_per_message: int | None = None,
-        max_cost: float | None = None,
+        max_cost: float | Decimal | str | None = None,
         cost_per_part: float | Mapping[str, float] = 1,
         max_error_rate: float | None = None,
+        fail_on_rejected: bool = False,
         check_balance: bool = False,
         wait_for_credit: bool = False,
         credit_interval: float = 60.0,
-        approve: bool = False,
+        approve: bool | str = False,
         approve_above: int | Mapping[str, float] | None = None,
         approval_timeout: float | timedelta | None = None,
         send_window: SendWindow | None = None,
@@ -168,16 +189,18 @@ class BulkSmsOperator(SmsOperatorBase):
         self.max_requests_per_second = max_requests_per_second
         self.max_xcom_responses = max_xcom_responses
         self.report = report
-        self.dry_run_only = dry_run
+        self.dry_run = dry_run
         self.suppress = suppress
         self.campaign_group = campaign_group
         self.min_interval = min_interval
+        self.min_rows = min_rows
         self.max_rows = max_rows
         self.max_invalid = max_invalid
         self.max_parts_per_message = max_parts_per_message
         self.max_cost = max_cost
         self.cost_per_part = cost_per_part
         self.max_error_rate = max_error_rate
+        self.fail_on_rejected = fail_on_rejected
         self.check_balance = check_balance
         self.wait_for_credit = wait_for_credit
         self.credit_interval = credit_interval
@@ -185,6 +208,7 @@ class BulkSmsOperator(SmsOperatorBase):
         self.approve_above = approve_above
         self.approval_timeout = approval_timeout
         self.send_window = send_window
+        self.limits_set = check_values(self)
 
     @property
     def source(self) -> Any:
@@ -223,7 +247,14 @@ class BulkSmsOperator(SmsOperatorBase):
         from airflow_provider_sms.execution.attempt import BulkAttempt
 
         read_source = partial(self.get_source, task.context)
-        return BulkAttempt(task, self.read_options, read_source, dry_run=self.dry_run_only).run()
+        return BulkAttempt(task, self.read_options, read_source, dry_run=self._is_dry_run).run()
+
+    @property
+    def _is_dry_run(self) -> bool:
+        try:
+            return bool(read_value(self, "dry_run"))
+        except InputError:
+            return False  # read_options says so, once the attempt has left its trace in the ledger
 
     def get_openlineage_facets_on_start(self) -> Any:
         """Return the datasets that the task reads and writes; OpenLineage's provider asks, where it is installed."""

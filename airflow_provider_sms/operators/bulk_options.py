@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import BulkOptions
 from airflow_provider_sms.operators.question_options import read_question_options
+from airflow_provider_sms.operators.templated_values import read_value
 from airflow_provider_sms.planning.limits import Limits, Threshold
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ _WHOLE = (
     ("concurrency", 1, 1000),
     ("max_xcom_responses", 0, None),
 )
-_WHOLE_OR_NONE = (("max_rows", 0), ("max_parts_per_message", 1))
 
 
 def read_bulk_options(task: Any) -> BulkOptions:
@@ -40,9 +40,9 @@ def read_bulk_options(task: Any) -> BulkOptions:
         raise InputError(f"on_invalid must be 'fail' or 'skip', not {task.on_invalid!r}")
     for name, least, most in _WHOLE:
         _require_whole(name, getattr(task, name), least, most)
-    for name, least in _WHOLE_OR_NONE:
-        if getattr(task, name) is not None:
-            _require_whole(name, getattr(task, name), least, None)
+    if task.max_parts_per_message is not None:
+        _require_whole("max_parts_per_message", task.max_parts_per_message, 1, None)
+    read_value(task, "dry_run")
     if not isinstance(task.destination_column, str):
         raise InputError("destination_column must be the name of a column")
     rate = task.max_requests_per_second
@@ -50,18 +50,22 @@ def read_bulk_options(task: Any) -> BulkOptions:
         raise InputError("max_requests_per_second must be a number above 0, or None for no limit")
     if task.report is not None and not (isinstance(task.report, str) and task.report.strip()):
         raise InputError("report must be the path or URI of a file to write, or None for no report")
-    _check_shares(task)
+    errors = task.max_error_rate
+    if errors is not None and not (_is_number(errors) and 0 <= errors <= 1):
+        raise InputError("max_error_rate must be a share, 0 to 1, or None for no limit")
     made: dict[str, Any] = {
+        "approve": read_value(task, "approve"),
         "approval_threshold": threshold_of(task.approve_above),
         "limits": Limits(
-            max_rows=task.max_rows,
-            max_cost=None if task.max_cost is None else Decimal(str(task.max_cost)),
-            max_invalid=task.max_invalid,
+            max_rows=read_value(task, "max_rows"),
+            min_rows=read_value(task, "min_rows"),
+            max_cost=read_value(task, "max_cost"),
+            max_invalid=_max_invalid(task),
             max_parts_per_message=task.max_parts_per_message,
         ),
         "frequency_cap": _frequency_cap(task.campaign_group, task.min_interval),
     }
-    _check_waits(task)
+    _check_waits(task, approve=made["approve"])
     made["question"] = read_question_options(task)
     taken = {each.name: getattr(task, each.name) for each in fields(BulkOptions) if each.name not in made}
     return BulkOptions(**taken, **made)
@@ -82,22 +86,15 @@ def threshold_of(value: int | Mapping[str, float] | None) -> Threshold | None:
     return Threshold(None if rows is None else int(rows), None if cost is None else Decimal(str(cost)))
 
 
-def _check_shares(task: Any) -> None:
-    cost, errors, invalid = task.max_cost, task.max_error_rate, task.max_invalid
-    if cost is not None and not (_is_number(cost) and cost >= 0):
-        raise InputError("max_cost must be a number of credits, at least 0, or None for no limit")
-    if errors is not None and not (_is_number(errors) and 0 <= errors <= 1):
-        raise InputError("max_error_rate must be a share, 0 to 1, or None for no limit")
-    if invalid is None:
-        return
-    if not _is_number(invalid) or invalid < 0 or (isinstance(invalid, float) and invalid >= 1):
-        raise InputError("max_invalid must be a whole number of rows, a share below 1, or None for no limit")
-    if task.on_invalid != "skip":
+def _max_invalid(task: Any) -> int | Decimal | None:
+    limit: int | Decimal | None = read_value(task, "max_invalid")
+    if limit is not None and task.on_invalid != "skip":
         raise InputError("max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many")
+    return limit
 
 
-def _check_waits(task: Any) -> None:
-    for name in ("check_balance", "wait_for_credit", "approve"):
+def _check_waits(task: Any, *, approve: bool) -> None:
+    for name in ("check_balance", "wait_for_credit", "fail_on_rejected"):
         if not isinstance(getattr(task, name), bool):
             raise InputError(f"{name} must be True or False")
     if not (_is_number(task.credit_interval) and task.credit_interval > 0):
@@ -105,10 +102,10 @@ def _check_waits(task: Any) -> None:
     window = task.send_window
     if window is not None and not hasattr(window, "closed_until"):
         raise InputError("send_window must be a SendWindow, or None for any hours")
-    if task.approve or task.approve_above is not None:
+    if approve or task.approve_above is not None:
         from airflow_provider_sms.execution.human_input import require_asking
 
-        argument = "approve=True" if task.approve else "approve_above"
+        argument = "approve=True" if approve else "approve_above"
         require_asking(argument, "leave it out, and look at the plan of a task with dry_run=True")
         if task.on_unknown == "ask":
             raise InputError(

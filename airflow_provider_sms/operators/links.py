@@ -18,16 +18,24 @@ log = logging.getLogger(__name__)
 class _PushedLink(BaseOperatorLink):
     """A link that the task pushes as an XCom as soon as it knows it, so that it is there while the task runs.
 
-    Before Airflow 3 the web server asks for the link, and has nothing but the XCom; since then, the worker asks once
-    the task has ended, and stores the link under the same key.
+    Before Airflow 3 the web server asks for the link, and has nothing but the XCom. Since then, the worker asks once
+    the task has ended or begins to wait, and stores the link under the same key, empty if there is none. It asks the
+    operator that ran, which knows what it has pushed: Airflow logs an error for an XCom that is not there.
     """
 
     xcom_key = ""
 
-    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         """Return the link that the task pushed; empty, which shows no button, where it pushed none. Never raises."""
+        from airflow import __version__
         from airflow.providers.common.compat.sdk import XCom
 
+        pushed = getattr(operator, "links_pushed", {})
+        if self.xcom_key in pushed:
+            return str(pushed[self.xcom_key])
+        # What an earlier leg pushed, Airflow stored when that leg ended.
+        if not (__version__.startswith("2.") or getattr(operator, "is_resumed", False)):
+            return ""
         try:
             link: Any = XCom.get_value(ti_key=ti_key, key=self.xcom_key)
         except Exception as error:  # noqa: BLE001  # Airflow 3.0 lets it end the worker, though the task has succeeded

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from pathlib import Path
 from typing import Any
+
+from airflow_provider_sms.hooks.sql_source import SqlSource
+
+log = logging.getLogger(__name__)
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 """Other names of a store, and the one that OpenLineage's naming has for it."""
@@ -13,10 +18,11 @@ _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any]) -> Any:
     """Return the datasets of a task, as OpenLineage's provider for Airflow asks for them.
 
-    Inputs are the files of the source, and no rows in memory; the output is the report. Assets that the task declares
-    are added, since the provider looks at them only where this returns nothing.
+    Inputs are the files of the source, or the tables that its query names, and no rows in memory; the output is the
+    report. The query is a facet of the job. Assets that the task declares are added, since the provider looks at them
+    only where this returns nothing.
     """
-    from airflow.providers.common.compat.openlineage.facet import Dataset
+    from airflow.providers.common.compat.openlineage.facet import Dataset, SQLJobFacet
     from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset
     from airflow.providers.common.compat.sdk import Asset
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -26,7 +32,23 @@ def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any
         found = {(each.namespace, each.name): each for each in assets if each is not None}
         return list({**{name: Dataset(*name) for name in named}, **found}.values())
 
-    return OperatorLineage(inputs=all_of(datasets(source), inlets), outputs=all_of(datasets(report), outlets))
+    inputs, outputs = all_of(datasets(source), inlets), all_of(datasets(report), outlets)
+    if not isinstance(source, SqlSource):
+        return OperatorLineage(inputs=inputs, outputs=outputs)
+    facets = {"sql": SQLJobFacet(query=source.shown_sql)}
+    return OperatorLineage(inputs=[*_tables_of(source), *inputs], outputs=outputs, job_facets=facets)
+
+
+def _tables_of(source: SqlSource) -> list[Any]:
+    """Return the tables that a query names, as far as OpenLineage's parser and the connection's hook tell them."""
+    from airflow.providers.common.compat.openlineage.utils.sql import get_openlineage_facets_with_sql
+
+    try:
+        found = get_openlineage_facets_with_sql(source.hook(), source.sql, source.conn_id, None)
+    except Exception as error:  # noqa: BLE001 - each hook raises errors of its own, and lineage must fail no task
+        log.info("The tables of the query are not known to lineage: %s", type(error).__name__)
+        return []
+    return [] if found is None else list(found.inputs)
 
 
 def datasets(place: Any) -> list[tuple[str, str]]:

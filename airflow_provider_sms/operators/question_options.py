@@ -11,6 +11,7 @@ from airflow.providers.common.compat.sdk import BaseNotifier
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.decision_rules import Approver, QuestionOptions
+from airflow_provider_sms.operators.templated_values import read_value
 
 
 def read_question_options(task: Any) -> QuestionOptions:
@@ -20,7 +21,7 @@ def read_question_options(task: Any) -> QuestionOptions:
 
     :raises InputError: names the argument.
     """
-    approves = getattr(task, "approve", False) or getattr(task, "approve_above", None) is not None
+    approves = hasattr(task, "approve") and (read_value(task, "approve") or task.approve_above is not None)
     timeout = getattr(task, "approval_timeout", None)
     options = QuestionOptions(
         _approvers(task.approvers), _is_on(task.four_eyes), _notifiers(task.approval_notifiers), _timeout(timeout)

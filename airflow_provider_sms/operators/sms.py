@@ -1,11 +1,20 @@
 """Operators: they text a table or groups, in the hours in which they may, and forget what the ledger kept long enough.
 
-This is the documented import path; the operators themselves are in modules of their own.
+This is the documented import path, also of hours and queries, of which arguments are made; the operators themselves are
+in modules of their own.
 """
 
+from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.operators.group import GroupSmsOperator
 from airflow_provider_sms.operators.purge import PurgeLedgerOperator
 from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
 
-__all__ = ["SOUTH_AFRICAN_DIRECT_MARKETING", "BulkSmsOperator", "GroupSmsOperator", "PurgeLedgerOperator", "SendWindow"]
+__all__ = [
+    "SOUTH_AFRICAN_DIRECT_MARKETING",
+    "BulkSmsOperator",
+    "GroupSmsOperator",
+    "PurgeLedgerOperator",
+    "SendWindow",
+    "SqlSource",
+]

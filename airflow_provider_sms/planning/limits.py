@@ -16,17 +16,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that a plan may have. None means no limit.
+    """The most that a plan may have, and the least. None means no limit.
 
     :param max_rows: rows of the source.
+    :param min_rows: rows of the source, at least.
     :param max_cost: credits, as estimated.
     :param max_invalid: rows that cannot be texted: a whole number of them, or a share of all rows below 1.
     :param max_parts_per_message: SMS parts of the longest text.
     """
 
     max_rows: int | None = None
+    min_rows: int | None = None
     max_cost: Decimal | None = None
-    max_invalid: float | None = None
+    max_invalid: float | Decimal | None = None
     max_parts_per_message: int | None = None
 
     def check_rows(self, rows: int) -> None:
@@ -41,6 +43,17 @@ class Limits:
                 "Else raise max_rows"
             )
 
+    def check_enough(self, rows: int) -> None:
+        """Refuse too few rows, once all are read.
+
+        :raises LimitError: there are fewer than ``min_rows``.
+        """
+        if self.min_rows is not None and rows < self.min_rows:
+            raise LimitError(
+                f"The source has {rows} {'row' if rows == 1 else 'rows'}, fewer than min_rows={self.min_rows}. Nothing "
+                "was sent. Is it the right source, and is it complete? Else lower min_rows"
+            )
+
     def check_invalid(self, scan: Scan) -> None:
         """Refuse too many rows that cannot be texted.
 
@@ -48,7 +61,7 @@ class Limits:
         """
         if self.max_invalid is None:
             return
-        is_share = isinstance(self.max_invalid, float)
+        is_share = not isinstance(self.max_invalid, int)
         if scan.invalid > (self.max_invalid * scan.rows if is_share else self.max_invalid):
             raise InvalidRowsError(
                 f"{scan.explain_invalid()}. Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"

@@ -109,9 +109,10 @@ class Progress:
         self._every = every
         self._began = clock()
         self._said = self._began
+        self._told: tuple[int, bool] | None = None
 
     def line(self, done: int, *, paused: bool = False) -> str | None:
-        """Return a line for the log; None while the last one is fresh.
+        """Return a line for the log; None while the last one is fresh, and empty where it would say nothing new.
 
         :param done: messages done by now.
         :param paused: whether a person has paused the campaign, so that no time left can be estimated.
@@ -120,6 +121,9 @@ class Progress:
         if now - self._said < self._every:
             return None
         self._said = now
+        before, self._told = self._told, (done, paused)
+        if self._told == before:
+            return ""
         if paused:
             return f"{done} of {self._total} messages done, paused"
         rate = (done - self._done) / (now - self._began)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from airflow_provider_sms.execution.redaction import located, redacted_source
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.sql_templates import RendersSqlSources
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import Balance
 
 
-class BalanceSensor(BaseSensorOperator):
+class BalanceSensor(RendersSqlSources, BaseSensorOperator):
     """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
 
     The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.
@@ -121,13 +123,14 @@ class BalanceSensor(BaseSensorOperator):
         """Read the balance once; defer where it is too low and the sensor is deferrable.
 
         :raises AirflowFailException: for a wrong argument, connection or token.
-        :raises AirflowException: when there were too many transient errors in a row.
+        :raises AirflowException: when there were too many transient errors in a row, or the database of the source
+            cannot be reached.
         """
         try:
             wanted = self._wanted()
             balance = self._balance()
         except InputError as error:
-            raise AirflowFailException(str(error)) from error
+            raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
         except ServiceError as error:
             if not error.transient:
                 raise AirflowFailException(str(error)) from error
@@ -165,11 +168,9 @@ class BalanceSensor(BaseSensorOperator):
         from airflow_provider_sms.stop_flag import StopFlag
 
         preparation = Preparation(self.message, self.content_column, self.destination_column, self.default_region)
-        scan = Scan(Prices(self.cost_per_part))
-        try:
-            scan.read(open_source(located(self.source)), preparation, StopFlag())
-        finally:
-            scan.close()
+        opened = open_source(located(self.source), column=self.destination_column)
+        with closing(opened) as source, closing(Scan(Prices(self.cost_per_part))) as scan:
+            scan.read(source, preparation, StopFlag())
         cost = scan.estimate.cost
         self.log.info("%d messages cost about %s credits", scan.estimate.messages, cost)
         return cost

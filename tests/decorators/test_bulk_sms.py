@@ -43,9 +43,25 @@ def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
     pq.write_table(table, path)
     sources = [str(path), path, path.as_uri(), Asset(uri=path.as_uri()), [str(path)]]
     sources += [table, table.to_batches()[0], table.to_pandas(), table.to_pylist(), tuple(table.to_pylist())]
+    sources += [table.to_pydict()]
     results = [counts(text(returning(source), campaign="one")) for source in sources]
     assert results == [{"accepted": 2}] + [{"already_sent": 2}] * (len(sources) - 1)
     assert witnessed() == {("27820000001", "Hi Annabel"): 1, ("27820000002", "Hi Ben"): 1}
+
+
+def test_a_function_may_yield_the_recipients(text, witnessed):
+    """Each attempt calls the function anew, so what can be read once is read by each."""
+
+    def people():
+        yield ANN
+        yield BEN
+
+    def reader():
+        return pa.Table.from_pylist([ANN, BEN]).to_reader()
+
+    assert counts(text(people, campaign="one")) == {"accepted": 2}
+    assert counts(text(people, campaign="one")) == counts(text(reader, campaign="one")) == {"already_sent": 2}
+    assert set(witnessed().values()) == {1}
 
 
 def test_the_task_returns_the_summary(text):
@@ -93,7 +109,7 @@ def test_templates_among_the_arguments_are_rendered(text):
 
     ran = run_task(make)
     assert seen == [("send", {"of": ["2", [ANN]], "is": None}, 5)]
-    assert as_shown(ran.rendered["op_args"]) == ["str", "dict of 2 rows"]
+    assert as_shown(ran.rendered["op_args"]) == ["str", "dict of 2 keys"]
 
 
 def test_mapped_copies_are_redacted_each(sms_default, ledger_path, witnessed):
@@ -124,7 +140,7 @@ def test_mapped_copies_are_redacted_each(sms_default, ledger_path, witnessed):
         rendered = [row.rendered_fields for row in session.scalars(where)]
     assert (str(run.state), sorted(witnessed().values())) == ("success", [1] * 5)
     assert ("27820000002", "Hi Ben{{ ds }}") in witnessed()
-    hidden = {"row": "dict of 2 rows", "number": "str", "word": "str", "rows": "list of 1 rows"}
+    hidden = {"row": "dict of 2 keys", "number": "str", "word": "str", "rows": "list of 1 rows"}
     assert [as_shown(fields["op_kwargs"]) for fields in rendered] == [hidden] * 4
 
 
@@ -176,6 +192,12 @@ def test_an_asset_among_the_arguments_is_an_inlet(sms_default, ledger_path):
 def test_a_dry_run_calls_the_function_and_sends_nothing(text, sandbox):
     """The rows that it returns are checked."""
     ran = text(lambda: [ANN, BEN], dry_run=True)
+    assert (ran.state, counts(ran), sandbox.state.accepted) == ("success", {"not_sent": 2}, [])
+
+
+def test_a_flag_may_be_a_template(text, sandbox):
+    """The decorator has the operator's templated fields."""
+    ran = text(lambda: [ANN, BEN], dry_run="{{ task.task_id == 'send' }}")
     assert (ran.state, counts(ran), sandbox.state.accepted) == ("success", {"not_sent": 2}, [])
 
 
@@ -245,7 +267,6 @@ def test_after_an_answer_the_function_gives_the_source_again(text, sandbox, witn
     ("returned", "what"),
     [
         (None, "nothing"),
-        (ANN, "dict"),
         (27820000001, "int"),
         ("[{'destination': '27820000001'}]", "str"),
         ({"27820000001"}, "set"),

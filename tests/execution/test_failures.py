@@ -14,7 +14,7 @@ from airflow_provider_sms.exceptions import (
     RefusedError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.failures import failure, is_permanent
+from airflow_provider_sms.execution.failures import describe, failure, is_permanent
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import TextedTwice
 from airflow_provider_sms.sending.counts import SendCounts
@@ -43,12 +43,41 @@ def test_retries_are_spent_on_what_may_pass_by_itself(error, permanent):
     assert is_permanent(error) is permanent
 
 
+@pytest.mark.parametrize(
+    ("attempts", "where"),
+    [(1, "(connection 'promo', host h:8443)"), (10, "(connection 'promo', host h:8443, 10 attempts)")],
+)
+def test_an_error_of_the_service_names_the_connection(attempts, where):
+    """And the host, and how often the request was made in vain; one whose place nobody noted has its own words."""
+    error = NotSentError("not sent: Connection refused")
+    assert describe(error) == "not sent: Connection refused"
+    error.place, error.attempts = "connection 'promo', host h:8443", attempts
+    assert describe(error) == f"not sent: Connection refused {where}"
+
+
 def test_a_send_that_went_well_does_not_fail():
     """Neither sent messages nor those that the service left out make a task fail."""
     assert (
         failure("spring", SendCounts(accepted=9, not_sent=1, partial=1), None, stopped=False, resend_unknown=False)
         is None
     )
+
+
+def test_messages_that_the_service_left_out_fail_a_task_that_says_so():
+    """For good, since no attempt sends them again; with an error that may pass, the next attempt sends the rest."""
+    counts = SendCounts(accepted=9, not_sent=1, partial=1, error_report={"OptedOuts": 1, "Faults": 0})
+    failed = failure("spring", counts, None, stopped=False, resend_unknown=False, fail_on_rejected=True)
+    assert failed.permanent is True
+    assert failed.words == (
+        "Campaign spring: the service left out 1 message of the requests that it accepted (OptedOuts 1 in its error "
+        "reports), and fail_on_rejected=True. All others are sent, and no attempt sends these again. See error_report "
+        "in the summary, and 'partial' in the row report"
+    )
+    error = NotSentError("refused")
+    failed = failure("spring", counts, error, stopped=False, resend_unknown=False, fail_on_rejected=True)
+    assert (failed.permanent, "left out 1 message" in failed.words) == (False, True)
+    everybody = SendCounts(accepted=10)
+    assert failure("spring", everybody, None, stopped=False, resend_unknown=False, fail_on_rejected=True) is None
 
 
 @pytest.mark.parametrize(("resend", "permanent"), [(False, True), (True, False)])

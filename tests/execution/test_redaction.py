@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pandas as pd
@@ -30,9 +31,25 @@ def test_paths_are_shown(source):
         (pa.table({"destination": ["27820000001"]}), "Table of 1 rows"),
         ([{"destination": "27820000001"}], "list of 1 rows"),
         ([], "list of 0 rows"),
-        ({"destination": "27820000001"}, "dict of 1 rows"),
+        ({"destination": ["27820000001"]}, "dict of 1 keys"),
+        (["27820000001", "082 000 0002"], "list of 2 rows"),
+        (("27820000001", "people.parquet"), "tuple of 2 rows"),
+        ([27820000001], "list of 1 rows"),
+        (iter([{"destination": "27820000001"}]), "list_iterator"),
+        (pa.table({"destination": ["27820000001"]}).to_reader(), "RecordBatchReader"),
     ],
-    ids=["frame", "table", "list", "empty list", "dict"],
+    ids=[
+        "frame",
+        "table",
+        "list",
+        "empty list",
+        "dict",
+        "numbers",
+        "numbers and paths",
+        "whole numbers",
+        "iterator",
+        "reader",
+    ],
 )
 def test_rows_are_counted_not_shown(rows, shown):
     """Of rows in memory, Airflow sees how many there are."""
@@ -40,6 +57,48 @@ def test_rows_are_counted_not_shown(rows, shown):
     assert isinstance(wrapped, Rows)
     assert {str(wrapped), repr(wrapped), wrapped.serialize()} == {shown}
     assert wrapped.data is rows
+
+
+def test_a_number_alone_is_a_row():
+    """It is the most natural first try, and no path."""
+    wrapped = redacted_source("+27 82 000 0001")
+    assert (str(wrapped), wrapped.data) == ("list of 1 rows", ["+27 82 000 0001"])
+    assert redacted_source("20260131") == "20260131"
+
+
+class Relation:
+    """Rows that count themselves by a query, as those of DuckDB do."""
+
+    def __len__(self):
+        raise AssertionError
+
+    def __arrow_c_stream__(self, requested_schema=None):
+        raise AssertionError
+
+
+def test_rows_are_not_read_to_be_counted():
+    """A length that may be a query is not asked for: Airflow asks for the text of a source wherever a DAG is parsed."""
+    assert str(redacted_source(Relation())) == "Relation"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [lambda: ({"a": n} for n in range(2)), lambda: pa.table({"a": [1]}).to_reader()],
+    ids=["generator", "reader"],
+)
+def test_rows_that_can_be_read_once_are_not_read_twice(rows):
+    """A second attempt in one process would find nothing there, and text nobody without a word."""
+    wrapped = redacted_source(rows())
+    assert copy.deepcopy(wrapped) is wrapped
+    assert located(wrapped) is wrapped.data
+    with pytest.raises(InputError, match=r"suppress: an earlier attempt has read the .*@task.bulk_sms"):
+        located(wrapped, "suppress")
+
+
+def test_rows_that_stay_are_read_as_often_as_needed():
+    """A list is the same list in each attempt."""
+    wrapped = redacted_source([{"a": 1}])
+    assert located(wrapped) is located(wrapped) is wrapped.data
 
 
 def test_wrapping_twice_is_wrapping_once():

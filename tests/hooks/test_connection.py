@@ -39,6 +39,12 @@ def test_a_scheme_without_both_slashes_is_refused(host):
         settings(host=host)
 
 
+@pytest.mark.parametrize("host", ["https://h.example:8443/v1/SECRET", "h.example:8443"])
+def test_the_place_of_an_error_is_the_host_alone(host):
+    """Without scheme and path."""
+    assert settings(host=host).place("promo") == "connection 'promo', host h.example:8443"
+
+
 def test_a_uri_connection_says_the_same(monkeypatch):
     """The URI form, whose extras are text, gives the same settings as the JSON form."""
     service = "sms://:TOKEN-TOKEN@https%3A%2F%2Frest.example.com%2Fv1"

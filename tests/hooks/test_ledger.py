@@ -194,8 +194,17 @@ def test_a_connection_in_airflows_database_is_found(airflow_home, sms_ledger, mo
 
 def test_a_connection_that_is_not_there_is_named(airflow_home):
     """The error says which connection was looked for."""
-    with pytest.raises(InputError, match="no connection 'nowhere'"):
-        open_existing_ledger("nowhere")
+    for opens in (open_ledger, open_existing_ledger):
+        with pytest.raises(InputError, match=r"^ledger_conn_id: Airflow has no connection 'nowhere'"):
+            opens("nowhere")
+
+
+def test_a_configured_connection_that_is_not_there_is_named_as_configured(airflow_home, monkeypatch):
+    """No argument of the task is wrong."""
+    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_CONN_ID", "nowhere")
+    for opens in (open_ledger, open_existing_ledger):
+        with pytest.raises(InputError, match=r"^\[sms\] ledger_conn_id: Airflow has no connection 'nowhere'"):
+            opens(None)
 
 
 def test_a_person_may_look_where_tasks_run_on_several_machines(ledger_path, monkeypatch):

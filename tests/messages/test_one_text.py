@@ -11,7 +11,9 @@ import pytest
 
 from airflow_provider_sms.exceptions import SourceError, TemplateError
 from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.recipients.memory import batch_of_rows
 from airflow_provider_sms.recipients.sources import open_source
+from airflow_provider_sms.recipients.streams import Pieces
 
 NUMBER = 27820000000
 
@@ -38,6 +40,11 @@ def read(source, message="{x}", key_columns=None):
 def rows(*values):
     """Make a list of dicts of values of the column ``x``."""
     return [{"destination": str(NUMBER + n), "x": value} for n, value in enumerate(values)]
+
+
+def stream(*values):
+    """Make an iterator of dicts of values of the column ``x``, each of which is a piece of its own."""
+    return Pieces((batch_of_rows([row], "iterator") for row in rows(*values)), "iterator")
 
 
 def frame(*values, dtype=object):
@@ -98,7 +105,7 @@ MIXED = [
 ]
 
 
-@pytest.mark.parametrize("make", [rows, frame], ids=["dicts", "frame"])
+@pytest.mark.parametrize("make", [rows, frame, stream], ids=["dicts", "frame", "iterator"])
 @pytest.mark.parametrize("keys", [None, ["x"]], ids=["text", "key"])
 @pytest.mark.parametrize("values", MIXED, ids=str)
 def test_a_value_is_written_by_itself(values, keys, make):
@@ -116,7 +123,7 @@ def test_a_float_column_that_gets_one_text(tmp_path):
     assert texts(read(frame(10.0, "soon"))) == ["10", "soon"]
 
 
-@pytest.mark.parametrize("make", [rows, frame], ids=["dicts", "frame"])
+@pytest.mark.parametrize("make", [rows, frame, stream], ids=["dicts", "frame", "iterator"])
 @pytest.mark.parametrize(
     "values", [(Decimal(10),), (Decimal(10), Decimal("12.50")), (Decimal("12.50"), "n/a")], ids=str
 )

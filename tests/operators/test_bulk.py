@@ -170,7 +170,19 @@ def test_a_wrong_token_fails_at_once_and_is_shown_nowhere(send, people, sandbox,
     ran = send(people(300), retries=3)
     assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"not_sent": 300})
     assert "wrong-token-4711" not in f"{ran.log}{ran.xcoms}{ran.rendered}"
+    host = sandbox.base_url.partition("//")[2].partition("/")[0]
+    assert f"the bearer token is missing or wrong (connection 'sms_default', host {host})" in ran.log
     assert "401" in ran.log
+
+
+def test_a_service_that_is_down_is_named(send, people, sandbox):
+    """With its connection and the number of attempts, and a line of progress at most."""
+    sandbox.state.set_faults([{"kind": "status", "status": 503, "retry_after": "0", "times": 99}])
+    ran = send(people(2))
+    assert (ran.state, counts(ran)) == ("failed", {"not_sent": 2})
+    host = sandbox.base_url.partition("//")[2].partition("/")[0]
+    assert f"(connection 'sms_default', host {host}, 3 attempts)" in ran.log
+    assert ran.log.count("of 2 messages done") <= 1
 
 
 def test_a_missing_token_is_named_before_the_table_is_read(send, sandbox, sms_default):
@@ -229,8 +241,9 @@ def test_resending_the_unknown_is_at_least_once(send, people, sandbox, witnessed
     assert sorted(set(witnessed().values())) == [1, 2]
 
 
-def test_people_who_opted_out_are_counted(airflow_home, ledger_path, people, monkeypatch):
-    """A request taken in part is counted in part, with the service's reasons; the task succeeds."""
+@pytest.mark.parametrize("fails", [False, True])
+def test_people_who_opted_out_are_counted(airflow_home, ledger_path, people, monkeypatch, fails):
+    """A request taken in part is counted in part, with the service's reasons; the task fails only if it was told to."""
     from airflow_provider_sms.sandbox.config import SandboxConfig
     from airflow_provider_sms.sandbox.server import running_sandbox
 
@@ -239,8 +252,11 @@ def test_people_who_opted_out_are_counted(airflow_home, ledger_path, people, mon
         connection = {"conn_type": "sms", "host": sandbox.base_url, "password": "sandbox-token-0123"}
         monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", json.dumps(connection))
         source = people(200)
-        ran = run_task(lambda: BulkSmsOperator(task_id="send", source=source, message="Hi"))
-    assert (ran.state, counts(ran)) == ("success", {"accepted": 198, "not_sent": 2})
+        task = {"task_id": "send", "source": source, "message": "Hi", "fail_on_rejected": fails}
+        ran = run_task(lambda: BulkSmsOperator(**task), retries=1)
+    assert (ran.state, ran.tries) == ("failed" if fails else "success", 1)
+    assert counts(ran) == {"accepted": 198, "not_sent": 2}
+    assert ("the service left out 2 messages" in ran.log) is fails
     assert ran.summary["error_report"]["OptedOuts"] == 2
     assert "the service took 99 of 100 messages" in ran.log
 
@@ -289,6 +305,30 @@ def test_a_null_in_a_template_column_is_an_invalid_row(send, people, sandbox):
     assert "row 1, column first_name" in ran.log
 
 
+def test_few_messages_that_the_service_left_out_fail_the_task(airflow_home, ledger_path, monkeypatch):
+    """One of three is enough, where max_error_rate judges no fewer than a hundred."""
+    from airflow_provider_sms.sandbox.config import SandboxConfig
+    from airflow_provider_sms.sandbox.server import running_sandbox
+
+    numbers = ["27820000001", "27820000002", "27820000003"]
+    with running_sandbox(SandboxConfig(token="sandbox-token-0123", opted_out={numbers[2]})) as sandbox:
+        connection = {"conn_type": "sms", "host": sandbox.base_url, "password": "sandbox-token-0123"}
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", json.dumps(connection))
+        make = lambda: BulkSmsOperator(task_id="send", source=numbers, message="Hi", fail_on_rejected=True)  # noqa: E731
+        ran = run_task(make)
+        taken = len(sandbox.state.accepted)
+    assert (ran.state, counts(ran), taken) == ("failed", {"accepted": 2, "not_sent": 1}, 2)
+    assert "left out 1 message of the requests that it accepted (OptedOuts 1 in its error reports)" in ran.log
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_an_empty_table_may_be_refused(send, sandbox, dry_run):
+    """Before anything is sent, and without a retry."""
+    ran = send([], min_rows="1", retries=1, dry_run=dry_run)
+    assert (ran.state, ran.tries, counts(ran), sends(sandbox)) == ("failed", 1, {}, [])
+    assert "The source has 0 rows, fewer than min_rows=1. Nothing was sent" in ran.log
+
+
 @pytest.mark.parametrize("empty", [[], pd.DataFrame({"destination": [], "first_name": []})], ids=["list", "frame"])
 def test_an_empty_table_is_a_day_without_texts(send, sandbox, empty):
     """Nobody to text is no error: the summary says 0 rows."""
@@ -317,6 +357,28 @@ def test_sources_of_every_kind_send_the_same(send, people, tmp_path, witnessed):
     results = [counts(send(source, campaign="one")) for source in sources]
     assert results == [{"accepted": 20}] + [{"already_sent": 20}] * (len(sources) - 1)
     assert set(witnessed().values()) == {1}
+
+
+@pytest.mark.parametrize("source", [["27820000001", "+27 82 000 0002"], ("0820000001", "0820000002")], ids=str)
+def test_a_list_of_numbers_is_texted_and_shown_nowhere(send, witnessed, source):
+    """The most natural first try; the numbers to suppress may be given alike."""
+    ran = send(source, "Hi", destination_column="mobile", default_region="ZA", suppress="0820000002")
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 1, "suppressed": 1})
+    assert witnessed() == {("27820000001", "Hi"): 1}
+    assert (ran.rendered["source"], ran.rendered["suppress"]) == (
+        f"{type(source).__name__} of 2 rows",
+        "list of 1 rows",
+    )
+    assert "820000" not in f"{ran.log}{ran.rendered}{ran.summary}".replace(" ", "")
+
+
+@pytest.mark.parametrize("name", ["source", "suppress"])
+def test_what_could_be_a_number_is_not_shown_by_an_error(send, people, sandbox, name):
+    """The error names the argument, and masks what was taken for a path."""
+    ran = send(**{"source": people(1), name: "Ann;27820000001"}, retries=1)
+    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
+    assert f"{name}: Ann;2782*****01: there is no such file or directory" in ran.log
+    assert "27820000001" not in ran.log
 
 
 def test_rows_are_not_shown_by_airflow(send, sandbox):
@@ -416,6 +478,7 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
         ({"source": "nowhere.parquet"}, "nowhere.parquet"),
         ({"source": "nowhere://x/y.parquet"}, "no file system for nowhere://"),
         ({"sms_conn_id": "nowhere"}, "Connection 'nowhere' does not exist"),
+        ({"ledger_conn_id": "nowhere"}, "ledger_conn_id: Airflow has no connection 'nowhere'"),
     ],
     ids=str,
 )

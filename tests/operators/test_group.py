@@ -52,6 +52,18 @@ def test_a_campaign_texts_a_group_once(text, sandbox):
     assert "it was not sent again" in again.log
 
 
+def test_a_group_that_was_texted_already_costs_no_look_at_the_balance(text, sandbox):
+    """The balance is read before a send, so that a charge can be seen; where nothing is sent, it would tell nothing."""
+
+    def looks():
+        return len([request for request in sandbox.state.requests if request.operation == "balance"])
+
+    text(campaign="spring")
+    before = looks()
+    again = text(campaign="spring")
+    assert (again.state, before, looks()) == ("success", 1, 1)
+
+
 def test_another_text_or_group_is_another_message(text, sandbox):
     """Within a campaign each text goes to each set of groups once."""
     text(campaign="spring")

@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import types
+
 import pytest
 from support.airflow import run_task
+from support.people import somebody_answers
+from support.versions import IS_AIRFLOW_3, PARKS_WHO_ASKS
 
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.operators.links import SmsReportLink, SmsSandboxLink
@@ -54,7 +58,46 @@ def test_a_link_that_cannot_be_read_is_none(monkeypatch):
         raise ConnectionError
 
     monkeypatch.setattr(XCom, "get_value", refuse)
-    assert SmsReportLink().get_link(None, ti_key=None) == ""
+    resumed = types.SimpleNamespace(links_pushed={}, is_resumed=True)
+    assert SmsReportLink().get_link(resumed, ti_key=None) == ""
+
+
+@pytest.mark.parametrize("ends_well", [True, False], ids=["success", "failure"])
+def test_no_link_asks_for_what_was_not_pushed(send, people, sandbox, ends_well):
+    """Airflow would log an error as the last line, also of a success."""
+    ran = send(people(3), max_rows=None if ends_well else 1)
+    assert ran.state == ("success" if ends_well else "failed")
+    assert "XCom not found" not in ran.log
+
+
+@pytest.mark.skipif(not IS_AIRFLOW_3, reason="before Airflow 3 only the web server asks")
+def test_a_task_that_never_began_has_no_link(monkeypatch):
+    """As one whose template cannot be rendered: nothing is asked."""
+    from airflow.providers.common.compat.sdk import XCom
+
+    asked = []
+    monkeypatch.setattr(XCom, "get_value", lambda **which: asked.append(which))
+    for operator in (BulkSmsOperator(task_id="t", source="s", message="m"), None):
+        assert SmsReportLink().get_link(operator, ti_key=None) == ""
+    assert asked == []
+
+
+@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+def test_a_link_outlives_a_wait(send, people, tmp_path, sandbox, opened_at, sms_default):
+    """A leg after a deferral that ends before it has links keeps those of the leg before."""
+    opened_at("https://files.example.com{path}")
+    source, report = people(3), tmp_path / "report.parquet"
+
+    def lose_connection():
+        sms_default(password=None)
+        return {}
+
+    sandbox.state.set_faults([{"kind": "drop_before"}])
+    with somebody_answers(("Resend", lose_connection)):
+        ran = send(source, report=str(report), on_unknown="ask")
+    assert (ran.state, ran.xcoms[REPORT]) == ("failed", f"https://files.example.com{report}")
+    assert "'sms_default' has no password" in ran.log
+    assert "XCom not found" not in ran.log
 
 
 def test_airflow_is_told_of_every_link():

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pandas as pd
@@ -7,7 +10,7 @@ import pytest
 from airflow.providers.common.compat.sdk import Asset, ObjectStoragePath
 
 from airflow_provider_sms.operators.openlineage import datasets
-from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
 
 
 @pytest.mark.parametrize(
@@ -72,3 +75,27 @@ def test_the_provider_gets_nothing_of_rows_in_memory():
     task = BulkSmsOperator(task_id="send", source=[{"destination": "27820000001"}], message="Hi")
     lineage = task.get_openlineage_facets_on_start()
     assert (lineage.inputs, lineage.outputs) == ([], [])
+
+
+def test_the_query_is_a_facet(tmp_path, airflow_home, monkeypatch):
+    """Lineage has the statement with its numbers masked, the tables that it names, and no parameter."""
+    with closing(sqlite3.connect(tmp_path / "people.db")) as connection, connection:
+        connection.execute("CREATE TABLE people (destination TEXT)")
+    monkeypatch.setenv(
+        "AIRFLOW_CONN_PEOPLE_DB", json.dumps({"conn_type": "sqlite", "host": str(tmp_path / "people.db")})
+    )
+    query = "SELECT destination FROM people WHERE destination <> '27820000001' AND name = ?"
+    source = SqlSource("people_db", query, ["Thandeka"])
+    task = BulkSmsOperator(task_id="send", source=source, message="Hi", report="s3://bucket/report.parquet")
+    lineage = task.get_openlineage_facets_on_start()
+    assert lineage.job_facets["sql"].query == query.replace("27820000001", "2782*****01")
+    assert [each.name for each in lineage.outputs] == ["report.parquet"]
+    assert "Thandeka" not in str(lineage)
+    assert "27820000001" not in str(lineage)
+
+
+def test_a_query_whose_connection_is_missing_has_a_facet():
+    """Lineage fails no task: without the connection there is the statement alone."""
+    task = BulkSmsOperator(task_id="send", source=SqlSource("nowhere", "SELECT 1 FROM people"), message="Hi")
+    lineage = task.get_openlineage_facets_on_start()
+    assert (lineage.inputs, lineage.job_facets["sql"].query) == ([], "SELECT 1 FROM people")

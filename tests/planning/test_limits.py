@@ -46,6 +46,22 @@ def test_too_many_rows_are_not_read_to_their_end():
     assert len(read) == 6
 
 
+@pytest.mark.parametrize(("rows", "words"), [(0, "0 rows"), (1, "1 row, fewer"), (2, None), (3, None)])
+def test_too_few_rows_are_refused(rows, words):
+    """An empty extract is most likely a broken one."""
+    limits = Limits(min_rows=2)
+    if words is None:
+        limits.check_enough(rows)
+        return
+    with pytest.raises(LimitError, match=f"The source has {words}.*Nothing was sent"):
+        limits.check_enough(rows)
+
+
+def test_without_a_limit_no_rows_are_too_few():
+    """An empty table is a day without texts."""
+    Limits().check_enough(0)
+
+
 @pytest.mark.parametrize(("limit", "refused"), [(2, True), (3, False), (0.29, True), (0.3, False), (None, False)])
 def test_invalid_rows_are_limited_by_number_or_share(limit, refused):
     """A float is a share of all rows, a whole number a number of them."""

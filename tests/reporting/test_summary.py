@@ -189,6 +189,25 @@ def test_progress_without_any_is_said_too():
     assert progress.line(0) == "0 of 10 messages done, 0 a second, no estimate yet"
 
 
+def test_progress_is_not_said_again_where_nothing_has_changed():
+    """A service that is down for a minute takes one line, and what others read of the send is noted all the same."""
+    clock = Clock(0.0)
+    progress = Progress(10, clock, every=5.0)
+    said = []
+    for now, done, paused in [(5, 0, 0), (9, 0, 0), (10, 0, 0), (15, 5, 0), (20, 5, 0), (25, 5, 1), (30, 5, 1)]:
+        clock.now = float(now)
+        said.append(progress.line(done, paused=bool(paused)))
+    assert said == [
+        "0 of 10 messages done, 0 a second, no estimate yet",
+        None,
+        "",
+        "5 of 10 messages done, 0 a second, 15 s left",
+        "",
+        "5 of 10 messages done, paused",
+        "",
+    ]
+
+
 def test_a_send_that_is_paused_tells_no_time_that_is_left():
     """Nobody knows when it is resumed."""
     clock = Clock(0.0)

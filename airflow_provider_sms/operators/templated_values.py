@@ -1,0 +1,134 @@
+"""Booleans and numbers that templates may render, read strictly.
+
+A template leaves text, and the text ``False`` counts as true in Python: with ``dry_run="{{ params.dry }}"`` a task
+would succeed and send nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.redaction import is_to_be_rendered
+from airflow_provider_sms.masking import mask_numbers_in
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+_NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+_MOST_SHOWN = 20
+"""Characters of a text that an error shows."""
+
+
+class _Kind(NamedTuple):
+    """A kind of value.
+
+    :param read: returns the value; None where it is of another kind.
+    :param words: the values that are taken, for an error.
+    :param is_limit: whether None means no limit.
+    """
+
+    read: Callable[[Any], bool | int | Decimal | None]
+    words: str
+    is_limit: bool = True
+
+
+def _flag(value: Any) -> bool | None:
+    if type(value) in (bool, int, str):
+        return _FLAGS.get(str(value).strip().lower())
+    return None
+
+
+def _number(value: Any) -> int | Decimal | None:
+    if type(value) is int:
+        return value
+    if type(value) in (float, Decimal):
+        number = Decimal(str(value))
+        return number if number.is_finite() else None
+    if not isinstance(value, str) or _NUMBER.fullmatch(text := value.strip()) is None:
+        return None
+    return Decimal(text) if "." in text else int(text)
+
+
+def _amount(value: Any) -> Decimal | None:
+    number = _number(value)
+    return None if number is None or number < 0 else Decimal(number)
+
+
+def _count(value: Any) -> int | None:
+    number = _number(value)
+    return number if isinstance(number, int) and number >= 0 else None
+
+
+def _count_or_share(value: Any) -> int | Decimal | None:
+    number = _number(value)
+    if number is None or number < 0 or (isinstance(number, Decimal) and number >= 1):
+        return None
+    return number
+
+
+_YES_OR_NO = _Kind(_flag, "true or false", is_limit=False)
+_KINDS = {
+    "dry_run": _YES_OR_NO,
+    "approve": _YES_OR_NO,
+    "min_rows": _Kind(_count, "a whole number, at least 0, or None for no limit"),
+    "max_rows": _Kind(_count, "a whole number, at least 0, or None for no limit"),
+    "max_invalid": _Kind(_count_or_share, "a whole number of rows, a share below 1, or None for no limit"),
+    "max_cost": _Kind(_amount, "a number of credits, at least 0, or None for no limit"),
+}
+
+
+def check_values(task: Any) -> frozenset[str]:
+    """Check the values that no template renders, when the DAG is loaded.
+
+    :returns: the names of the limits that are set.
+    :raises InputError: names the argument and the form of the value.
+    """
+    # Airflow makes the copies of a mapped task where they run, and would retry an error from there.
+    if not getattr(task, "_BaseOperator__from_mapped", False):
+        for name in _KINDS:
+            value = getattr(task, name)
+            if not (is_to_be_rendered(value) or callable(value)):
+                _read(name, value)
+    return frozenset(name for name, kind in _KINDS.items() if kind.is_limit and getattr(task, name) is not None)
+
+
+def read_value(task: Any, name: str) -> Any:
+    """Return a rendered argument as a bool, int or Decimal; None means no limit.
+
+    A flag is also read from the numbers 1 and 0, and every kind from its text. Capitals of a flag and blanks around a
+    text do not count.
+
+    :raises InputError: names the argument and the form of the value; a limit that was set and rendered to None is
+        refused, since the send would have none.
+    """
+    value = getattr(task, name)
+    if value is None and name in task.limits_set:
+        raise InputError(
+            f"{name} is None, once its template is rendered: was there no value to render it from? Nothing was sent. "
+            f"Leave {name} out for no limit"
+        )
+    return _read(name, value)
+
+
+def _read(name: str, value: Any) -> bool | int | Decimal | None:
+    kind = _KINDS[name]
+    if value is None and kind.is_limit:
+        return None
+    found = kind.read(value)
+    if found is None:
+        raise InputError(f"{name} must be {kind.words}, not {_form_of(value)}")
+    return found
+
+
+def _form_of(value: Any) -> str:
+    """Return a value for an error: a text cut and masked, since it may be anything."""
+    if value is None or isinstance(value, (bool, int, float, Decimal)):
+        return mask_numbers_in(str(value))
+    if isinstance(value, str):
+        text = mask_numbers_in(value)
+        return f"the text {text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + '…'!r}"
+    return f"a value of type {type(value).__name__}"

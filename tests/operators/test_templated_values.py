@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from decimal import Decimal
+
+import pytest
+from support.airflow import run_task
+from support.people import somebody_answers
+from support.versions import CAN_ASK, PARKS_WHO_ASKS
+
+from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.bulk_options import read_bulk_options
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.operators.templated_values import read_value
+
+ROWS = [{"destination": "27820000001"}, {"destination": "27820000002"}]
+NEEDS_ANSWERS = pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+
+
+def task(**arguments):
+    return BulkSmsOperator(task_id="t", source="s", message="m", **arguments)
+
+
+def rendered(name, value):
+    """Make a task whose template has left a value."""
+    made = task(**{name: "{{ params.it }}"})
+    setattr(made, name, value)
+    return made
+
+
+FLAGS = [(True, True), (False, False), ("True", True), ("False", False), (" false\n", False), ("TRUE", True)]
+FLAGS += [("1", True), ("0", False), (1, True), (0, False)]
+
+
+@pytest.mark.parametrize("name", ["dry_run", "approve"])
+@pytest.mark.parametrize(("value", "means"), FLAGS, ids=repr)
+def test_a_flag_is_read_from_its_text(name, value, means):
+    """A text that says false is false."""
+    assert read_value(rendered(name, value), name) is means
+
+
+@pytest.mark.parametrize("name", ["dry_run", "approve"])
+@pytest.mark.parametrize("value", ["", "None", "yes", "no", "off", "2", None, 2, 1.0, [], "{}"], ids=repr)
+def test_every_other_flag_is_refused(name, value):
+    """The error names the argument."""
+    with pytest.raises(InputError, match=f"^{name} must be true or false, not "):
+        read_value(rendered(name, value), name)
+
+
+NUMBERS = [
+    ("max_rows", "5", 5),
+    ("max_rows", " 0\n", 0),
+    ("min_rows", "1", 1),
+    ("max_invalid", "5", 5),
+    ("max_invalid", "0.02", Decimal("0.02")),
+    ("max_invalid", 0.02, Decimal("0.02")),
+    ("max_cost", "99.50", Decimal("99.50")),
+    ("max_cost", Decimal("0.1"), Decimal("0.1")),
+    ("max_cost", 0.1, Decimal("0.1")),
+    ("max_cost", 7, Decimal(7)),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "means"), NUMBERS)
+def test_a_number_is_read_from_its_text(name, value, means):
+    """Exactly, as an int or a Decimal."""
+    found = read_value(rendered(name, value), name)
+    assert (found, type(found)) == (means, type(means))
+
+
+NO_NUMBERS = ["", "None", "many", "1e3", "1_000", "1,5", "-1", "nan", "inf", "0x1", "\N{ARABIC-INDIC DIGIT FIVE}"]
+NO_NUMBERS += [True, [5], float("nan"), Decimal("Infinity"), -1]
+
+
+@pytest.mark.parametrize("name", ["min_rows", "max_rows", "max_invalid", "max_cost"])
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
+def test_every_other_number_is_refused(name, value):
+    """A limit that cannot be read is not taken for none."""
+    with pytest.raises(InputError, match=f"^{name} must be a .*number.*, not "):
+        read_value(rendered(name, value), name)
+
+
+@pytest.mark.parametrize(("name", "value"), [("max_rows", "1.0"), ("max_rows", 1.0), ("max_invalid", "1.0")])
+def test_a_count_is_a_whole_number(name, value):
+    """It has no point."""
+    with pytest.raises(InputError, match=f"^{name} must be a whole number"):
+        read_value(rendered(name, value), name)
+
+
+@pytest.mark.parametrize("name", ["min_rows", "max_rows", "max_invalid", "max_cost"])
+def test_a_limit_does_not_vanish(name):
+    """A template without a value would lift the limit; an argument that is left out has none."""
+    with pytest.raises(InputError, match=f"^{name} is None, once its template is rendered"):
+        read_value(rendered(name, None), name)
+    assert read_value(task(), name) is None
+
+
+def test_an_error_shows_no_number():
+    """A text may be anything: it is masked and cut."""
+    with pytest.raises(InputError, match=r"not the text '2782\*{5}01'$"):
+        task(dry_run="27820000001")
+    with pytest.raises(InputError, match=r"not the text 'a{20}…'$"):
+        task(dry_run="a" * 50)
+    with pytest.raises(InputError, match=r"not a value of type list$"):
+        task(dry_run=["27820000001"])
+
+
+@pytest.mark.parametrize(
+    "argument", [{"dry_run": "nope"}, {"dry_run": None}, {"approve": 5}, {"max_rows": 1.5}, {"max_cost": "-3"}], ids=str
+)
+def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(argument):
+    """Not at nine in the morning."""
+    with pytest.raises(InputError, match=next(iter(argument))):
+        task(**argument)
+    with pytest.raises(InputError, match=next(iter(argument))):
+        bulk_sms_task(task_id="t", message="m", **argument)(lambda: ROWS)()
+
+
+def test_what_is_rendered_later_is_left_alone_when_the_dag_is_loaded():
+    """Templates, and other tasks' results, which Airflow puts in their place."""
+    from airflow.providers.common.compat.sdk import DAG
+    from airflow.providers.common.compat.sdk import task as airflow_task
+
+    with DAG("d", schedule=None) as dag:
+        limit = airflow_task(task_id="limit")(lambda: 5)()
+        made = task(dry_run="{{ params.dry }}", max_cost="{% if 1 %}5{% endif %}", max_rows=limit)
+    assert (made.dry_run, dag.get_task("t").upstream_task_ids) == ("{{ params.dry }}", {"limit"})
+
+
+def test_options_hold_the_values_that_were_read():
+    """Nothing below the operator meets a text."""
+    options = read_bulk_options(task(on_invalid="skip", approve="False", max_rows="5", max_invalid="0.5", max_cost="7"))
+    limits = options.limits
+    assert (options.approve, limits.max_rows, limits.max_invalid, limits.max_cost) == (False, 5, Decimal("0.5"), 7)
+
+
+PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
+
+
+@pytest.mark.parametrize("native", [False, True], ids=["as text", "as objects"])
+@pytest.mark.parametrize(
+    ("argument", "says"),
+    [
+        ({"dry_run": "{{ params.dry }}", "max_rows": "{{ params.enough }}"}, None),
+        ({"dry_run": "{{ not params.dry }}"}, "Nothing is sent in a dry run"),
+        ({"max_rows": "{{ params.few }}"}, "more than max_rows=1 rows"),
+        ({"max_cost": "{{ params.cost }}"}, "more than max_cost=1.5"),
+        ({"dry_run": "{{ params.nothing }}"}, "dry_run must be true or false, not "),
+        ({"max_rows": "{{ params.nothing }}"}, "max_rows "),
+        ({"max_cost": "{{ params.few }}0 credits"}, "max_cost must be a number of credits"),
+    ],
+    ids=str,
+)
+def test_rendered_values_do_what_they_say(sms_default, ledger_path, sandbox, native, argument, says):
+    """With and without native objects: a send that is no dry run texts everybody, and an error spends no retry."""
+    ran = run_with_params(argument, native=native)
+    failed = says is not None and not says.startswith("Nothing")
+    assert (ran.state, ran.tries) == ("failed" if failed else "success", 1)
+    assert len(sandbox.state.accepted) == (2 if says is None else 0)
+    assert (says or "") in ran.log
+
+
+def run_with_params(argument, *, native):
+    return run_task(
+        lambda: BulkSmsOperator(task_id="send", source=ROWS, message="Hi", **argument),
+        retries=2,
+        params=PARAMS,
+        render_template_as_native_obj=native,
+    )
+
+
+def test_a_value_that_is_refused_leaves_a_trace_in_the_ledger(sms_default, ledger_path):
+    """Else the next attempt would be refused as one whose ledger is lost."""
+    ran = run_with_params({"dry_run": "{{ params.nothing }}"}, native=False)
+    with closing(sqlite3.connect(ledger_path)) as ledger:
+        tries = ledger.execute("SELECT try_number FROM sms_claimant").fetchall()
+    assert (ran.state, tries) == ("failed", [(1,)])
+
+
+def test_mapped_tasks_read_their_own(sms_default, ledger_path, sandbox):
+    """``partial`` and ``expand``: each copy has its value, and a wrong one fails its copy alone, without a retry."""
+
+    def make():
+        mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", max_rows="{{ params.enough }}")
+        return mapped.expand(dry_run=[True, "False", "nope"])
+
+    run = run_task(make, only=None, retries=2, params=PARAMS)
+    copies = sorted((ti.map_index, str(ti.state), ti.try_number) for ti in run.get_task_instances())
+    assert copies == [(0, "success", 1), (1, "success", 1), (2, "failed", 1)]
+    assert len(sandbox.state.accepted) == 2
+
+
+@NEEDS_ANSWERS
+def test_a_rendered_approval_is_asked_for(sms_default, ledger_path, sandbox):
+    """A person says no."""
+    with somebody_answers("Stop"):
+        ran = run_with_params({"approve": "{{ not params.dry }}"}, native=False)
+    assert (ran.state, sandbox.state.accepted) == ("failed", [])
+
+
+@pytest.mark.skipif(not CAN_ASK, reason="this Airflow cannot ask")
+def test_an_approval_that_renders_to_false_asks_nobody(sms_default, ledger_path, sandbox):
+    """And an argument about its question is refused."""
+    ran = run_with_params({"approve": "{{ params.dry }}"}, native=False)
+    assert (ran.state, len(sandbox.state.accepted)) == ("success", 2)
+    ran = run_with_params({"approve": "{{ params.dry }}", "four_eyes": True}, native=False)
+    assert "four_eyes needs a question" in ran.log

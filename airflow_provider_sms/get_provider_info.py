@@ -105,8 +105,9 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "unrecorded_seconds": {
                         "description": "Seconds after its claim for which a task waits for the outcome of another "
-                        "task's request, as of one that is cut off from the ledger, at least until the claim's "
-                        "deadline. Then the task fails, and Airflow may retry it.",
+                        "attempt's request, as of one that is cut off from the ledger, at least until the claim's "
+                        "deadline. Then the task fails, and Airflow may retry it, unless the request's attempt was "
+                        "replaced by another: then the request is unknown.",
                         "version_added": "0.1.0",
                         "type": "float",
                         "example": "60",

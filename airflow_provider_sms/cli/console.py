@@ -9,7 +9,10 @@ from __future__ import annotations
 import functools
 import re
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from decimal import Decimal
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_sms.exceptions import InputError, SmsError
 
@@ -18,8 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 EXIT_NOT_DONE = 1
+EXIT_WRONG_USAGE = 2
+"""The exit status of argparse for wrong usage."""
 MAX_LISTED = 20
 """Names or sentences that one message lists: a campaign for each run makes many."""
+MAX_MEANT = 2
+"""Names that are offered for a mistyped one."""
+JSON, YAML = "json", "yaml"
 STDIN = "-"
 """The argument that stands for a line of stdin."""
 
@@ -51,14 +59,41 @@ def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None
     return run
 
 
+def end_with_wrong_usage(error: str) -> NoReturn:
+    """Print what is wrong with a combination of arguments, and end with the status of wrong usage."""
+    print_message(error)
+    raise SystemExit(EXIT_WRONG_USAGE)
+
+
 def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
-    """Print data in the format of ``--output``."""
+    """Print data in the format of ``--output``.
+
+    :param rows: a count is a number; an id of 64 bits is text, since a reader that knows only floats would round it.
+    """
     from airflow.cli.simple_table import AirflowConsole
 
-    if output in ("table", "plain"):  # JSON and YAML have escapes of their own
-        rows = [{name: None if value is None else printable(str(value)) for name, value in row.items()} for row in rows]
     # Names are the user's: neither is "[x]" a style, nor ":x:" an emoji.
-    AirflowConsole(markup=False, emoji=False).print_as(data=list(rows), output=output)
+    console = AirflowConsole(markup=False, emoji=False)
+    if output in (JSON, YAML):  # they have escapes of their own
+        # Not print_as, which makes text of every number.
+        print_data = console.print_as_json if output == JSON else console.print_as_yaml
+        print_data(_as_data(rows))
+    else:
+        shown = [
+            {name: None if value is None else printable(str(value)) for name, value in row.items()} for row in rows
+        ]
+        console.print_as(data=shown, output=output)
+
+
+def _as_data(value: Any) -> Any:
+    """Return a value as JSON and YAML hold it: a number stays one, and money becomes one."""
+    if isinstance(value, Mapping):
+        return {str(name): _as_data(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_data(each) for each in value]
+    if isinstance(value, Decimal):
+        return float(value)
+    return str(value) if isinstance(value, str) else value  # a name of a state is a class of its own
 
 
 def print_message(*lines: str) -> None:
@@ -97,8 +132,7 @@ def confirm(question: str, *, yes: bool) -> None:
     """
     if yes:
         return
-    if not sys.stdin.isatty():
-        raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
+    require_terminal(yes=yes)
     print(f"{printable(question)} [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201  # a command prints
     try:
         answer = sys.stdin.readline()
@@ -106,6 +140,26 @@ def confirm(question: str, *, yes: bool) -> None:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
         raise NotConfirmedError("Nothing was done")
+
+
+def require_terminal(*, yes: bool) -> None:
+    """Refuse a command that could not ask its question.
+
+    :param yes: whether ``--yes`` confirms it.
+    :raises NotConfirmedError: there is no terminal.
+    """
+    if not (yes or sys.stdin.isatty()):
+        raise NotConfirmedError("Nothing was done: there is no terminal to ask at. Add --yes to confirm")
+
+
+def did_you_mean(typed: str, known: Mapping[str, str]) -> str:
+    """Return the question that follows an error about a mistyped name, with the full stop before it; else nothing.
+
+    :param known: names that could have been meant, each with the words to show for it.
+    """
+    folded = {name.casefold(): shown for name, shown in known.items()}
+    similar = get_close_matches(typed.casefold(), folded, n=MAX_MEANT)
+    return f". Did you mean {' or '.join(folded[name] for name in similar)}?" if similar else ""
 
 
 def join_some(names: Sequence[str]) -> str:

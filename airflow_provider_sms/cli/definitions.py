@@ -7,10 +7,22 @@ import re
 from datetime import datetime, timezone
 from typing import Any
 
-from airflow.cli.cli_config import ARG_OUTPUT, ARG_YES, ActionCommand, Arg, GroupCommand, lazy_load_command
+from airflow.cli.cli_config import ActionCommand, Arg, GroupCommand, lazy_load_command
 
 _SECONDS = {"h": 3600, "d": 86_400, "w": 604_800}
 _MIN_AGE = _SECONDS["d"]
+TIME_ADVICE = "write 2026-11-22T14:30, in UTC"
+_STATES = (
+    "needs-attention",
+    "waiting-for-a-person",
+    "waiting-for-credit",
+    "waiting-for-hours",
+    "paused",
+    "sending",
+    "complete",
+    "sent-earlier",
+)
+"""The states of :mod:`airflow_provider_sms.monitoring.status`, as one word each."""
 
 
 def parse_age(written: str) -> int:
@@ -38,8 +50,18 @@ def parse_time(written: str) -> datetime:
     except ValueError:
         found = None
     if found is None or len(written) <= len("2026-11-22"):
-        raise argparse.ArgumentTypeError(f"{written!r} is not a time: write 2026-11-22T14:30, in UTC")
+        raise argparse.ArgumentTypeError(f"{written!r} is not a time: {TIME_ADVICE}")
     return found if found.tzinfo else found.replace(tzinfo=timezone.utc)
+
+
+def parse_limit(written: str) -> int:
+    """Return a whole number above 0.
+
+    :raises argparse.ArgumentTypeError: it is none.
+    """
+    if not re.fullmatch(r"[0-9]{1,9}", written) or not int(written):
+        raise argparse.ArgumentTypeError(f"{written!r} is not a whole number above 0")
+    return int(written)
 
 
 def _arg(*flags: str, **arguments: Any) -> Arg:
@@ -48,11 +70,24 @@ def _arg(*flags: str, **arguments: Any) -> Arg:
 
 _LEDGER = _arg(
     "--ledger-conn-id",
+    metavar="ID",
     help="Airflow connection to the PostgreSQL database that holds the ledger. The default is the option "
     "ledger_conn_id of the configuration's section sms, else the file of its option ledger_path",
 )
-_CAMPAIGN = _arg("campaign", help="Name of the campaign")
-_NUMBER = _arg("destination", help="The number, with a country code or with --default-region; - reads it from stdin")
+_OUTPUT = _arg(
+    "-o",
+    "--output",
+    choices=("table", "json", "yaml", "plain"),
+    default="table",
+    help="Format of the data on stdout (default: table)",
+)
+_YES = _arg("-y", "--yes", action="store_true", help="Confirm without a question")
+_CAMPAIGN = _arg("campaign", metavar="CAMPAIGN", help="Name of the campaign")
+_NUMBER = _arg(
+    "destination",
+    metavar="NUMBER",
+    help="The number, with a country code or with --default-region; - reads it from stdin",
+)
 _REGION = _arg("--default-region", metavar="REGION", help="Country of a national number, for example ZA")
 _REQUESTS = _arg(
     "requests",
@@ -68,13 +103,14 @@ def get_cli_commands() -> list[GroupCommand]:
     return [
         GroupCommand(
             name="sms",
-            help="Inspect and manage campaigns of text messages",
+            help="Text people, and look after campaigns of text messages",
             subcommands=[
+                _send_command(),
                 GroupCommand(
                     name="ledger",
-                    help="Show who was texted, close unknown requests, pause campaigns, and forget people",
+                    help="See who was texted, resolve unknown requests, pause campaigns, and forget people",
                     subcommands=[*_read_commands(), *_write_commands()],
-                )
+                ),
             ],
         )
     ]
@@ -89,34 +125,105 @@ def _command(name: str, function: str, help_text: str, *args: Arg) -> ActionComm
     return ActionCommand(name=name, help=help_text, func=lazy_load_command(path), args=(*args, _LEDGER))
 
 
+def _send_command() -> ActionCommand:
+    return _command(
+        "send",
+        "send_command.send_messages",
+        "Text a few people, or the people in a file, each at most once in a campaign",
+        _arg("--message", metavar="TEXT", required=True, help="The text; {first_name} stands for that column of FILE"),
+        _arg(
+            "--to",
+            nargs="+",
+            action="extend",
+            metavar="NUMBER",
+            help="Number to text, with a country code or with --default-region; may be repeated",
+        ),
+        _arg("--source", metavar="FILE", help="File of the people to text, such as Parquet or CSV, in place of --to"),
+        _arg(
+            "--campaign",
+            metavar="NAME",
+            required=True,
+            help="Name of the campaign: run again under the same name, the command texts only those who were left out",
+        ),
+        _arg(
+            "--destination-column",
+            metavar="COLUMN",
+            default="destination",
+            help="Column of FILE with the numbers (default: destination)",
+        ),
+        _REGION,
+        _arg(
+            "--on-invalid",
+            choices=("fail", "skip"),
+            default="fail",
+            help="What to do about rows that cannot be texted: send nothing, or leave them out (default: fail)",
+        ),
+        _arg(
+            "--on-unknown",
+            choices=("fail", "reconcile"),
+            default="fail",
+            help="What to do about requests whose response was lost: leave them to you, or close what the balance "
+            "proves (default: fail)",
+        ),
+        _arg("--dry-run", action="store_true", help="Check every row, show the plan, and send nothing"),
+        _arg(
+            "--conn-id",
+            metavar="ID",
+            default="sms_default",
+            help="Airflow connection to send with (default: sms_default)",
+        ),
+        _YES,
+        _OUTPUT,
+    )
+
+
 def _read_commands() -> list[ActionCommand]:
     return [
-        _command("status", "read_commands.show_status", "Show the state of a campaign", _CAMPAIGN, ARG_OUTPUT),
+        _command(
+            "list",
+            "read_commands.list_campaigns",
+            "List campaigns, newest first",
+            _arg("--state", choices=_STATES, help="List only campaigns in this state"),
+            _arg(
+                "--limit",
+                type=parse_limit,
+                default=50,
+                metavar="COUNT",
+                help="List at most so many campaigns (default: 50)",
+            ),
+            _OUTPUT,
+        ),
+        _command("status", "read_commands.show_status", "Show how a campaign stands", _CAMPAIGN, _OUTPUT),
         _command(
             "unknown",
             "read_commands.list_unknown",
-            "List the requests whose response was lost",
-            _arg("--campaign", help="List only requests of this campaign"),
+            "List unknown requests: those whose response was lost",
+            _arg("--campaign", metavar="NAME", help="List only requests of this campaign"),
             _arg(
                 "--read-balance",
                 action="store_true",
                 help="First ask the service for the balance of each account that they were sent with, and record what "
                 "it tells of them",
             ),
-            ARG_OUTPUT,
+            _arg(
+                "--exit-code",
+                action="store_true",
+                help="End with status 3 if there are unknown requests, for monitoring",
+            ),
+            _OUTPUT,
         ),
         _command(
             "who",
             "read_commands.who_texted",
-            "Show when a number was texted, and by which task",
+            "Find out when a number was texted, and by which task",
             _NUMBER,
             _REGION,
-            ARG_OUTPUT,
+            _OUTPUT,
         ),
         _command(
             "export",
             "read_commands.export",
-            "Write a campaign's messages to a Parquet file",
+            "Export a campaign's messages to a Parquet file",
             _CAMPAIGN,
             _arg("file", metavar="FILE", help="File to write"),
             _arg("--overwrite", action="store_true", help="Replace the file if it exists"),
@@ -129,16 +236,16 @@ def _write_commands() -> list[ActionCommand]:
         _command(
             "migrate",
             "migrate_command.migrate",
-            "Create the tables of a ledger in PostgreSQL, or upgrade them to this version",
-            ARG_YES,
+            "Create or upgrade the tables of a ledger in PostgreSQL",
+            _YES,
         ),
         _command(
             "resolve",
             "resolve_command.resolve_requests",
-            "Close unknown requests as accepted or as not sent",
+            "Resolve unknown requests, as accepted or as not sent",
             _REQUESTS,
-            _arg("--campaign", help="With --all: the campaign"),
-            _arg("--all", action="store_true", help="Close all unknown requests of the campaign"),
+            _arg("--campaign", metavar="NAME", help="With --all: the campaign"),
+            _arg("--all", action="store_true", help="Resolve all unknown requests of the campaign"),
             _arg("--since", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or later"),
             _arg("--until", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or earlier"),
             _arg("--reason", metavar="TEXT", help="With --all: only requests with TEXT in their why, see unknown"),
@@ -149,38 +256,38 @@ def _write_commands() -> list[ActionCommand]:
                 required=True,
                 help="accepted: the service took them; not-sent: it did not, and the next attempt sends them",
             ),
-            ARG_YES,
+            _YES,
         ),
         _command(
             "adopt",
             "write_commands.adopt_task",
             "Let a task go on with a ledger that does not know all of its earlier attempts",
-            _arg("dag_id", help="Id of the DAG"),
-            _arg("task_id", help="Id of the task"),
-            _arg("run_id", help="Id of the DAG run"),
-            _arg("--map-index", type=int, default=-1, help="Index of a mapped task"),
-            ARG_YES,
+            _arg("dag_id", metavar="DAG_ID", help="Id of the DAG"),
+            _arg("task_id", metavar="TASK_ID", help="Id of the task"),
+            _arg("run_id", metavar="RUN_ID", help="Id of the DAG run"),
+            _arg("--map-index", type=int, default=-1, metavar="INDEX", help="Index of a mapped task"),
+            _YES,
         ),
         _command(
             "recover",
             "recover_command.recover_files",
-            "Record what a task kept in a file because the ledger could not be written to",
+            "Record what a task kept in a file while the ledger could not be written",
             _arg("files", nargs="+", metavar="FILE", help="File to record; the task's log names it"),
         ),
-        _command("pause", "write_commands.pause_campaign", "Stop all claims of a campaign", _CAMPAIGN),
-        _command("resume", "write_commands.resume_campaign", "End the pause of a campaign", _CAMPAIGN),
+        _command("pause", "write_commands.pause_campaign", "Pause a campaign", _CAMPAIGN),
+        _command("resume", "write_commands.resume_campaign", "Resume a paused campaign", _CAMPAIGN),
         _command(
             "forget",
             "write_commands.forget_person",
-            "Forget a number, and keep its messages from going out again",
+            "Forget a person's number, and keep their messages from going out again",
             _NUMBER,
             _REGION,
-            ARG_YES,
+            _YES,
         ),
         _command(
             "purge",
             "write_commands.purge",
-            "Forget old campaigns and balances",
+            "Purge old campaigns and balances",
             _arg(
                 "--older-than",
                 type=parse_age,
@@ -194,6 +301,6 @@ def _write_commands() -> list[ActionCommand]:
                 help="Also forget campaigns of which a task waits for a person, sending hours or credit; the task "
                 "fails when it goes on",
             ),
-            ARG_YES,
+            _YES,
         ),
     ]

@@ -3,31 +3,69 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from airflow.cli.cli_config import GroupCommand
 
-from airflow_provider_sms.cli.definitions import get_cli_commands
+from airflow_provider_sms import __version__
+from airflow_provider_sms.cli.console import EXIT_WRONG_USAGE, did_you_mean, printable
+from airflow_provider_sms.cli.definitions import TIME_ADVICE, get_cli_commands
+from airflow_provider_sms.masking import mask_numbers_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from airflow.cli.cli_config import ActionCommand
 
+PROGRAM = "airflow-sms"
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command.
 
     :param argv: its arguments; None means those of the process.
-    :raises SystemExit: with status 1 if the command is not done, 2 for wrong usage.
+    :raises SystemExit: with status 1 if the command is not done, 2 for wrong usage, or the command's own one.
     """
-    parser = argparse.ArgumentParser(prog="airflow-sms", description="Inspect and manage campaigns of text messages")
     (group,) = get_cli_commands()
+    parser = _Parser(prog=PROGRAM, description=group.help)
+    parser.add_argument("--version", action="version", version=_versions(), help="Show the versions, and exit")
     _add_commands(parser, group.subcommands)
     args = parser.parse_args(argv)
     _log_to_stderr()
     args.func(args)
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells wrong usage without a number, and names the command that was probably meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print the usage and what is wrong with it, and exit."""
+        mistyped = re.search(r"^argument COMMAND: invalid choice: (['\"])(.*?)\1 ", message)
+        meant = did_you_mean(mistyped[2], _paths()) if mistyped else ""
+        self.print_usage(sys.stderr)
+        advice = TIME_ADVICE if message.endswith(TIME_ADVICE) else ""  # its example is no number of a person
+        told = mask_numbers_in(message.removesuffix(advice)) + advice
+        self.exit(EXIT_WRONG_USAGE, f"{self.prog}: error: {printable(told)}{meant}\n")
+
+
+def _paths() -> dict[str, str]:
+    """Return how each command is called, by the name of the command or of the group."""
+    (group,) = get_cli_commands()
+    found: dict[str, str] = {}
+    for command in group.subcommands:
+        found[command.name] = f"{PROGRAM} {command.name}"
+        if isinstance(command, GroupCommand):
+            found |= {each.name: f"{PROGRAM} {command.name} {each.name}" for each in command.subcommands}
+    return found
+
+
+def _versions() -> str:
+    from airflow import __version__ as airflow_version
+
+    return f"airflow-provider-sms {__version__}, Apache Airflow {airflow_version}"
 
 
 def _add_commands(parser: argparse.ArgumentParser, commands: Iterable[ActionCommand | GroupCommand]) -> None:

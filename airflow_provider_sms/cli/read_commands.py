@@ -1,17 +1,16 @@
-"""The commands that only read the ledger: status, unknown, who, export."""
+"""The commands that only read the ledger: list, status, unknown, who, export."""
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
+from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import counted, iso
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
-from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
@@ -23,10 +22,49 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.request_queries import RequestRow
     from airflow_provider_sms.ledger.statistics import CampaignStatus
+    from airflow_provider_sms.monitoring.models import Campaign
 
+EXIT_UNKNOWN = 3
+"""The exit status of ``unknown --exit-code`` where there are unknown requests."""
 _SENTENCES = ("approval", "paused", "sent_by")
 """Fields that a table writes as sentences."""
 _STATE_NAMES: dict[str, str] = {ACCEPTED: "accepted", UNKNOWN: "unknown", CLAIMED: "under_way", NOT_SENT: "not_sent"}
+
+
+@command
+def list_campaigns(args: Namespace) -> None:
+    """List campaigns, newest first."""
+    from airflow_provider_sms.monitoring import campaigns
+
+    state = None if args.state is None else args.state.replace("-", " ")
+    found: list[Campaign] = []
+    with existing_ledger(args) as store:
+        older: int | None = None
+        while len(found) < args.limit:
+            page = campaigns.list_campaigns(
+                store, may_see=lambda _: True, state=state, limit=args.limit - len(found), before=older
+            )
+            found += page.campaigns
+            older = page.older
+            if older is None:
+                break
+    print_rows([_campaign_fields(each, narrow=args.output == "table") for each in found], args.output)
+    if older is not None:
+        print_message(f"There may be older ones: these are the latest {len(found)}. List more with --limit")
+
+
+def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:
+    counts = found.counts
+    more = {} if narrow else {"under_way": counts.under_way, "parts": counts.parts, "cost": counts.cost}
+    return {
+        "campaign": found.name,
+        "state": found.state,
+        "created_at": iso(found.created_at),
+        # Messages; the names are short, since a terminal has room for few columns.
+        "accepted": counts.accepted,
+        "unknown": counts.unknown,
+        **more,
+    }
 
 
 @command
@@ -36,7 +74,7 @@ def show_status(args: Namespace) -> None:
     from airflow_provider_sms.ledger.pauses import pause_of
     from airflow_provider_sms.ledger.statistics import status
 
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         found = status(store, args.campaign)
         pause = pause_of(store, args.campaign)
         approval = latest_approval(store, args.campaign)
@@ -91,7 +129,7 @@ def list_unknown(args: Namespace) -> None:
     """List the requests whose response was lost."""
     from airflow_provider_sms.ledger.request_queries import unknown_requests
 
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         found = unknown_requests(store, args.campaign)
         if args.read_balance and found:
             from airflow_provider_sms.cli.balance_evidence import read_balances
@@ -103,7 +141,7 @@ def list_unknown(args: Namespace) -> None:
     print_rows(
         [
             {
-                "request": row.request_id,
+                "request": str(row.request_id),
                 "campaign": row.campaign,
                 "messages": row.messages,
                 "claimed_at": iso(row.claimed_at),
@@ -117,6 +155,8 @@ def list_unknown(args: Namespace) -> None:
     )
     if in_words and (told := sentences(row.evidence for row in found)):
         print_message("What the balance tells:", *(f"  {each}" for each in told))
+    if args.exit_code and found:
+        raise SystemExit(EXIT_UNKNOWN)
 
 
 @command
@@ -126,7 +166,7 @@ def who_texted(args: Namespace) -> None:
     from airflow_provider_sms.monitoring.number_lookup import parse_number
 
     destination = parse_number(read_number(args.destination), args.default_region)
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         with audited_command("sms.look_up", **number_details(destination)) as act:
             act.begin()
             found = texted(store, destination)
@@ -143,8 +183,7 @@ def who_texted(args: Namespace) -> None:
                 "messages": row.messages,
                 "campaign": row.campaign,
                 **_attempt_fields(row),
-                "request": row.request_id,
-                # Text in JSON as well: a reader that knows only floats would round it.
+                "request": str(row.request_id),
                 "event_id": "" if row.event_id is None else str(row.event_id),
             }
             for row in found
@@ -159,7 +198,7 @@ def export(args: Namespace) -> None:
     from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.export import export_campaign
 
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         campaign_id, dag_id = id_and_sender(store, args.campaign)
         with audited_command("sms.export", campaign_id=campaign_id) as act:
             act.begin(dag_id)

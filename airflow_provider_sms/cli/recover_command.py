@@ -6,16 +6,15 @@ change before it is made.
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import command, print_message
+from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.formatting import counted, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
-from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.model import NOT_SENT
 
 if TYPE_CHECKING:
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 def recover_files(args: Namespace) -> None:
     """Record files, and remove those that are recorded; one that does not fit keeps no other one from it."""
     left = 0
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         for path in map(Path, args.files):
             try:
                 _recover(store, path)
@@ -50,7 +49,10 @@ def _recover(store: LedgerBackend, path: Path) -> None:
     with audited_command("sms.recover", requests=ids[:MAX_IDS], count=len(ids)) as act:
         act.begin(claimant["dag_id"])
         recorded = record(store, unrecorded)
-    path.unlink(missing_ok=True)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        print_message(f"{path} is recorded, and cannot be removed: {error.strerror}. It holds numbers")
     task = task_words(claimant["dag_id"], claimant["task_id"], claimant["run_id"], claimant["map_index"])
     print_message(f"Recorded from {path}: campaign {origin.campaign}, attempt {claimant['try_number']} of {task}")
     events = {outcome.request_id: outcome.event_id for outcome in unrecorded.outcomes}

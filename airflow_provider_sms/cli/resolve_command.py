@@ -7,14 +7,22 @@ has the change before it is made.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.cli.audit import audited_command, user_name
-from airflow_provider_sms.cli.console import MAX_LISTED, command, confirm, join_some, print_message
+from airflow_provider_sms.cli.console import (
+    MAX_LISTED,
+    command,
+    confirm,
+    end_with_wrong_usage,
+    join_some,
+    print_message,
+)
+from airflow_provider_sms.cli.existing_ledger import existing_ledger
+from airflow_provider_sms.cli.terminal_task import DAG_ID
 from airflow_provider_sms.formatting import counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
-from airflow_provider_sms.hooks.ledger import open_existing_ledger
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
@@ -26,34 +34,34 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.request_queries import RequestRow
 
-EXIT_WRONG_USAGE = 2
-"""The exit status of argparse for wrong usage."""
-
 
 @command
 def resolve_requests(args: Namespace) -> None:
     """Close unknown requests by their numbers, or all of a campaign."""
     if error := _usage_error(args):
-        print_message(error)
-        raise SystemExit(EXIT_WRONG_USAGE)
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        end_with_wrong_usage(error)
+    with existing_ledger(args) as store:
         rows = _resolve_all(store, args) if args.all else _resolve_by_number(store, args)
         if rows:
             _print_tasks_to_clear(store, rows)
 
 
 def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
-    """Print the tasks that made the requests, and those that failed on unknown requests of their campaigns."""
+    """Print what to run again: all that made the requests, or failed on unknown requests of their campaigns."""
     from airflow_provider_sms.ledger.progress import failed_on_unknown
 
     failed = failed_on_unknown(store, {row.campaign for row in rows})
     tasks = dict.fromkeys([row.task_instance for row in rows] + [who.task_instance for who in failed])
-    if len(tasks) == 1:
+    of_airflow = [task_words(*task) for task in tasks if task[0] != DAG_ID]
+    if len(of_airflow) == 1:
         print_message("Now clear the failed task in Airflow, so that it runs again:")
-    else:
+    elif of_airflow:
         print_message("Now clear the failed tasks in Airflow, so that they run again:")
-    for task in tasks:
-        print_message(f"  {task_words(*task)}")
+    for words in of_airflow:
+        print_message(f"  {words}")
+    for dag_id, _, campaign, _ in tasks:
+        if dag_id == DAG_ID:
+            print_message(f"Now run airflow-sms send again for campaign {campaign}, with the same arguments")
 
 
 def _usage_error(args: Namespace) -> str | None:

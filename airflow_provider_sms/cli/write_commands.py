@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shlex
 import socket
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,10 +19,10 @@ from airflow_provider_sms.cli.console import (
     print_message,
     read_number,
 )
+from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import AuditLogError, InputError
 from airflow_provider_sms.formatting import counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
-from airflow_provider_sms.hooks.ledger import open_existing_ledger
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -42,7 +41,7 @@ def adopt_task(args: Namespace) -> None:
 
     task = task_words(args.dag_id, args.task_id, args.run_id, args.map_index)
     host = f"{user_name()}@{socket.gethostname()}"
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
         known = counted(high_water(store, who).requests, "request")
         print_message(
@@ -68,7 +67,7 @@ def pause_campaign(args: Namespace) -> None:
     from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.pauses import pause
 
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         campaign_id, dag_id = id_and_sender(store, args.campaign)
         with audited_command("sms.pause", campaign_id=campaign_id) as act:
             try:
@@ -99,7 +98,7 @@ def resume_campaign(args: Namespace) -> None:
     from airflow_provider_sms.ledger.campaign_names import id_and_sender
     from airflow_provider_sms.ledger.pauses import resume
 
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         campaign_id, dag_id = id_and_sender(store, args.campaign)
         with audited_command("sms.resume", campaign_id=campaign_id) as act:
             act.begin(dag_id)
@@ -122,7 +121,7 @@ def forget_person(args: Namespace) -> None:
 
     digits = parse_number(read_number(args.destination), args.default_region)
     with (
-        closing(open_existing_ledger(args.ledger_conn_id)) as store,
+        existing_ledger(args) as store,
         audited_command("sms.forget", **number_details(digits)) as act,
     ):
         # Before the look, which tells whether the number was texted, also to a person who then answers no.
@@ -223,7 +222,7 @@ def purge(args: Namespace) -> None:
     """Forget campaigns without recent activity, and old balances."""
     from airflow_provider_sms.ledger.remains import remove_remains
 
-    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+    with existing_ledger(args) as store:
         before = store.clock() - args.older_than
         failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
         _purge_balances(store, before, yes=args.yes)

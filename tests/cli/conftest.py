@@ -61,20 +61,26 @@ def file_store(ledger_path, airflow_home):
 
 
 @pytest.fixture
-def ledger(capsys):
+def console(capsys):
     """Run a command of the console script in this process."""
 
-    def ledger(*arguments):
+    def console(*arguments):
         capsys.readouterr()  # what was logged when the ledger was made
         try:
-            main(["ledger", *map(str, arguments)])
+            main([*map(str, arguments)])
         except SystemExit as ended:
             status = ended.code
         else:
             status = 0
         return Said(status, *capsys.readouterr())
 
-    return ledger
+    return console
+
+
+@pytest.fixture
+def ledger(console):
+    """Run a command of the ledger in this process."""
+    return lambda *arguments: console("ledger", *arguments)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from airflow_provider_sms.cli.definitions import get_cli_commands, parse_age, parse_time
+from airflow_provider_sms.cli.definitions import get_cli_commands, parse_age, parse_limit, parse_time
 from airflow_provider_sms.get_provider_info import get_provider_info
 
 
@@ -15,13 +15,14 @@ def test_the_metadata_names_the_commands():
     """The provider's metadata names the function that returns them, and each of them can be imported."""
     assert get_provider_info()["cli"] == ["airflow_provider_sms.cli.definitions.get_cli_commands"]
     (sms,) = get_cli_commands()
-    (group,) = sms.subcommands
+    send, group = sms.subcommands
     names = sorted(command.name for command in group.subcommands)
-    assert (sms.name, group.name) == ("sms", "ledger")
+    assert (sms.name, send.name, group.name) == ("sms", "send", "ledger")
     assert names == [
         "adopt",
         "export",
         "forget",
+        "list",
         "migrate",
         "pause",
         "purge",
@@ -70,6 +71,14 @@ def test_times_are_read_as_they_are_written():
     for written in ("2026-11-22", "noon", "12:00", ""):
         with pytest.raises(ArgumentTypeError, match="is not a time"):
             parse_time(written)
+
+
+def test_a_limit_is_a_whole_number_above_0():
+    """Anything else is wrong usage."""
+    assert parse_limit("20") == 20
+    for written in ("0", "-1", "1.5", "all", "", "9999999999"):
+        with pytest.raises(ArgumentTypeError, match="not a whole number above 0"):
+            parse_limit(written)
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,12 @@ import json
 import os
 import pty
 import subprocess
+from importlib.metadata import version
 
 from support.sending import people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
+from airflow_provider_sms import __version__
 from airflow_provider_sms.ledger.model import UNKNOWN
 
 
@@ -28,7 +30,7 @@ def test_data_is_all_that_is_on_stdout(ledger_command, sent_to_file):
     sent_to_file(people(3))
     sent_to_file(people(2, 10), UNKNOWN)
     said = ledger_command("status", "spring", "-o", "json")
-    assert (said.status, said.data[0]["messages_accepted"]) == (0, "3")
+    assert (said.status, said.data[0]["messages_accepted"]) == (0, 3)
     assert "1 request is unknown" in said.err
 
 
@@ -73,6 +75,31 @@ def test_the_console_script_has_the_same_commands(console_script, sent_to_file):
     done = subprocess.run(
         [*console_script, "ledger", "unknown", "-o", "json"], capture_output=True, text=True, check=True
     )
-    assert [row["messages"] for row in json.loads(done.stdout)] == ["3"]
+    assert [row["messages"] for row in json.loads(done.stdout)] == [3]
     wrong = subprocess.run([*console_script, "ledger", "unknow"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+def test_a_mistyped_command_gets_a_hint(console):
+    """It is wrong usage, and the error names the command that was probably meant, also one of the other group."""
+    meant = "Did you mean airflow-sms ledger unknown?"
+    for typed in (("ledger", "unknow"), ("unknown",), ("Unknwon",)):
+        said = console(*typed)
+        assert (said.status, said.out, said.err.endswith(f"{meant}\n")) == (2, "", True)
+    assert console("sned").err.endswith("Did you mean airflow-sms send?\n")
+    assert "Did you mean" not in console("ledger", "qqq").err
+    assert "Did you mean" not in console("ledger", "list", "-o", "tabel").err
+
+
+def test_wrong_usage_shows_no_number(console):
+    """A number in the wrong place is masked in the error, and controls in it do not reach the terminal."""
+    said = console("ledger", "who", "0820000001", "082 000 0002", "\x1b[2K")
+    assert (said.status, said.out) == (2, "")
+    assert ("0000001" in said.err, "000 0002" in said.err, "\x1b" in said.err) == (False, False, False)
+    assert "0820*****" in said.err
+
+
+def test_the_script_tells_its_version(console):
+    """That of the package and that of Airflow, on stdout."""
+    words = f"airflow-provider-sms {__version__}, Apache Airflow {version('apache-airflow')}\n"
+    assert (console("--version").status, console("--version").out) == (0, words)

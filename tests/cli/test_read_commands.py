@@ -7,12 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 from support.sending import people
 
+from airflow_provider_sms.cli.definitions import _STATES
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import latest_approval, record_approval
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, resume
+from airflow_provider_sms.monitoring.status import STATES
 
 EVENT = "9007199254740993"
 
@@ -29,20 +31,20 @@ def test_status_shows_the_state_of_a_campaign(ledger, sent):
     assert (said.status, last[:2]) == (0, "20")
     assert found == {
         "campaign": "spring",
-        "messages_accepted": "3",
-        "messages_unknown": "2",
-        "messages_under_way": "1",
-        "requests_accepted": "1",
-        "requests_unknown": "1",
-        "requests_under_way": "1",
-        "requests_not_sent": "1",
-        "parts": "3",
-        "cost": "1.10",
+        "messages_accepted": 3,
+        "messages_unknown": 2,
+        "messages_under_way": 1,
+        "requests_accepted": 1,
+        "requests_unknown": 1,
+        "requests_under_way": 1,
+        "requests_not_sent": 1,
+        "parts": 3,
+        "cost": 1.1,
         "first_activity": "2023-11-14T22:13:20+00:00",
-        "decisions": "0",
+        "decisions": 0,
         "approval": None,
         "paused": None,
-        "sent_by": [{"dag_id": "d", "task_id": "t", "runs": "1", "tries": "4"}],
+        "sent_by": [{"dag_id": "d", "task_id": "t", "runs": 1, "tries": 4}],
     }
 
 
@@ -52,7 +54,7 @@ def test_status_says_how_to_close_unknown_requests(ledger, sent):
     assert ledger("status", "spring").err == ""
     sent(people(2, 10), None, at=1_700_000_000.0)
     said = ledger("status", "spring", "-o", "json")
-    assert said.data[0]["messages_unknown"] == "2"
+    assert said.data[0]["messages_unknown"] == 2
     assert "1 request is unknown" in said.err
     assert "sms ledger resolve REQUEST --as accepted" in said.err
 
@@ -87,8 +89,8 @@ def test_status_says_who_approved_a_plan(ledger, store):
         "decision": "send",
         "decided_by": "bob",
         "decided_at": at,
-        "messages": "3",
-        "cost": "4.50",
+        "messages": 3,
+        "cost": 4.5,
     }
     assert f"send, by bob at {at}, plan d4e5f6" in ledger("status", "spring").out
 
@@ -103,13 +105,13 @@ def test_unknown_lists_what_a_person_needs(ledger, sent):
         {
             "request": str(request),
             "campaign": "spring",
-            "messages": "3",
+            "messages": 3,
             "claimed_at": "2023-11-14T22:13:20+00:00",
             "dag_id": "d",
             "task_id": "t",
             "run_id": "r",
-            "map_index": "4",
-            "try_number": "2",
+            "map_index": 4,
+            "try_number": 2,
             "evidence": None,
             "why": "read timeout",
         }
@@ -128,6 +130,41 @@ def test_unknown_shows_what_the_balance_tells(ledger, sent, store):
     said = ledger("unknown", "-o", "json")
     told = {"verdict": "charged", "words": both.words, "read_at": "2023-11-14T22:13:20+00:00"}
     assert ([row["evidence"] for row in said.data][::3], said.err) == ([told, None], "")
+
+
+def test_unknown_has_a_status_for_monitoring(ledger, sent):
+    """With ``--exit-code``, unknown requests are status 3, which no failure has; the list is printed all the same."""
+    sent(people(1))
+    assert [ledger("unknown", *option).status for option in ((), ("--exit-code",))] == [0, 0]
+    sent(people(1, 10), UNKNOWN)
+    said = ledger("unknown", "--exit-code", "-o", "json")
+    assert (said.status, len(said.data), ledger("unknown").status) == (3, 1, 0)
+    assert ledger("unknown", "--exit-code", "--campaign", "nobody's").status == 1
+
+
+def test_list_shows_campaigns_and_their_states(ledger, sent, store):
+    """Newest first, with counts; by the state that the pages show, and cut with a word about it."""
+    sent(people(2), campaign="old")
+    sent(people(3, 10), UNKNOWN, campaign="spring")
+    sent(people(1, 20), campaign="paused")
+    pause(store, "paused", "ann")
+    said = ledger("list", "-o", "json")
+    assert (said.status, said.err) == (0, "")
+    assert [(row["campaign"], row["state"]) for row in said.data] == [
+        ("paused", "paused"),
+        ("spring", "needs attention"),
+        ("old", "sent earlier"),
+    ]
+    assert (said.data[1]["unknown"], said.data[2]["accepted"], said.data[2]["cost"]) == (3, 2, 1.1)
+    assert [row["campaign"] for row in ledger("list", "--state", "needs-attention", "-o", "json").data] == ["spring"]
+    few = ledger("list", "--limit", "2", "-o", "json")
+    assert ([row["campaign"] for row in few.data], "the latest 2" in few.err) == (["paused", "spring"], True)
+    assert "under_way" not in ledger("list").out
+
+
+def test_list_takes_the_states_of_the_pages():
+    """Each state is an argument of ``--state``, written as one word."""
+    assert [state.replace(" ", "-") for state in STATES] == list(_STATES)
 
 
 def test_unknown_can_list_one_campaign(ledger, sent):
@@ -150,13 +187,13 @@ def test_who_says_when_a_number_was_texted_and_by_what(ledger, sent, somebody):
             "claimed_at": "2023-11-14T22:13:20+00:00",
             "finished_at": "2023-11-14T22:13:20+00:00",
             "state": "accepted",
-            "messages": "1",
+            "messages": 1,
             "campaign": "spring",
             "dag_id": "d",
             "task_id": "t",
             "run_id": "r",
-            "map_index": "-1",
-            "try_number": "1",
+            "map_index": -1,
+            "try_number": 1,
             "request": str(request),
             "event_id": EVENT,
         }
@@ -220,16 +257,21 @@ def test_export_writes_a_campaign(ledger, sent, tmp_path):
 
 @pytest.mark.parametrize("arguments", [("status", "sprign"), ("unknown", "--campaign", "sprign"), ("export", "sprign")])
 def test_a_missing_campaign_is_named(ledger, sent, tmp_path, arguments):
-    """A mistyped name is status 1 and an error with the name, not an empty answer."""
+    """A mistyped name is status 1 and an error with the name and a similar one, not an empty answer."""
     sent(people(1))
     file = (tmp_path / "x.parquet",) if arguments[0] == "export" else ()
     said = ledger(*arguments, *file)
-    assert (said.status, said.out, said.err.strip()) == (1, "", "The ledger has no campaign 'sprign'")
+    assert (said.status, said.out, said.err.strip()) == (
+        1,
+        "",
+        "The ledger has no campaign 'sprign'. Did you mean 'spring'?",
+    )
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
+        ("list",),
         ("status", "c"),
         ("unknown",),
         ("who", "27820000001"),

@@ -59,6 +59,23 @@ def test_a_file_that_does_not_fit_keeps_no_other_one_from_being_recorded(ledger,
     assert (damaged.exists(), path.exists()) == (True, False)
 
 
+def test_a_file_that_cannot_be_removed_keeps_no_other_one_from_being_recorded(ledger, left, rows, monkeypatch):
+    """As one of another user: it is recorded, and the command says that it is still there."""
+    stays, goes = left(), left("summer")
+    real = type(stays).unlink
+
+    def unlink(path, **options):
+        if path == stays:
+            raise PermissionError(13, "Permission denied")
+        real(path, **options)
+
+    monkeypatch.setattr(type(stays), "unlink", unlink)
+    said = ledger("recover", stays, goes)
+    assert (said.status, stays.exists(), goes.exists()) == (0, True, False)
+    assert f"{stays} is recorded, and cannot be removed: Permission denied. It holds numbers\n" in said.err
+    assert rows("SELECT DISTINCT state FROM sms_request ORDER BY state") == [("accepted",), ("not_sent",)]
+
+
 def test_a_file_of_another_ledger_is_refused(ledger, left, store, rows):
     """The error says which ledger it is of, and nothing is recorded."""
     path = left()

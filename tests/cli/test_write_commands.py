@@ -79,7 +79,7 @@ def test_a_campaign_that_is_not_there_is_not_paused(ledger, sent, command):
     """A name with a typing error is said, and the exit status is 1."""
     sent(people(1))
     said = ledger(command, "sprign")
-    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprign'\n")
+    assert (said.status, said.err) == (1, "The ledger has no campaign 'sprign'. Did you mean 'spring'?\n")
 
 
 def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):

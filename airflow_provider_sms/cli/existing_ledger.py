@@ -1,0 +1,33 @@
+"""The ledger that a command works on, and a hint where it has no campaign of the name that was typed."""
+
+from __future__ import annotations
+
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from airflow_provider_sms.cli.console import did_you_mean
+from airflow_provider_sms.exceptions import InputError, NoCampaignError
+from airflow_provider_sms.hooks.ledger import open_existing_ledger
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Iterator
+
+    from airflow_provider_sms.ledger.backend import LedgerBackend
+
+
+@contextmanager
+def existing_ledger(args: Namespace) -> Iterator[LedgerBackend]:
+    """Open the ledger of ``--ledger-conn-id`` or of the configuration; never create one.
+
+    :raises InputError: there is no ledger; or it has no such campaign, with the name that was probably meant.
+    :raises LedgerError: it cannot be opened.
+    """
+    from airflow_provider_sms.ledger.campaign_names import latest_names
+
+    with closing(open_existing_ledger(args.ledger_conn_id)) as store:
+        try:
+            yield store
+        except NoCampaignError as error:
+            meant = did_you_mean(error.name, {name: repr(name) for name in latest_names(store)})
+            raise InputError(f"{error}{meant}") from None

@@ -2,17 +2,21 @@ from __future__ import annotations
 
 import contextlib
 import json
-import logging
 import os
-import shutil
 import tempfile
-from pathlib import Path
+from functools import partial
 
 import pytest
 from hypothesis import settings
 from support.memory import in_memory
 
-pytest_plugins = ["support.durations", "support.ledger_fixtures", "support.shuffle", "support.task_fixtures"]
+pytest_plugins = [
+    "airflow_provider_sms.testing",
+    "support.durations",
+    "support.ledger_fixtures",
+    "support.shuffle",
+    "support.task_fixtures",
+]
 TOKEN = "sandbox-token-0123"
 
 # How long an example takes says how busy the machine is: of the package's speed `make bench` tells.
@@ -24,69 +28,42 @@ if "TMPDIR" not in os.environ and (memory := in_memory()):
     os.environ["TMPDIR"] = tempfile.tempdir = str(memory)
 
 # Airflow reads its environment when it is first imported: nothing of the developer's own may reach it.
-HOME = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-"))
 for name in [name for name in os.environ if name.startswith(("AIRFLOW", "_AIRFLOW"))]:
     del os.environ[name]
-os.environ.update(
-    {
-        "AIRFLOW_HOME": str(HOME),
-        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        # A test's DAG may have the name of the one before.
-        "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
-        "AIRFLOW__CORE__DAGS_FOLDER": str(HOME / "dags"),
-        "AIRFLOW__CORE__UNIT_TEST_MODE": "False",
-        # Airflow keeps the first one that it comes by, and the one that it makes up is shorter than it should be.
-        "AIRFLOW__API_AUTH__JWT_SECRET": "a secret of these tests, as long as its kind of signature wants it to be",
-        "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO",
-    }
-)
-
-
-def pytest_sessionfinish():
-    shutil.rmtree(HOME, ignore_errors=True)
+os.environ.update({"AIRFLOW__CORE__UNIT_TEST_MODE": "False", "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO"})
 
 
 @pytest.fixture(scope="session")
-def airflow_home():
+def airflow_home(sms_airflow_home):
     """An Airflow of this test session's own, with an empty database."""
-    from airflow.utils.db import initdb
-
-    (HOME / "dags").mkdir(exist_ok=True)
-    logged = logging.getLogger().level
-    initdb()
-    logging.getLogger().setLevel(logged)  # migrations log no more than warnings, and leave it at that
-    return HOME
+    sms_airflow_home.require_database()
+    return sms_airflow_home.path
 
 
 @pytest.fixture
-def sandbox():
-    """The service on this machine, with credit for everything and a witness."""
+def sms_sandbox_config():
+    """The settings of each test's sandbox: its token, and credit for everything."""
     from airflow_provider_sms.sandbox.config import SandboxConfig
-    from airflow_provider_sms.sandbox.server import running_sandbox
 
-    with running_sandbox(SandboxConfig(token=TOKEN, balance=100_000)) as handle:
-        yield handle
+    return SandboxConfig(token=TOKEN, balance=100_000)
 
 
 @pytest.fixture
-def sms_default(airflow_home, sandbox, monkeypatch):
-    """Point the connection ``sms_default`` at the sandbox; call it to change fields."""
-
-    def point(extra=None, **fields):
-        connection = {"conn_type": "sms", "host": sandbox.base_url, "password": TOKEN, "extra": extra or {}, **fields}
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_DEFAULT", json.dumps(connection))
-
-    point()
-    return point
+def sandbox(sms_sandbox):
+    """The service on this machine, with a witness."""
+    return sms_sandbox.service
 
 
 @pytest.fixture
-def ledger_path(tmp_path, monkeypatch):
+def sms_default(airflow_home, sms_sandbox):
+    """The connection ``sms_default`` to the sandbox; call it to change fields."""
+    return partial(sms_sandbox.connect, "sms_default")
+
+
+@pytest.fixture
+def ledger_path(sms_ledger_path):
     """A ledger of this test's own."""
-    path = tmp_path / "ledger.db"
-    monkeypatch.setenv("AIRFLOW__SMS__LEDGER_PATH", str(path))
-    monkeypatch.setenv("AIRFLOW__SMS__RECOVERY_PATH", str(tmp_path / "recovery"))
-    return path
+    return sms_ledger_path
 
 
 @pytest.fixture

@@ -120,7 +120,7 @@ def test_the_list_stands_in_airflows_navigation_and_leads_back_into_it(look, bro
         browser.expect(row(inside, name).locator(".state")).to_have_text(state)
     row(inside, "overdue accounts").locator("td").get_by_role("link", name="overdue", exact=True).click()
     page.wait_for_url(re.compile(r"/dags/overdue/?$"))
-    assert page.locator("iframe").count() == 0
+    browser.expect(page.locator("iframe")).to_have_count(0)
 
 
 def test_a_send_is_followed_paused_resumed_and_complete(look, browser, site):

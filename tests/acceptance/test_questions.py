@@ -122,10 +122,11 @@ def test_a_question_that_nobody_answers_in_time_ends_the_task(site):
     """It fails without a retry, though the DAG allows one, and nobody is texted."""
     site.await_state("late", "failed")
     (instance,) = site.airflow.instances("late", RUN)
-    # Airflow itself retries a task whose time is over before the end of the process that asked is recorded.
+    # Airflow itself may retry a task whose time is over before the end of the process that asked is recorded.
     by_airflow = site.airflow.call("GET", "/eventLogs?dag_id=late&event=state%20mismatch")["total_entries"]
     tries = instance["try_number"]
-    assert (tries - by_airflow, texted(site, "late"), decided(site, "late")) == (1, 0, [])
+    assert 1 <= tries <= 1 + by_airflow
+    assert (texted(site, "late"), decided(site, "late")) == (0, [])
     log = site.airflow.call("GET", f"/dags/late/dagRuns/{RUN}/taskInstances/{TASK}/logs/{tries}")
     assert "within approval_timeout, so nothing was sent" in json.dumps(log)
 

@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
+from airflow_provider_sms.testing import dag_runs
 from support.versions import AIRFLOW
 
 LOOK_SECONDS = 0.05
@@ -49,7 +50,7 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
     default_args = {"retries": retries, "retry_delay": 0}
     with DAG(dag_id, schedule=None, default_args=default_args, **dag_arguments) as dag:
         task = make_task()
-    register(dag)
+    dag_runs.register(dag)
     with everything_logged() as output:
         try:
             run = run_dag(dag, pendulum.now("UTC"))
@@ -77,8 +78,7 @@ def everything_logged():
 def run_dag(dag, logical_date, conf=None):
     """Run a DAG in this process, and give its run."""
     _mend_test_runs()
-    date = {"execution_date" if AIRFLOW < (3, 0) else "logical_date": logical_date}
-    return dag.test(**date, run_conf=conf)
+    return dag_runs.run_dag(dag, logical_date, conf)
 
 
 @functools.cache
@@ -119,44 +119,6 @@ def _look_often_whether_a_person_has_answered():
         sleep(min(seconds, LOOK_SECONDS) if waits else seconds)
 
     time.sleep = sleep_less
-
-
-def load_dags(folder, path=None):
-    """Load DAGs as Airflow does, and give its bag of them.
-
-    :param folder: what Airflow takes for the bundle.
-    :param path: the one file to load; None for all of the folder.
-    """
-    if AIRFLOW >= (3, 2):
-        from airflow.dag_processing.dagbag import BundleDagBag
-    elif AIRFLOW >= (3, 1):
-        from airflow.models.dagbag import BundleDagBag
-    else:
-        from airflow.models.dagbag import DagBag
-
-        bundle = {} if AIRFLOW < (3, 0) else {"bundle_path": folder}
-        return DagBag(path or folder, include_examples=False, **bundle)
-    return BundleDagBag(path or folder, bundle_path=folder)
-
-
-def sync_dags(bag):
-    """Let Airflow's database know the DAGs of a bag."""
-    if AIRFLOW < (3, 0):
-        bag.sync_to_db()
-        return
-    from airflow.dag_processing.bundles.manager import DagBundlesManager
-
-    manager = DagBundlesManager()
-    manager.sync_bundles_to_db()
-    (bundle,) = manager.get_all_dag_bundles()
-    if AIRFLOW < (3, 1):
-        bag.sync_to_db(bundle.name, None)
-        return
-    if AIRFLOW < (3, 2):
-        from airflow.models.dagbag import sync_bag_to_db
-    else:
-        from airflow.dag_processing.dagbag import sync_bag_to_db
-    sync_bag_to_db(bag, bundle.name, None)
 
 
 def starts_when(dag):
@@ -215,20 +177,6 @@ def _only_run(dag_id):
 
     with create_session() as session:
         return session.scalars(select(DagRun).filter_by(dag_id=dag_id)).one()
-
-
-def register(dag):
-    """Let Airflow's database know a DAG that stands in no file."""
-    from airflow import settings
-
-    bag = load_dags(settings.DAGS_FOLDER)
-    if AIRFLOW < (3, 0):
-        bag.dags[dag.dag_id] = dag
-    else:
-        if AIRFLOW < (3, 1):
-            dag.relative_fileloc = "none.py"  # else it is there only where a file was read
-        bag.bag_dag(dag)
-    sync_dags(bag)
 
 
 def _result(run, task_id, log):

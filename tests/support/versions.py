@@ -40,3 +40,5 @@ In a run by ``dag.test()`` a trigger cannot be answered, so tests that need an a
 """
 KEEPS_TASK_STATE = AIRFLOW >= (3, 3)
 """A task can store a value that its later attempts find."""
+READS_POLARS = tuple(map(int, version("pyarrow").split(".")[:1])) >= (18,)
+"""Arrow knows the type of text that polars hands out."""

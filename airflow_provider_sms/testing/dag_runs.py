@@ -1,0 +1,107 @@
+"""Running a DAG in this process by ``dag.test()``, and reading what it left, in each version of Airflow."""
+
+from __future__ import annotations
+
+import tempfile
+import warnings
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+
+def run_dag(
+    dag: Any, logical_date: datetime, conf: Mapping[str, Any] | None = None, *, run_after: datetime | None = None
+) -> Any:
+    """Run a DAG that Airflow's database knows, and return Airflow's row of the run.
+
+    :param dag: the DAG.
+    :param logical_date: of the run. A run of the same date is replaced.
+    :param conf: of the run.
+    :param run_after: the date in the run's id from Airflow 3 on; None means now. In Airflow 2 it is the logical date.
+    """
+    dates: dict[str, Any] = {"logical_date": logical_date, "run_after": run_after}
+    if _airflow() < (3, 0):
+        dates = {"execution_date": logical_date}
+    with warnings.catch_warnings():
+        # Airflow 3 warns when it replaces a run of a DAG that has changed since, as between two tests.
+        warnings.filterwarnings("ignore", "Multiple rows returned with uselist=False")
+        return dag.test(**dates, run_conf=None if conf is None else dict(conf))
+
+
+def returned_values(run: Any) -> dict[tuple[str, int], Any]:
+    """Return what the tasks of a run returned, by task id and map index, as Airflow keeps it.
+
+    :param run: Airflow's row of the run.
+    """
+    from airflow.models import xcom
+    from airflow.utils.session import create_session
+
+    model: Any = vars(xcom)["XCom" if _airflow() < (3, 0) else "XComModel"]
+    with create_session() as session:
+        rows = session.query(model).filter_by(dag_id=run.dag_id, run_id=run.run_id, key="return_value")
+        # Rows of Airflow 2 are read with their value.
+        read = (lambda row: row.value) if _airflow() < (3, 0) else model.deserialize_value
+        return {(row.task_id, row.map_index): read(row) for row in rows}
+
+
+def register(dag: Any) -> None:
+    """Store a DAG in Airflow's database, whichever file it is from: from Airflow 3 on a run needs it there.
+
+    :param dag: the DAG.
+    """
+    with tempfile.TemporaryDirectory() as empty:
+        bag = load_dags(empty)
+    if _airflow() < (3, 0):
+        bag.dags[dag.dag_id] = dag
+    else:
+        if _airflow() < (3, 1):
+            dag.relative_fileloc = "none.py"  # else it is there only where a file was read
+        bag.bag_dag(dag)
+    sync_dags(bag)
+
+
+def load_dags(folder: Path | str, path: Path | str | None = None) -> Any:
+    """Load DAGs as Airflow does, and return its bag of them.
+
+    :param folder: what Airflow takes for the bundle.
+    :param path: the one file to load; None for all of the folder.
+    """
+    version = _airflow()
+    if version < (3, 1):
+        bundle: dict[str, Any] = {} if version < (3, 0) else {"bundle_path": folder}
+        return _dagbag_module().DagBag(str(path or folder), include_examples=False, **bundle)
+    return _dagbag_module().BundleDagBag(path or folder, bundle_path=folder)
+
+
+def sync_dags(bag: Any) -> None:
+    """Store the DAGs of a bag in Airflow's database.
+
+    :param bag: of :func:`load_dags`.
+    """
+    version = _airflow()
+    if version < (3, 0):
+        bag.sync_to_db()
+        return
+    from airflow.dag_processing.bundles.manager import DagBundlesManager
+
+    manager = DagBundlesManager()  # type: ignore[no-untyped-call]  # Airflow gives it no types
+    manager.sync_bundles_to_db()
+    bundle, *_ = manager.get_all_dag_bundles()
+    if version < (3, 1):
+        bag.sync_to_db(bundle.name, None)
+        return
+    _dagbag_module().sync_bag_to_db(bag, bundle.name, None)
+
+
+def _dagbag_module() -> Any:
+    return import_module("airflow.models.dagbag" if _airflow() < (3, 2) else "airflow.dag_processing.dagbag")
+
+
+def _airflow() -> tuple[int, ...]:
+    from airflow import __version__
+
+    return tuple(map(int, __version__.split(".")[:2]))

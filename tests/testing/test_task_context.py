@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import pytest
+
+from airflow_provider_sms.testing.task_context import task_context
+
+MONDAY = datetime(2026, 1, 5, 9, 30, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def task(airflow_home):
+    from airflow.providers.common.compat.sdk import DAG, BaseOperator
+
+    with DAG("shop", schedule=None, params={"place": "Durban", "name": "Acacia"}):
+        return BaseOperator(task_id="text", params={"name": "Baobab"})
+
+
+def test_it_has_the_dates_and_the_run(task):
+    """Templates find the run's date in each of Airflow's forms, and a run id that the date decides."""
+    context = task_context(task, MONDAY, {}, {})
+    names = ("ds", "ds_nodash", "ts", "ts_nodash", "run_id")
+    assert [context[name] for name in names] == [
+        "2026-01-05",
+        "20260105",
+        "2026-01-05T09:30:00+00:00",
+        "20260105T093000",
+        "manual__2026-01-05T09:30:00+00:00",
+    ]
+    assert context["logical_date"] == context["data_interval_start"] == context["data_interval_end"] == MONDAY
+
+
+def test_params_are_merged_as_in_airflow(task):
+    """The configuration of the run is above the task's params, and these are above the DAG's."""
+    assert task_context(task, MONDAY, {}, {})["params"] == {"place": "Durban", "name": "Baobab"}
+    context = task_context(task, MONDAY, {"name": "Cedar"}, {})
+    assert (context["params"]["name"], context["dag_run"].conf) == ("Cedar", {"name": "Cedar"})
+
+
+def test_xcoms_stay_in_memory(task):
+    """A task finds its own XComs and those that were given; one that was not given is an error that names it."""
+    ti = task_context(task, MONDAY, {}, {"overdue": [1], "paid": [2]})["ti"]
+    ti.xcom_push(key="plan", value=3)
+    assert [ti.xcom_pull(key="plan"), ti.xcom_pull(task_ids="text", key="report")] == [3, None]
+    assert [ti.xcom_pull(task_ids="overdue"), ti.xcom_pull(["overdue", "paid"])] == [[1], [[1], [2]]]
+    with pytest.raises(LookupError, match="the XCom 'plan' of task overdue"):
+        ti.xcom_pull(task_ids="overdue", key="plan")

@@ -369,12 +369,14 @@ PARAMETERS = {
         "suppress": None,
         "campaign_group": None,
         "min_interval": None,
+        "min_rows": None,
         "max_rows": None,
         "max_invalid": None,
         "max_parts_per_message": None,
         "max_cost": None,
         "cost_per_part": 1,
         "max_error_rate": None,
+        "fail_on_rejected": False,
         "check_balance": False,
         "wait_for_credit": False,
         "credit_interval": 60.0,
@@ -416,7 +418,8 @@ PARAMETERS = {
     },
 }
 TEMPLATED = {
-    BulkSmsOperator: "source message send_options campaign report suppress campaign_group sms_conn_id ledger_conn_id",
+    BulkSmsOperator: "source message send_options campaign report suppress campaign_group sms_conn_id ledger_conn_id "
+    "dry_run min_rows max_rows max_invalid max_cost approve",
     GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
     BalanceSensor: "min_balance source message sms_conn_id",
     SmsNotifier: "message to sms_conn_id send_options",
@@ -466,7 +469,9 @@ ERRORS = [
     "InputError",
     "SourceError",
     "ChangedSourceError",
+    "SourceUnavailableError",
     "ColumnError",
+    "NoCampaignError",
     "TemplateError",
     "InvalidRowsError",
     "LimitError",
@@ -490,6 +495,7 @@ DOCUMENTED = [
     "operators.sms.BulkSmsOperator",
     "operators.sms.GroupSmsOperator",
     "operators.sms.PurgeLedgerOperator",
+    "operators.sms.SqlSource",
     "operators.sms.SendWindow",
     "operators.sms.SOUTH_AFRICAN_DIRECT_MARKETING",
     "decorators.bulk_sms.bulk_sms_task",
@@ -507,6 +513,8 @@ DOCUMENTED = [
     "sandbox.server.running_sandbox",
     "sandbox.server.SandboxHandle",
     "sandbox.state.SandboxState",
+    "testing.sandbox.SmsSandbox",
+    "testing.sandbox.DagRunResult",
 ]
 TOLD_TO_AIRFLOW = {
     "hooks.sms",

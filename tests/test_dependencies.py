@@ -17,6 +17,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 OPTIONAL = {
     "sandbox": ("sandbox/",),
+    "testing": ("testing/",),
     "postgres": ("hooks/ledger.py", "ledger/postgres"),
     "openlineage": ("operators/openlineage.py",),
 }
@@ -24,6 +25,8 @@ OPTIONAL = {
 OF_AIRFLOW = {
     # Widgets of the web server of Airflow 2, whose connection form asks for them; nothing else does.
     "hooks/connection_form.py": {"flask-appbuilder", "flask-babel", "wtforms"},
+    # A dependency of Airflow itself.
+    "hooks/sql_source.py": {"apache-airflow-providers-common-sql"},
     # A dependency of Airflow 3 itself; before, a trigger of Airflow's core does the same.
     "execution/deferral.py": {"apache-airflow-providers-standard"},
     "execution/human_input.py": {"apache-airflow-providers-standard"},

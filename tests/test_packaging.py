@@ -138,8 +138,21 @@ def test_the_metadata_say_what_it_is(wheel):
     assert (metadata["Name"], metadata["Version"]) == ("airflow-provider-sms", __version__)
     assert metadata["License-Expression"] == "Apache-2.0 AND MIT"
     assert set(metadata.get_all("License-File")) == {"LICENSE", "airflow_provider_sms/plugins/static/chart.LICENSE.txt"}
-    assert metadata.get_payload().startswith("# airflow-provider-sms")
+    assert metadata["Summary"] == "Bulk SMS from Apache Airflow, without texting anyone twice"
     assert metadata.get_all("Project-URL") is None
+
+
+def test_the_text_for_a_package_index_stands_alone(wheel):
+    """It has no links, which would lead nowhere there; each paragraph but the last is the README's without links."""
+    metadata = message_from_bytes(wheel[f"{INFO}/METADATA"])
+    text = metadata.get_payload(decode=True).decode()
+    readme = re.sub(r"\[([^\]]+)\]\([^)]+\)", r"\1", (ROOT / "README.md").read_text())
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert text.startswith(f"# {metadata['Summary']}\n")
+    assert not re.search(r"\]\(|://|pip install", text)
+    paragraphs = text.strip().split("\n\n")
+    assert len(paragraphs) > 5
+    assert [each for each in paragraphs[:-1] if each not in readme] == []
 
 
 def test_the_version_is_a_number_in_one_place():

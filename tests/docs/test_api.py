@@ -15,6 +15,7 @@ BESIDE_AIRFLOW = [
     f"{PACKAGE}.messages.message",
     f"{PACKAGE}.service.responses",
     f"{PACKAGE}.sandbox.config",
+    f"{PACKAGE}.testing.sandbox",
     exceptions.__name__,
 ]
 """Modules whose classes a user meets, and which Airflow is told nothing of."""

@@ -29,6 +29,8 @@ from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.sending.sender import MARGIN_SECONDS
+from airflow_provider_sms.service.client import SmsClient
 
 DEPLOY = ROOT / "docs" / "deploy"
 PAGE = ROOT / "docs" / "several-machines.md"
@@ -171,10 +173,12 @@ def test_the_recovery_folder_is_the_same_everywhere():
 
 
 def test_a_task_has_time_to_send_and_to_stop():
-    """Celery delivers no task again that still sends, and a pod that stops has the time of a request and its record."""
+    """Celery delivers no task again that still sends, and a pod that stops has the time of the longest claim."""
     celery = int(environment("worker")["AIRFLOW__CELERY_BROKER_TRANSPORT_OPTIONS__VISIBILITY_TIMEOUT"])
     assert celery == VALUES["config"]["celery_broker_transport_options"]["visibility_timeout"] >= 86_400
-    assert KUBERNETES["workers"]["kubernetes"]["terminationGracePeriodSeconds"] >= 120
+    longest = SmsClient("https://rest.example.com/v1", client_id="c", client_secret="s").longest_call
+    claim = 2 * longest + MARGIN_SECONDS
+    assert KUBERNETES["workers"]["kubernetes"]["terminationGracePeriodSeconds"] >= claim
     assert environment("worker")["DUMB_INIT_SETSID"] == "0"
 
 
@@ -189,8 +193,9 @@ def test_the_secrets_of_the_page_are_those_of_the_values():
         VALUES["jwtSecretName"]: "jwt-secret",
         yaml.safe_load(VALUES["extraEnvFrom"])[0]["secretRef"]["name"]: "AIRFLOW_CONN_SMS_LEDGER",
     }
-    for written in re.findall(r"AIRFLOW_CONN_\w+='(.*)'", code):
-        json.loads(written)
+    connections = {name: json.loads(written) for name, written in re.findall(r"AIRFLOW_CONN_(\w+)='(.*)'", code)}
+    assert connections["SMS_LEDGER"]["extra"]["sslmode"] == "verify-full"
+    assert connections["SMS_DEFAULT"]["host"].startswith("https://")
 
 
 def test_each_secret_of_the_compose_file_is_made():
@@ -232,7 +237,7 @@ def test_the_commands_of_the_compose_file_are_commands():
     command = [filled(each, made_secrets()) for each in SERVICES["sandbox"]["command"]]
     assert _parser().parse_args(command).port == 8025
     (script,) = SERVICES["init"]["command"]
-    (group,) = get_cli_commands()[0].subcommands
+    (group,) = (each for each in get_cli_commands()[0].subcommands if each.name == "ledger")
     names = {each.name for each in group.subcommands}
     assert set(re.findall(r"airflow-sms ledger (\w+)", script)) <= names
     assert "airflow db migrate\n" in script

@@ -10,10 +10,11 @@ from contextlib import closing
 
 import pytest
 import requests
-from support.airflow import everything_logged, load_dags, run_dag, sync_dags
+from support.airflow import everything_logged, run_dag
 from support.pages import ROOT, blocks, for_this_airflow
 
 from airflow_provider_sms.cli.main import main
+from airflow_provider_sms.testing.dag_runs import load_dags, sync_dags
 
 TEXT = (ROOT / "docs" / "delivery-guarantees.md").read_text()
 HOST = "http://127.0.0.1:8025"
@@ -23,13 +24,11 @@ ELSEWHERE = ("mkdir", "export", "cd", "airflow db migrate", ".venv/bin/python -m
 
 
 @pytest.fixture
-def sandbox(tmp_path):
-    """The service with the page's credit, and its log where the page has it."""
+def sms_sandbox_config(tmp_path):
+    """The settings of the page's sandbox: its credit, and its log where the page has it."""
     from airflow_provider_sms.sandbox.config import SandboxConfig
-    from airflow_provider_sms.sandbox.server import running_sandbox
 
-    with running_sandbox(SandboxConfig(token=TOKEN, balance=1000, log=tmp_path / "sandbox.jsonl")) as handle:
-        yield handle
+    return SandboxConfig(token=TOKEN, balance=1000, log=tmp_path / "sandbox.jsonl")
 
 
 @pytest.fixture

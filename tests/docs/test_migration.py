@@ -12,7 +12,7 @@ from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 
 PAGE = ROOT / "docs" / "migration.md"
-LOOP, MAPPED_HTTP, AFTER, FILTERED, NOTED = dags(PAGE)
+LOOP, MAPPED_HTTP, AFTER, SUPPRESSED, NOTED = dags(PAGE)
 PEOPLE = 250
 TEXTED = 120
 
@@ -47,9 +47,10 @@ def test_before_and_after_send_the_same_and_only_ours_remembers(run_file, sandbo
     assert Counter(dict.fromkeys(people, again)) == Counter(sandbox.state.accepted_messages)
 
 
-def test_who_was_texted_is_left_out_of_the_source(run_file, sandbox, people):
-    """The step that filters leaves those whom the old DAG has not texted."""
-    assert run_file(FILTERED).xcoms["send"]["accepted"] == PEOPLE - TEXTED
+def test_who_was_texted_is_left_out(run_file, sandbox, people):
+    """The list of those whom the old DAG has texted suppresses them, and no one else."""
+    summary = run_file(SUPPRESSED).xcoms["send"]
+    assert (summary["suppressed"], summary["accepted"]) == (TEXTED, PEOPLE - TEXTED)
     assert Counter(people[TEXTED:]) == Counter(sandbox.state.accepted_messages)
 
 

@@ -1,21 +1,125 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 
+import pytest
+from support.airflow import everything_logged
+from support.faults.peers import TROUBLES
 from support.pages import ROOT, blocks, dags
 
+from airflow_provider_sms.sandbox.__main__ import _config, _parser
+
 README = ROOT / "README.md"
+TEXT = README.read_text()
+COMMANDS = "\n".join(block.code for block in blocks(README, "sh"))
+PROOF = (ROOT / "docs" / "delivery-guarantees.md").read_text()
+(STARTED,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*)$", COMMANDS, re.MULTILINE)
+CONFIG = _config(_parser().parse_args(shlex.split(STARTED)))
+SENTENCES_ON_WHY = 3
+FIRST_SCREEN_LINES = 55
+DAG_LINES = 10
+FAULTS = {
+    "one response is lost": "lost once",
+    "the task dies in mid-send and is retried": "dies",
+    "the task is cleared and runs again": "again",
+}
+"""Row of the README's table → fault of the command that prints it."""
 
 
-def test_the_first_dag_does_what_is_said_of_it(run_file, sandbox):
-    """The README's DAG texts two people, returns what the README shows, and texts nobody when it runs again."""
+@pytest.fixture
+def sms_sandbox_config():
+    """The credit of the README's command, and the token of the tests."""
+    from airflow_provider_sms.sandbox.config import SandboxConfig
+
+    return SandboxConfig(token="sandbox-token-0123", balance=CONFIG.balance)
+
+
+@pytest.fixture
+def run(run_file, tmp_path):
+    """Run the README's DAG on the README's table, which is in a folder of this test's own."""
+    (rows,) = re.findall(r"^cat > /tmp/overdue\.csv <<'CSV'\n(.*?)^CSV$", COMMANDS, re.MULTILINE | re.DOTALL)
+    (tmp_path / "overdue.csv").write_text(rows)
     (dag,) = dags(README)
+    return lambda: run_file(dag.replace("/tmp/", f"{tmp_path}/"))
+
+
+def test_the_first_dag_does_what_is_said_of_it(run, sandbox):
+    """The README's DAG texts three people, returns what the README shows, and texts nobody when it runs again."""
     (shown,) = (json.loads(block.code) for block in blocks(README, "json"))
-    changing = {"event_ids": [], "remaining_balance": 0}
-    assert {**shown, **changing} == {**run_file(dag).xcoms["text_them"], **changing}
+    changing = {"event_ids": []}
+    assert {**shown, **changing} == {**run().xcoms["text_them"], **changing}
     assert {
-        ("27820000001", "Hi Thandeka, R1250.50 is due. Paid already? Thank you."),
-        ("27830000002", "Hi Pieter, R89.90 is due. Paid already? Thank you."),
+        ("27820000001", "Hi Thandeka, invoice INV-1041 of R1250.50 is overdue. Paid already? Thank you."),
+        ("27830000002", "Hi Pieter, invoice INV-1042 of R89.90 is overdue. Paid already? Thank you."),
+        ("27840000003", "Hi Naledi, invoice INV-1057 of R12400.00 is overdue. Paid already? Thank you."),
     } == set(sandbox.state.accepted_messages)
-    assert run_file(dag).xcoms["text_them"]["already_sent"] == 2
-    assert len(sandbox.state.accepted) == 2
+    assert run().xcoms["text_them"]["already_sent"] == 3
+    assert len(sandbox.state.accepted) == 3
+
+
+def test_a_lost_response_fails_with_the_error_that_is_shown(run, sandbox, tmp_path):
+    """After the README's fault and its new row, the task fails with the README's words; run again, it texts nobody."""
+    run()
+    (faults,) = re.findall(r"_sandbox/faults -d '(.*)'$", COMMANDS, re.MULTILINE)
+    (row,) = re.findall(r"^echo '(.*)' >> /tmp/overdue\.csv$", COMMANDS, re.MULTILINE)
+    sandbox.state.set_faults(json.loads(faults))
+    with (tmp_path / "overdue.csv").open("a") as file:
+        file.write(row + "\n")
+    with everything_logged() as output:
+        assert run().state == "failed"
+    (error,) = (block.code for block in blocks(README, "text"))
+    assert error.strip() in " ".join(output.getvalue().split())
+    assert len(sandbox.state.accepted) == 4
+    assert run().state == "failed"
+    assert len(sandbox.state.accepted) == 4
+
+
+def test_the_dag_is_the_quickstarts():
+    """The quickstart's first DAG differs in the place of its table alone, so a reader meets the same campaign again."""
+
+    def told(page):
+        first, *_ = dags(page)
+        return [
+            line.partition("  #")[0] for line in first.splitlines() if not re.search(r"source=|^from pathlib|^$", line)
+        ]
+
+    assert told(ROOT / "docs" / "quickstart.md") == told(README)
+
+
+def test_the_first_screen_is_short():
+    """Why it is hard takes three sentences, the DAG ten lines, before, during, after and limits a line each."""
+    screen = TEXT[: TEXT.index("\n## ")]
+    (why,) = re.findall(r"^\*\*Why that is hard\.\*\* (.*?)\n\n", screen, re.MULTILINE | re.DOTALL)
+    (dag,) = dags(README)
+    assert len(re.findall(r"\.(?:\s|$)", why)) == SENTENCES_ON_WHY
+    assert len(dag[dag.index("with DAG") :].splitlines()) == DAG_LINES
+    assert re.findall(r"^- \*\*(\w+)\*\*", screen, re.MULTILINE) == ["Before", "During", "After", "Limits"]
+    assert len(screen.splitlines()) <= FIRST_SCREEN_LINES
+
+
+def test_the_order_is_that_of_the_first_half_hour():
+    """Install, connect, run, fail; then where to go."""
+    assert re.findall(r"^## (.*)$", TEXT, re.MULTILINE) == ["Install", "Connect", "Run", "Fail", "Next", "Licence"]
+
+
+def test_the_figures_are_those_of_the_proof_and_of_its_command():
+    """Whom each way texted twice or named is as in the delivery guarantees; the command under the table prints it."""
+    rows = re.findall(r"^\| ([a-z].*?) \|(.*)\|$", TEXT, re.MULTILINE)
+    assert [name for name, _ in rows] == list(FAULTS)
+    for name, cells in rows:
+        (measured,) = re.findall(rf"^\| {TROUBLES[FAULTS[name]].name} \|(.*)\|$", PROOF, re.MULTILINE)
+        by_way = [cell.split(" / ") for cell in measured.split("|")[:3]]
+        told = cells.replace(",", "").split("|")
+        assert [int(twice) for twice, *_ in by_way] == [int(cell.split(";")[0]) for cell in told]
+        assert re.findall(r"(\d+) named", cells) == [unknown for _, _, unknown, _ in by_way if int(unknown)]
+    (command,) = re.findall(r"support\.faults\.peers --only (.*)$", COMMANDS, re.MULTILINE)
+    assert shlex.split(command) == list(FAULTS.values())
+
+
+def test_the_connection_is_that_of_the_sandbox():
+    """The connection has the address and the token of the sandbox that is started."""
+    (connection,) = re.findall(r"^export AIRFLOW_CONN_SMS_DEFAULT='(.*)'$", COMMANDS, re.MULTILINE)
+    expected = {"conn_type": "sms", "host": f"http://127.0.0.1:{CONFIG.port}/v1", "password": CONFIG.token}
+    assert expected == json.loads(connection)

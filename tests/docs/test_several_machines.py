@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import subprocess
@@ -15,17 +16,19 @@ from types import SimpleNamespace
 import psycopg2
 import pytest
 from psycopg2.extras import RealDictCursor
-from sqlalchemy import Table, event, text
-from support.cluster import _binaries, has_pooler, running_pair, running_pooler
+from sqlalchemy import Table, create_engine, event, text
+from support.cluster import _binaries, has_pooler, running_pair, running_pooler, until
 from support.forwarder import Forwarder
+from support.machines.scenarios import SCENARIOS
 from support.pages import ROOT, blocks
+from support.postgres import DRIVER
 from support.sending import claimant
 from support.sending import people as persons
 
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.hooks.ledger import postgres_url
-from airflow_provider_sms.ledger import schema
+from airflow_provider_sms.ledger import backend, postgres, postgres_engine, schema
 from airflow_provider_sms.ledger.account_history import record_reading
 from airflow_provider_sms.ledger.approvals import note_question
 from airflow_provider_sms.ledger.attempts import register
@@ -42,13 +45,44 @@ from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_camp
 from airflow_provider_sms.ledger.reader import read_postgres
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.monitoring.campaigns import find_campaign
+from airflow_provider_sms.reporting.summary import COUNTS
+from airflow_provider_sms.sending.sender import MARGIN_SECONDS
+from airflow_provider_sms.service.client import SmsClient
 
 PAGE = ROOT / "docs" / "several-machines.md"
+PACKAGE = ROOT / "airflow_provider_sms"
+SERVICE = "https://rest.example.com/v1"
 SQL = {block.code.partition("\n")[0].removeprefix("-- "): block.code for block in blocks(PAGE, "sql")}
 ROLES = {"sms_owner", "sms_task", "sms_page", "sms_purge", "sms_monitor"}
 OF_OWNER = {"open.py", "schema.py"}
 OF_FILES = {"sqlite.py", "clocks.py"}
 OF_PURGE = {"purge.py", "balances.py"}
+BIG = ("sms_message", "sms_request")
+
+
+def rows_of(heading):
+    """Return the rows of the first table behind a heading or another text of the page, without its head, as cells."""
+    (_, behind) = PAGE.read_text().split(heading, 1)
+    found = re.search(r"^\|.*\n\|[-:| ]+\|\n((?:\|.*\n)+)", behind, re.MULTILINE)
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in found[1].splitlines()]
+
+
+def words_of(cell):
+    """Return what a cell has as code."""
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def texts_of_the_package():
+    """Return each text in the package's code, with a star for each value in it."""
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                parts = [each.value if isinstance(each, ast.Constant) else "*" for each in node.values]
+                found.add("".join(map(str, parts)))
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    return found
 
 
 def statements(name):
@@ -254,7 +288,7 @@ def test_a_task_sends_with_the_role_of_tasks(server, send, people, monkeypatch, 
     assert (again.state, again.summary["already_sent"]) == ("success", 250)
     capsys.readouterr()
     main(["ledger", "status", "whole", "--ledger-conn-id", "sms_ledger_page", "-o", "json"])
-    assert json.loads(capsys.readouterr().out)[0]["messages_accepted"] == "250"
+    assert json.loads(capsys.readouterr().out)[0]["messages_accepted"] == 250
 
 
 def test_each_table_that_the_ledgers_code_changes_is_granted(server):
@@ -315,6 +349,29 @@ def test_the_role_of_pages_reads_and_changes_nothing(server, store):
     assert granted(server, "sms_page") == granted(server, "sms_monitor") == set()
 
 
+def test_the_roles_that_check_standbys_are_granted_that_by_a_line_of_its_own():
+    """Whoever leaves the line out keeps other sessions' statements from DAGs."""
+    monitor, others = [each for each in statements("roles: as superuser") if "pg_monitor" in each]
+    assert monitor == "GRANT pg_monitor TO sms_monitor"
+    assert set(re.findall(r"sms_\w+", others)) == {"sms_owner", "sms_task", "sms_page"}
+
+
+@pytest.mark.skipif(DRIVER.endswith("psycopg2"), reason="this driver writes values into its statements")
+def test_the_statements_that_pg_monitor_shows_hold_no_number(server, store):
+    """The driver psycopg sends values apart from their statement."""
+    shown = []
+
+    @event.listens_for(store._engine, "after_cursor_execute")
+    def look(*_):
+        rows = server.run("sms_monitor", ["SELECT query FROM pg_stat_activity WHERE usename = 'sms_task'"])
+        shown.extend(row["query"] for row in rows)
+
+    (person,) = persons(1, 4_711)
+    claim(CampaignLedger(store, "shown", claimant()), [person])
+    assert any("INSERT INTO sms_message" in query for query in shown)
+    assert [query for query in shown if person.destination in query] == []
+
+
 def test_the_role_of_queries_sees_no_number(server):
     """It may read counts and times, and neither numbers nor the service's words."""
     for column in ("sms_message.destination", "sms_contact.destination", "sms_request.response", "sms_request.reason"):
@@ -324,8 +381,8 @@ def test_the_role_of_queries_sees_no_number(server):
 
 
 def test_a_ledger_is_opened_that_must_wait_for_its_standby(server):
-    """The roles that write see the state of standbys."""
-    for role in ("sms_owner", "sms_task", "sms_purge"):
+    """The roles that tasks and commands have see the state of standbys."""
+    for role in ("sms_owner", "sms_task", "sms_page", "sms_purge"):
         with server.open(role, require_standby=True) as store, store.write(7):
             pass
 
@@ -350,24 +407,37 @@ def test_one_role_makes_its_own_tables(bare, name):
         bare.run("postgres", [f"DROP DATABASE {database} WITH (FORCE)", "DROP ROLE sms"], database="postgres")
 
 
-def test_the_dump_of_the_page_is_a_ledger_again(server, store, tmp_path):
-    """With its rights and its claims: whoever was texted before it is not texted again."""
-    use(store, "saved")
-    (code,) = [block.code for block in blocks(PAGE, "sh") if "pg_dump" in block.code]
-    place = f"host={server._primary.folder} "
-    code = code.replace("host=db1.example.com ", place).replace("ledger.dump", str(tmp_path / "ledger.dump"))
-    dump, restore = (line.strip() for line in code.splitlines())
-    _shell(dump)
-    server.run("postgres", ["CREATE DATABASE restored OWNER sms_owner"], database="postgres")
-    server.run("postgres", ["ALTER DATABASE restored SET search_path = sms"], database="postgres")
-    _shell(restore.replace("dbname=sms ", "dbname=restored "))
-    server.run("postgres", ["GRANT CONNECT ON DATABASE restored TO sms_task"], database="postgres")
-    with closing(open_postgres(server.url("sms_task", "restored"))) as restored:
+def test_the_dump_of_the_page_takes_the_ledgers_place(server, tmp_path):
+    """With its rights and its claims, and without the rows that came later: the page's query says where it ends."""
+    with server.open("sms_task") as store:
+        use(store, "saved")
+    dump, restore = (
+        block.code.strip().replace("host=db1.example.com ", f"host={server.socket.parent} ")
+        for block in blocks(PAGE, "sh")
+        if block.code.startswith(("pg_dump", "pg_restore"))
+    )
+    file = str(tmp_path / "ledger.dump")
+    _shell(dump.replace("ledger.dump", file))
+    (ends,) = server.query("end")
+    with server.open("sms_task") as store:
+        use(store, "in the gap")
+    server.run("postgres", statements("restore: as superuser"), database="postgres")
+    _shell(restore.replace("ledger.dump", file))
+    switch = statements("switch: as superuser, in another database")
+    with server.open("sms_task") as store, store.read(), pytest.raises(psycopg2.Error, match="accessed by other users"):
+        server.run("postgres", switch, database="postgres")
+    server.run("postgres", switch, database="postgres")
+    try:
+        assert server.query("end") == [ends]
         first = persons(1)
-        ledger = CampaignLedger(restored, "saved", claimant(5, run_id="later"))
-        (held,) = ledger.holders([first[0].key]).values()
-        assert held.state == ACCEPTED
-    server.run("postgres", ["DROP DATABASE restored WITH (FORCE)"], database="postgres")
+        with server.open("sms_task") as store:
+            later = claimant(5, run_id="later")
+            (held,) = CampaignLedger(store, "saved", later).holders([first[0].key]).values()
+            assert held.state == ACCEPTED
+            assert not CampaignLedger(store, "in the gap", later).holders([first[0].key])
+    finally:
+        back = ("DROP DATABASE sms", "ALTER DATABASE sms_before RENAME TO sms")
+        server.run("postgres", back, database="postgres")
 
 
 def _shell(line):
@@ -400,8 +470,8 @@ def test_the_query_of_unknown_requests(quiet, store):
 
 
 def test_the_query_of_silent_attempts(quiet, store):
-    """A busy one without a word for five minutes, unless a later attempt of its task has begun."""
-    for run, age in (("gone", 400), ("alive", 10), ("replaced", 400), ("done", 400)):
+    """A busy one without a word for five minutes, for a day, unless a later attempt of its task has begun."""
+    for run, age in (("gone", 400), ("alive", 10), ("replaced", 400), ("done", 400), ("last year", 400 * 86_400)):
         first = register(store, claimant(run_id=run))
         note_progress(store, "spring", first, "ended" if run == "done" else "sending")
         quiet.run(
@@ -422,25 +492,31 @@ def test_the_query_of_paused_campaigns(quiet, store):
 
 
 def test_the_query_of_stuck_transactions(quiet, store):
-    """A session that waits for a lock, and the one that holds it."""
-    held, release = threading.Event(), threading.Event()
+    """The session that keeps the package waiting for a lock, whoever it is, and not those that wait."""
+    soon = SQL["stuck"].replace("20 seconds", "0 seconds")
+    assert soon != SQL["stuck"]
 
-    def hold():
-        with store.write(7):
-            held.set()
-            release.wait(10.0)
+    def wait():
+        with store.read() as connection:
+            connection.execute(text("SELECT count(*) FROM sms_message"))
 
-    holding = threading.Thread(target=hold)
-    holding.start()
-    held.wait(10.0)
-    try:
-        code = SQL["stuck"].replace("30 seconds", "0 seconds")
-        (row,) = quiet.run("sms_monitor", [code])
-        assert (row["usename"], row["state"]) == ("sms_task", "idle in transaction")
+    waiting = threading.Thread(target=wait)
+    with closing(psycopg2.connect(host=str(quiet.socket.parent), user="sms_owner", dbname="sms")) as person:
+        person.cursor().execute("LOCK TABLE sms_message")
+        waiting.start()
+        until(lambda: quiet.run("sms_monitor", [soon]))
+        (row,) = quiet.run("sms_monitor", [soon])
+        assert (row["usename"], row["state"], row["waiting"]) == ("sms_owner", "idle in transaction", 1)
         assert quiet.query("stuck") == []
-    finally:
-        release.set()
-        holding.join(10.0)
+        person.rollback()
+        waiting.join(10.0)
+    assert quiet.run("sms_monitor", [soon]) == []
+
+
+def test_a_send_is_not_called_stuck():
+    """The server ends a statement of it, and a transaction in which nothing happens, before the query lists them."""
+    (seconds,) = map(int, re.findall(r"interval '(\d+) seconds'", SQL["stuck"]))
+    assert max(postgres_engine.WAIT_SECONDS, postgres.IDLE_SECONDS) < seconds
 
 
 def test_the_query_of_connections(quiet, store):
@@ -495,3 +571,113 @@ def test_the_connection_of_the_page_leads_to_both_servers_by_tls():
     url = postgres_url(connection, fields["extra"])
     assert url.host == "db1.example.com,db2.example.com"
     assert dict(url.query) == {"sslmode": "verify-full", "sslrootcert": "/etc/ssl/certs/ledger-ca.pem"}
+
+
+def test_the_times_of_the_page_are_those_of_the_code():
+    """Of statements and networks, of requests with a fixed token and with a fetched one, and of claims."""
+    times = {row[0]: row[1] for row in rows_of("## Timeouts")}
+    fixed = SmsClient(SERVICE, token="t").longest_call
+    fetched = SmsClient(SERVICE, client_id="c", client_secret="s").longest_call
+    kept = {name: int(value) for name, value in postgres_engine._KEEPALIVES.items()}
+    silent = kept["keepalives_idle"] + kept["keepalives_interval"] * kept["keepalives_count"]
+    assert times["a statement of a send at the ledger"] == f"{postgres_engine.WAIT_SECONDS:g} s"
+    assert times["a transaction of a send in which nothing happens"] == f"{postgres.IDLE_SECONDS:g} s"
+    assert times["the network under it is silent"] == f"{silent} s" == f"{kept['tcp_user_timeout'] // 1000} s"
+    assert times["a request to the service with a fixed token"] == f"{fixed:g} s"
+    assert times["the same with a client id and secret"] == f"{fetched:g} s"
+    lapses = f"{fixed + MARGIN_SECONDS:g} s; with a client id {fetched + MARGIN_SECONDS:g} s"
+    assert times["a claim lapses"] == lapses
+    (claim_row,) = [row for row in rows_of("## Timeouts") if row[0] == "a claim lapses"]
+    assert f"{2 * fixed + MARGIN_SECONDS:g} s; {2 * fetched + MARGIN_SECONDS:g} s" in claim_row[3]
+
+
+def test_a_pod_may_stop_for_longer_than_a_claim_takes_to_lapse():
+    """With a fixed token and with a client id, where the request first asks for the balance."""
+    (row,) = [row for row in rows_of("## Timeouts") if "a pod of the KubernetesExecutor" in row[0]]
+    found = re.search(r"(\d+) s; (\d+) s with a client id", row[3])
+    for seconds, credentials in zip(
+        map(int, found.groups()), ({"token": "t"}, {"client_id": "c", "client_secret": "s"}), strict=True
+    ):
+        assert seconds >= 2 * SmsClient(SERVICE, **credentials).longest_call + MARGIN_SECONDS
+
+
+def test_the_words_to_alert_on_are_words_of_the_package():
+    """Each is in a text that the code logs or raises."""
+    texts = texts_of_the_package()
+    words = [each for row in rows_of("**Words in the logs") for each in words_of(row[0])]
+    assert len(words) > 10
+    assert [each for each in words if not any(each in one for one in texts)] == []
+
+
+def test_what_a_send_logs_as_an_error_is_worth_an_alert():
+    """Each line that a task logs as an error, and each loss of the ledger that it raises, has words on the page."""
+    words = [each for row in rows_of("**Words in the logs") for each in words_of(row[0])]
+    worst = []
+    for folder in ("execution", "sending", "ledger"):
+        for path in sorted((PACKAGE / folder).glob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if not isinstance(node, ast.Call) or not node.args:
+                    continue
+                called = ast.unparse(node.func)
+                if called in ("log.error", "LedgerLostError"):
+                    worst.append(ast.unparse(node.args[0]))
+    # A report that is not written, and an error of Python: the task fails by them.
+    known = ("The report could not be written", "%s at:")
+    assert len(worst) >= 6
+    assert [each for each in worst if not any(one in each for one in (*words, *known))] == []
+
+
+def test_what_the_server_logs_by_the_protocol_is_named():
+    """By the SQLSTATEs after which the package tries a transaction again."""
+    (_, told) = PAGE.read_text().split("In PostgreSQL's own log", 1)
+    named = set(re.findall(r"\b(\d\w{4})\)", told.partition("\n\n")[0]))
+    assert named == {*backend._UNDONE, postgres._LOCK_NOT_AVAILABLE}
+
+
+def test_the_metrics_of_the_page_are_emitted():
+    """By the package, and by this Airflow where it lists its own."""
+    (_, told) = PAGE.read_text().split("**Metrics**", 1)
+    named = set(words_of(told.partition("\n\n")[0]))
+    own = {name for name in named if name.startswith("sms.")}
+    assert own <= {"sms.request_duration", "sms.balance", *(f"sms.{name}" for name in COUNTS)}
+    import airflow
+
+    listed = Path(airflow.__file__).parent / "_shared" / "observability" / "metrics" / "metrics_template.yaml"
+    if listed.is_file():
+        theirs = set(re.findall(r'^ +- name: "([\w.]+)"', listed.read_text(), re.MULTILINE))
+        assert named - own - {"timeout"} <= theirs
+
+
+def test_the_sizes_of_the_page_are_those_that_were_measured():
+    """Bytes a message, and the sums for ten million of them."""
+    rows = {row[0]: row[1:] for row in rows_of("## Sizing")}
+    measured = (ROOT / "docs" / "scale.md").read_text()
+    stored = sum(int(re.search(rf"\| `{name}` \| (\d+) bytes a message", measured)[1]) for name in BIG)
+    logged = int(re.search(r"\| write-ahead log \| (\d+) bytes a message", measured)[1])
+    for name, each in (("disk", stored), ("write-ahead log", logged)):
+        assert rows[name][0].startswith(f"{each} bytes a message")
+        assert rows[name][1] == f"{each * 10_000_000 / 1e9:.1f} GB a month"
+
+
+def test_the_versions_of_the_page_are_those_of_the_tests(server, postgres_url):
+    """Whoever runs another one knows that it was not tried."""
+    engine = create_engine(postgres_url)
+    with closing(engine.connect()) as connection:
+        found = {server.run("postgres", ["SHOW server_version"])[0]["server_version"]}
+        found.add(connection.execute(text("SHOW server_version")).scalar())
+    engine.dispose()
+    told = re.search(r"The tests run on PostgreSQL (\d+) and (\d+)\.", PAGE.read_text())
+    assert {version.partition(".")[0] for version in found} == set(told.groups())
+
+
+def test_the_page_tells_of_scenarios():
+    """Each row of its table is a scenario that can be played, in their order, and nobody was texted twice or lost."""
+    (_, told) = PAGE.read_text().split("\n## What was tried\n", 1)
+    head = re.search(r"^\|(.*)\|$", told, re.MULTILINE)[1]
+    names = [cell.strip().lower() for cell in head.split("|")]
+    rows = rows_of("\n## What was tried\n")
+    told_of = [row[0] for row in rows]
+    assert len(told_of) > 1
+    assert told_of == [each.name for each in SCENARIOS if each.name in told_of]
+    twice, lost = names.index("twice"), names.index("lost")
+    assert {(row[twice], row[lost]) for row in rows} == {("0", "0")}

@@ -3,10 +3,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from support.airflow import register
 from support.versions import AIRFLOW
 
 from airflow_provider_sms.notifications.sms import SmsNotifier
+from airflow_provider_sms.testing.dag_runs import register
 
 pytestmark = pytest.mark.skipif(AIRFLOW >= (3, 0), reason="newer DAG processors are asked in other words")
 

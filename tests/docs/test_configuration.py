@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import configparser
+import re
+
+from support.configuration import MORE, PAGE, options, table, with_table
+from support.pages import ROOT, blocks
+
+from airflow_provider_sms.hooks.ledger import recovery_folder
+
+COMMAND = "PYTHONPATH=tests:. .venv/bin/python -m support.configuration"
+
+
+def test_the_table_is_what_the_command_writes():
+    """The page has the options of the provider's metadata, and no others; the page names the command."""
+    text = PAGE.read_text()
+    assert with_table(text) == text
+    assert COMMAND in text
+    assert MORE.keys() == options().keys()
+
+
+def test_the_reference_has_no_second_table():
+    """One page lists the options; the reference of the API links to it."""
+    page = (ROOT / "docs" / "api.md").read_text()
+    assert "(configuration.md)" in page
+    assert [name for name in options() if f"`{name}`" in page] == []
+
+
+def test_the_package_reads_the_options_and_no_others():
+    """An option that no code reads, or that Airflow is not told of, is a mistake."""
+    sources = "".join(path.read_text() for path in (ROOT / "airflow_provider_sms").rglob("*.py"))
+    assert set(re.findall(r'conf\.get\w*\(\s*"sms", "(\w+)"', sources)) == options().keys()
+
+
+def test_the_table_has_one_line_for_each_option():
+    """A description with a pipe or a line end would break its row."""
+    lines = table().splitlines()
+    assert len(lines) == len(options()) + 2
+    assert {line.count("|") for line in lines} == {7}
+
+
+def test_both_ways_to_set_an_option_say_the_same(airflow_home, monkeypatch):
+    """What the page writes into the file, it writes into the environment, and Airflow and the package read it."""
+    from airflow.providers.common.compat.sdk import conf
+
+    parser = configparser.ConfigParser()
+    (ini,) = blocks(PAGE, "ini")
+    parser.read_string(ini.code)
+    (exports,) = (block.code for block in blocks(PAGE, "sh") if "export" in block.code)
+    variables = dict(re.findall(r"^export (\w+)=(.*)$", exports, re.MULTILINE))
+    assert {f"AIRFLOW__SMS__{name.upper()}": value for name, value in parser["sms"].items()} == variables
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert {name: conf.get("sms", name) for name in parser["sms"]} == dict(parser["sms"])
+    assert str(recovery_folder()) == parser["sms"]["recovery_path"]
+    monkeypatch.setenv("AIRFLOW__SMS__RECOVERY_PATH", "kept")
+    monkeypatch.setenv("AIRFLOW_HOME", "/srv/airflow")
+    assert str(recovery_folder()) == "/srv/airflow/kept"

@@ -1,0 +1,167 @@
+"""The page *Deploy*: its commands, its executors, its backup."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from support.pages import ROOT, blocks
+from support.sending import claimant, people
+
+from airflow_provider_sms.exceptions import InputError, LedgerError
+from airflow_provider_sms.get_provider_info import get_provider_info
+from airflow_provider_sms.hooks.ledger import LOCAL_EXECUTORS, refuse_several_machines
+from airflow_provider_sms.ledger.claims import CampaignLedger
+from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.open import check_version
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
+from airflow_provider_sms.ledger.sqlite import open_sqlite
+
+PAGE = ROOT / "docs" / "deploy.md"
+TEXT = PAGE.read_text()
+SHELL = [block.code for block in blocks(PAGE, "sh")]
+PUBLISHED = re.compile(r'"https://raw\.githubusercontent\.com/apache/airflow/constraints-\$\{AIRFLOW_VERSION\}/[^"]*"')
+
+
+def block(words):
+    """Return the only shell block of the page that contains some words."""
+    (found,) = (code for code in SHELL if words in code)
+    return found
+
+
+def bash(code, folder, **variables):
+    """Run a block of the page in a folder, with this environment's Python as ``python``."""
+    names = {**os.environ, **variables, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-euc", code], cwd=folder, env=names, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A folder with what the build needs, in which the page's first block has built the wheel."""
+    folder = tmp_path_factory.mktemp("checkout")
+    for name in ("airflow_provider_sms", "constraints"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "constraints.txt"):
+        shutil.copy(ROOT / name, folder / name)
+    # The page's build takes hatchling from the package index.
+    done = bash(block("pip wheel").replace("--no-deps", "--no-deps --no-build-isolation"), folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_the_wheel_installs_beside_airflow(checkout):
+    """With the versions of this project as constraints, pip would install the package and change nothing else."""
+    code, count = PUBLISHED.subn("constraints.txt", block("raw.githubusercontent.com"))
+    assert count == 1
+    code = code.replace("pip install", "pip install --dry-run --no-index --report report.json")
+    done = bash(code, checkout)
+    assert done.returncode == 0, done.stdout + done.stderr
+    report = json.loads((checkout / "report.json").read_text())
+    assert {each["metadata"]["name"] for each in report["install"]} <= {"airflow-provider-sms"}
+
+
+def test_the_versions_of_the_page_are_tested(checkout):
+    """The Airflow that the page installs is the one of the tests, and the file of versions for an older one exists."""
+    newest = block("raw.githubusercontent.com")
+    (version,) = re.findall(r"^AIRFLOW_VERSION=(.*)$", newest, re.MULTILINE)
+    assert f"apache-airflow=={version}\n" in (ROOT / "constraints.txt").read_text()
+    (named, file) = re.search(r'apache-airflow==([\d.]+)".* --constraint (\S+)', block("constraints/airflow-")).groups()
+    assert f"apache-airflow=={named}\n" in (ROOT / file).read_text()
+
+
+def test_the_packages_that_conflict_have_bounds():
+    """The page names packages of which this one needs a newer version than a file of Airflow from 2025 has."""
+    (sentence,) = re.findall(r"from 2025 does: (.*?) are older", TEXT)
+    bounds = (ROOT / "pyproject.toml").read_text()
+    for name in re.findall(r"`([\w-]+)`", sentence):
+        assert re.search(rf'"{re.escape(name)}>=', bounds), name
+
+
+def test_airflow_has_the_commands_after_the_install(airflow_home):
+    """Each command is one of Airflow's, with its arguments, and what they name is the package's."""
+    from airflow.cli.cli_parser import get_parser
+
+    lines = block("airflow providers get").splitlines()
+    parsed = [get_parser().parse_args(shlex.split(line)[1:]) for line in lines]
+    assert all(each.func for each in parsed)
+    assert parsed[0].provider_name == get_provider_info()["package-name"]
+    assert (parsed[2].section, parsed[2].option in get_provider_info()["config"]["sms"]["options"]) == ("sms", True)
+    assert parsed[3].conn_type == get_provider_info()["connection-types"][0]["connection-type"]
+
+
+def executors():
+    """Return the executors of the table of kinds of Airflow, with the ledger that the page gives each."""
+    rows = re.findall(r"^\| [^|]+ \| (`\w+Executor`[^|]*) \| ([^|]+) \| [^|]+ \|$", TEXT, re.MULTILINE)
+    return {(name, ledger.partition(" ")[0]) for names, ledger in rows for name in re.findall(r"`(\w+)`", names)}
+
+
+@pytest.mark.parametrize(("executor", "ledger"), sorted(executors()))
+def test_an_executor_takes_the_ledger_of_the_page(executor, ledger):
+    """Executors that run tasks on one machine take a file, and all others refuse it."""
+    if ledger == "file":
+        assert executor in LOCAL_EXECUTORS
+        refuse_several_machines(executor, {})
+    else:
+        assert ledger == "PostgreSQL"
+        with pytest.raises(InputError, match=f"{executor} runs tasks on several machines"):
+            refuse_several_machines(executor, {})
+
+
+def test_each_kind_of_airflow_is_there():
+    """The page speaks of six executors and services beside one machine."""
+    assert {"CeleryExecutor", "KubernetesExecutor", "EdgeExecutor", "AstroExecutor", "LocalExecutor"} == {
+        executor for executor, _ in executors()
+    }
+    for service in ("Astronomer", "Amazon MWAA", "Google Cloud Composer"):
+        assert f"- **{service}**:" in TEXT
+
+
+def test_the_backup_has_what_was_claimed_last(tmp_path):
+    """A backup of a file that a task has open holds its claims; the file alone, copied, does not."""
+    (tmp_path / "home").mkdir()
+    path = tmp_path / "home" / "sms_ledger.db"
+    with closing(open_sqlite(path)) as store:
+        ledger = CampaignLedger(store, "c", claimant())
+        chunk = Chunk([person.key for person in people(3)], [person.destination for person in people(3)])
+        ledger.commit(chunks=[chunk], claim_seconds=60.0)
+        done = bash(block("backup("), tmp_path, AIRFLOW_HOME=str(path.parent))
+        assert done.returncode == 0, done.stderr
+        (tmp_path / "copy.db").write_bytes(path.read_bytes())
+    assert _messages(tmp_path / "ledger-backup.db") == 3
+    assert _messages(tmp_path / "copy.db") == 0
+    assert (tmp_path / "ledger-backup.db").stat().st_mode & 0o777 == 0o600
+
+
+def _messages(path):
+    with closing(sqlite3.connect(path)) as connection:
+        try:
+            return connection.execute("SELECT count(*) FROM sms_message").fetchone()[0]
+        except sqlite3.DatabaseError:
+            return 0
+
+
+def test_an_older_package_refuses_a_newer_ledger():
+    """The error of a rollback by mistake is the one on the page."""
+    (shown,) = (block.code.strip() for block in blocks(PAGE, "text"))
+    with pytest.raises(LedgerError) as refused:
+        check_version(99)
+    assert shown == str(refused.value)
+    assert f"version {SCHEMA_VERSION}." in shown
+
+
+def test_the_web_server_lists_the_plugin(airflow_home):
+    """The entry point by which Airflow finds the pages is named as the page says."""
+    from importlib.metadata import entry_points
+
+    (entry,) = (each for each in entry_points(group="airflow.plugins") if each.dist.name == "airflow-provider-sms")
+    assert entry.load().name == "sms"
+    assert "lists `sms`" in TEXT

@@ -1,0 +1,348 @@
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import os
+import re
+import socket
+import sys
+import threading
+import types
+from collections import deque
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+from support.pages import ROOT, blocks
+
+from airflow_provider_sms import __version__
+from airflow_provider_sms.exceptions import AuthenticationError, RefusedError, ThrottledError, UnknownOutcomeError
+from airflow_provider_sms.hooks.connection import DEFAULT_CONNECT_TIMEOUT, DEFAULT_TIMEOUT
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.sandbox.config import SandboxConfig
+from airflow_provider_sms.sandbox.server import running_sandbox
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.service.authentication import ASSUMED_MINUTES
+from airflow_provider_sms.service.errors import error_for
+from airflow_provider_sms.service.responses import parse_send_response
+from airflow_provider_sms.service.transport import MAX_RESPONSE_BYTES, RawResponse
+
+PAGE = ROOT / "docs" / "service.md"
+TEXT = PAGE.read_text()
+TOKEN, CLIENT, SECRET = "THE-TOKEN", "THE-CLIENT-ID", "THE-API-SECRET"
+OWN_ERROR = json.dumps({"statusCode": 503, "errors": [{"errorCode": "Busy", "errorMessage": "try later"}]})
+MEANINGS = {
+    "not processed: posted again": ThrottledError,
+    "not processed: posted again, at most twice": ThrottledError,
+    "not processed: the credentials are wrong": AuthenticationError,
+    "refused: nobody was texted": RefusedError,
+    "unknown: perhaps everybody was texted": UnknownOutcomeError,
+}
+
+
+@dataclass
+class Http:
+    """A request or a response, as the page shows it or as it was on the wire."""
+
+    first: str
+    headers: dict[str, str] = field(default_factory=dict)
+    body: object = None
+
+
+def shown():
+    """Return the page's requests and responses, in order."""
+    found = []
+    for block in blocks(PAGE, "http"):
+        head, _, body = block.code.partition("\n\n")
+        first, *lines = head.strip().splitlines()
+        found.append(Http(first, dict(line.split(": ", 1) for line in lines), json.loads(body) if body else None))
+    return found
+
+
+HEADERS, BULK, SENT, GROUP, BALANCE, STATED, TOKEN_ASKED, TOKEN_GIVEN = shown()
+
+
+@contextlib.contextmanager
+def served(handler):
+    """Run a server of the standard library on this machine; its address is the value."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def wire(sms_default):
+    """What passes between a client and a sandbox: pairs of request and response; ``sms_default`` leads there."""
+    passed = []
+    config = SandboxConfig(token=TOKEN, client_id=CLIENT, client_secret=SECRET, balance=1000)
+    with running_sandbox(config) as sandbox:
+        address = sandbox.base_url.removeprefix("http://").partition("/")[0]
+
+        class Relay(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                length = int(self.headers.get("Content-Length", 0))
+                body = self.rfile.read(length)
+                behind = http.client.HTTPConnection(address, timeout=10)
+                behind.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                for name, value in self.headers.items():
+                    behind.putheader(name, address if name == "Host" else value)
+                behind.endheaders(body)
+                answer = behind.getresponse()
+                content = answer.read()
+                behind.close()
+                request = Http(self.requestline, dict(self.headers.items()), json.loads(body) if body else None)
+                first = f"HTTP/1.1 {answer.status} {answer.reason}"
+                passed.append((request, Http(first, dict(answer.getheaders()), json.loads(content))))
+                self.send_response(answer.status)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def do_POST(self):
+                self.do_GET()
+
+            def log_message(self, *_):
+                pass
+
+        with served(Relay) as url:
+            sms_default(host=f"{url}/v1", password=TOKEN)
+            yield passed
+
+
+def test_a_task_sends_the_request_of_the_page(wire, send):
+    """The page's two messages, with its options, are the body that a task posts; the response is the sandbox's."""
+    rows = [
+        {"destination": "27820000001", "first_name": "Thandeka", "amount": 1250.5},
+        {"destination": "27830000002", "first_name": "Pieter", "amount": 89.9},
+    ]
+    message, options = "Hi {first_name}, R{amount:.2f} is due.", BULK.body["SendOptions"]
+    assert send(rows, message, send_options=options).state == "success"
+    ((request, response),) = [each for each in wire if "bulkmessages" in each[0].first]
+    assert (request.first, request.body) == (BULK.first, BULK.body)
+    assert (response.first, response.headers["content-type"]) == (SENT.first, SENT.headers["Content-Type"])
+    assert response.body == {**SENT.body, "EventId": response.body["EventId"]}
+    assert list(response.body) == list(SENT.body)
+
+
+def test_the_headers_are_those_of_the_page(wire):
+    """A request has the headers that the page lists, and no others; a POST has the length of its body, too."""
+    hook = SmsHook()
+    hook.get_balance()
+    hook.send_bulk(BULK.body["Messages"])
+    hook.get_conn().close()
+    (balance, _), (bulk, _) = wire
+    expected = {**HEADERS.headers, "User-Agent": f"airflow-provider-sms/{__version__}"}
+    assert re.fullmatch(r"airflow-provider-sms/[\w.]+", HEADERS.headers["User-Agent"])
+    assert balance.first == HEADERS.first
+    assert {**balance.headers, "Host": "rest.example.com"} == expected
+    assert bulk.headers.keys() - balance.headers.keys() == {"Content-Length"}
+
+
+def test_groups_and_balance_are_those_of_the_page(wire):
+    """A text to a group, and the balance after both sends of the page."""
+    hook = SmsHook()
+    hook.send_bulk(BULK.body["Messages"])
+    hook.send_group(GROUP.body["Message"], GROUP.body["Groups"])
+    hook.get_balance()
+    hook.get_conn().close()
+    _, (group, taken), (balance, stated) = wire
+    assert (group.first, group.body) == (GROUP.first, GROUP.body)
+    assert taken.body.keys() == SENT.body.keys()
+    assert (balance.first, stated.first, stated.body) == (BALANCE.first, STATED.first, STATED.body)
+
+
+def test_a_token_is_fetched_as_on_the_page(wire, sms_default):
+    """With a client id, the token is asked for by HTTP Basic, and used in the next request."""
+    fields = json.loads(os.environ["AIRFLOW_CONN_SMS_DEFAULT"])
+    sms_default(host=fields["host"], login=CLIENT, password=SECRET)
+    hook = SmsHook()
+    hook.get_balance()
+    hook.get_conn().close()
+    (asked, given), (balance, _) = wire
+    assert (asked.first, asked.headers["Authorization"]) == (TOKEN_ASKED.first, TOKEN_ASKED.headers["Authorization"])
+    token = given.body["token"]
+    assert given.body == {**TOKEN_GIVEN.body, "token": token}
+    assert balance.headers["Authorization"] == f"Bearer {token}"
+
+
+def rows(header):
+    """Return the rows of the table with a header."""
+    lines = TEXT[TEXT.index(header) :].partition("\n\n")[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+FIELDS = rows("| Field | Must be there |")
+
+
+@pytest.mark.parametrize(("name", "required"), [(row[0].strip("`"), row[1]) for row in FIELDS])
+def test_a_field_is_needed_as_the_page_says(name, required):
+    """Without a field that must be there the outcome is unknown; without another one the response is read."""
+    assert {row[0].strip("`") for row in FIELDS} == SENT.body.keys()
+    for body in (
+        {key: value for key, value in SENT.body.items() if key != name},
+        {**SENT.body, name: None},
+    ):
+        content = json.dumps(body).encode()
+        if required == "yes":
+            with pytest.raises(UnknownOutcomeError, match=name):
+                parse_send_response(content)
+        else:
+            assert parse_send_response(content).messages == SENT.body["Messages"]
+
+
+def test_keys_may_be_in_any_case_and_wrapped():
+    """The response of the page is the same with other capitals, with a key more, and within ``sendResponse``."""
+    plain = parse_send_response(json.dumps(SENT.body).encode())
+    lower = {key.lower(): value for key, value in SENT.body.items()} | {"somethingNew": 1}
+    wrapped = {"statusCode": 200, "sendResponse": SENT.body, "errors": []}
+    digits = {**SENT.body, "EventId": str(SENT.body["EventId"])}
+    for other in (lower, wrapped, digits):
+        read = parse_send_response(json.dumps(other).encode())
+        assert (read.cost, read.event_id, read.messages, read.parts, read.cost_breakdown) == (
+            plain.cost,
+            plain.event_id,
+            plain.messages,
+            plain.parts,
+            plain.cost_breakdown,
+        )
+
+
+STATUSES = [
+    (int(status), OWN_ERROR if "with an" in row[0] else "", MEANINGS[row[1]])
+    for row in rows("| Status | Means to this package |")
+    for status in re.findall(r"`(\d{3})`", row[0])
+]
+
+
+@pytest.mark.parametrize(("status", "body", "kind"), STATUSES)
+def test_a_status_means_what_the_page_says(status, body, kind):
+    """Each status of the table is the error that the table describes."""
+    response = RawResponse("bulkmessages", status, None, body.encode())
+    assert type(error_for(response, hidden=(), now=0.0)) is kind
+
+
+def test_the_bounds_of_the_page_are_those_of_the_code():
+    """Times and sizes that the page names are constants of the package."""
+    assert f"{DEFAULT_TIMEOUT:.0f} seconds, and {DEFAULT_CONNECT_TIMEOUT:.0f} to connect" in TEXT
+    assert f"| {ASSUMED_MINUTES} minutes |" in TEXT
+    assert f"longer than {MAX_RESPONSE_BYTES // 2**20} MiB" in TEXT
+    assert f"up to {Backoff().longest_retry_after:.0f} seconds" in TEXT
+
+
+class Other:
+    """Another service: one message in a call, an API key in a header, ids of text.
+
+    :param behaves: of the next calls: a status without effect, ``lost`` for a message that is taken without a response.
+    """
+
+    def __init__(self):
+        self.taken = []
+        self.behaves = deque()
+        other = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self):
+                assert (self.path, self.headers["X-Api-Key"]) == ("/credit", TOKEN)
+                self.respond(200, {"credit": other.credit})
+
+            def do_POST(self):
+                message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                assert (self.path, self.headers["X-Api-Key"]) == ("/sms", TOKEN)
+                behaviour = other.behaves.popleft() if other.behaves else 201
+                if behaviour not in (201, "lost"):
+                    return self.respond(behaviour, {"error": "no"})
+                other.taken.append((message["to"], message["text"]))
+                if behaviour == "lost":
+                    self.close_connection = True
+                    return self.connection.shutdown(socket.SHUT_RDWR)
+                taken = {"id": f"id-{len(other.taken)}", "price": 1.5, "credit": other.credit, "parts": 1}
+                return self.respond(201, taken)
+
+            def respond(self, status, body):
+                content = json.dumps(body).encode()
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                self.wfile.write(content)
+
+            def log_message(self, *_):
+                pass
+
+        self.handler = Handler
+
+    @property
+    def credit(self):
+        return 100 - 1.5 * len(self.taken)
+
+
+@pytest.fixture
+def other(sms_default, monkeypatch):
+    """The other service behind the page's adapter, to which ``sms_default`` leads."""
+    import uvicorn
+
+    (code,) = (block.code for block in blocks(PAGE, "python"))
+    other = Other()
+    with served(other.handler) as url, socket.create_server(("127.0.0.1", 0)) as listener:
+        monkeypatch.setenv("OTHER_SMS_URL", url)
+        module = types.ModuleType("adapter")
+        monkeypatch.setitem(sys.modules, "adapter", module)
+        exec(compile(code, "adapter.py", "exec"), vars(module))
+        server = uvicorn.Server(uvicorn.Config(module.app, http="h11", ws="none", lifespan="off", log_config=None))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        sms_default(host=f"http://127.0.0.1:{listener.getsockname()[1]}/v1", password=TOKEN)
+        try:
+            yield other
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def test_the_adapter_sends_to_everybody_once(other, send, people):
+    """Through the adapter each person has one text, the charges are counted, and a second run texts nobody."""
+    first = send(people(5), campaign="c", chunk_size=1)
+    assert (first.state, first.summary["accepted"], first.summary["cost"]) == ("success", 5, 7.5)
+    assert len(set(first.summary["event_ids"])) == 5
+    assert send(people(5), campaign="c", chunk_size=1).summary["already_sent"] == 5
+    assert sorted(other.taken) == [(f"+2782000000{n}", f"Hi Name{n}") for n in range(5)]
+
+
+def test_a_message_that_the_other_service_took_without_a_response_is_unknown(other, send, people):
+    """The adapter does not call the service again, and a second run does not text that person either."""
+    other.behaves.extend([201, "lost"])
+    first = send(people(4), campaign="c", chunk_size=1, concurrency=1)
+    assert (first.state, first.summary["accepted"], first.summary["unknown"]) == ("failed", 3, 1)
+    assert send(people(4), campaign="c", chunk_size=1).summary["unknown"] == 1
+    assert len(other.taken) == len(set(other.taken)) == 4
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "accepted"), [(429, "success", 3), (402, "failed", 0), (422, "failed", 0), (503, "failed", 2)]
+)
+def test_the_adapter_passes_on_what_the_other_service_says(other, send, people, status, state, accepted):
+    """Throttled is sent again, out of credit and refused is not sent, and anything else is in doubt."""
+    other.behaves.append(status)
+    ran = send(people(3), campaign="c", chunk_size=1, concurrency=1)
+    assert (ran.state, ran.summary["accepted"]) == (state, accepted)
+    assert ran.summary["unknown"] == (status == 503)
+    assert len(other.taken) == accepted
+
+
+def test_the_adapter_takes_one_message_in_a_request(other, send, people):
+    """Without ``chunk_size=1`` nobody is texted, and the error says what to set."""
+    ran = send(people(3), campaign="c")
+    assert (ran.state, other.taken) == ("failed", [])
+    assert "set chunk_size=1" in ran.log

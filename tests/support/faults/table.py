@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from contextlib import contextmanager
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from support.faults import (
     outage,
     pairs,
     parts,
+    proof,
     proxies,
     reconcile,
     schedules,
@@ -63,6 +65,9 @@ PARTS: dict[str, Callable[[Ledgers, bool], Figures]] = {
 RECONCILING = ("steps", "tasks", "kills", "parts", "network", "statuses", "outage")
 """Parts of which some cases are run again, with lost requests closed by what the balance proves."""
 
+OF_NO_ROW = {f"{name}-reconcile" for name in RECONCILING}
+"""Those cases, of which the documentation has no table."""
+
 PARTS |= {f"{name}-reconcile": partial(PARTS[name], reconciles=True) for name in RECONCILING}
 
 OF_ONE_STORE = {"failover": "postgresql"}
@@ -79,7 +84,10 @@ COLUMNS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run sections on kinds of ledgers, print the table, and return 1 if the promise was broken, else 0."""
-    asked = _parser().parse_args(arguments)
+    parser = _parser()
+    asked = parser.parse_args(arguments)
+    if asked.write and asked.quick:
+        parser.error("--write is for full runs: leave out --quick")
     table = Table("part", "store", *COLUMNS, title="What was broken on purpose, and what came of it")
     total, without_end = Figures(), 0
     for store in asked.stores:
@@ -99,6 +107,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 continue
             sys.stderr.write(f"{part} on {store}: {figures}\n")
             total += figures
+            if asked.write and part not in OF_NO_ROW and not (missing or figures.broken):
+                today = datetime.now(timezone.utc).date()
+                proof.PAGE.write_text(proof.with_row(proof.PAGE.read_text(), part, store, figures, today))
             table.add_row(label, store, *_cells(figures), f"{time.monotonic() - began:.0f}")
     table.add_section()
     table.add_row("all", "", *_cells(total), "")
@@ -131,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
 
     parser = argparse.ArgumentParser(prog="python -m support.faults", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="only a representative part of the cases")
+    parser.add_argument("--write", action="store_true", help="write the rows of the proof on its page, docs/")
     parser.add_argument("--only", type=names([*PARTS]), default=[*PARTS], help=f"of {','.join(PARTS)}")
     parser.add_argument("--stores", type=names(STORES), default=[*STORES], help=f"of {','.join(STORES)}")
     return parser

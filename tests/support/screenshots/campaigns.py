@@ -50,8 +50,8 @@ def shots() -> Iterator[list[Shot]]:
 
 SERVICES = {
     "sms_default": {"balance": 96_300, "latency": 0.2},
-    "sms_overdue": {"balance": 420},
-    "sms_parcels": {"balance": 3050, "opted_out": OPTED_OUT},
+    "sms_statements": {"balance": 420},
+    "sms_reminders": {"balance": 3050, "opted_out": OPTED_OUT},
 }
 
 
@@ -67,18 +67,20 @@ def _dags(folder: Path) -> dict[str, dict[str, Any]]:
             "approve_above": 1000.0,
             "cost_per_part": 1.0,
         },
-        "overdue_accounts": {
-            "source": people("overdue", 900, first=10_000),
-            "message": "Hi {first_name}, your account is overdue. Paid already? Thank you.",
-            "campaign": "overdue accounts, November",
-            "sms_conn_id": "sms_overdue",
+        "send_statements": {
+            "source": people("statements", 900, first=10_000),
+            "message": "Hi {first_name}, your statement for October is ready.",
+            "campaign": "statements-2026-10",
+            "sms_conn_id": "sms_statements",
             "wait_for_credit": True,
         },
-        "delivery_notices": {
-            "source": people("deliveries", 800, first=20_000, invalid=3),
-            "message": "Hi {first_name}, your parcel arrives today.",
-            "campaign": "delivery notices, 23 November",
-            "sms_conn_id": "sms_parcels",
+        # The DAG of the README: who has read about its lost response sees two of them here.
+        "remind_customers": {
+            "source": people("overdue", 800, first=20_000, invalid=3),
+            "message": "Hi {first_name}, invoice {invoice} of R{amount} is overdue. Paid already? Thank you.",
+            "campaign": "reminders",
+            "key_columns": ["invoice"],
+            "sms_conn_id": "sms_reminders",
             "concurrency": 1,
         },
         "spring_sale": {
@@ -93,22 +95,28 @@ def _dags(folder: Path) -> dict[str, dict[str, Any]]:
 def _write_people(path: Path, count: int, *, first: int = 0, invalid: int = 0) -> str:
     numbers = [f"+{NUMBERS[place % len(NUMBERS)]}{first + place:07}" for place in range(count)]
     numbers += ["not a number"] * invalid
-    names = [NAMES[place % len(NAMES)] for place in range(len(numbers))]
-    pq.write_table(pa.table({"destination": numbers, "first_name": names}), path)
+    places = range(len(numbers))
+    columns = {
+        "destination": numbers,
+        "first_name": [NAMES[place % len(NAMES)] for place in places],
+        "invoice": [f"INV-{1041 + place}" for place in places],
+        "amount": [f"{89 + place * 37 % 1900}.50" for place in places],
+    }
+    pq.write_table(pa.table(columns), path)
     return str(path)
 
 
 def _let_happen(site: CampaignSite) -> None:
     lost = {"kind": "drop_after"}
-    site.services["sms_parcels"].set_faults([{"kind": "none", "times": 3}, lost, {"kind": "none"}, lost])
-    for dag_id in ("appointment_reminders", "overdue_accounts", "delivery_notices"):
+    site.services["sms_reminders"].set_faults([{"kind": "none", "times": 3}, lost, {"kind": "none"}, lost])
+    for dag_id in ("appointment_reminders", "send_statements", "remind_customers"):
         site.send(dag_id)
     site.await_question("appointment_reminders")
     seen = site.airflow.xcom("appointment_reminders", RUN, TASK, "plan")
     site.airflow.answer("appointment_reminders", RUN, TASK, "Send", plan=seen["id"])
     site.await_state("appointment_reminders")
-    site.await_state("delivery_notices")
-    site.await_state("overdue_accounts", "deferred")
+    site.await_state("remind_customers")
+    site.await_state("send_statements", "deferred")
     _remember_balances(site)
     site.send("spring_sale")
     site.await_texted("sms_default", 14_000)
@@ -118,8 +126,8 @@ def _remember_balances(site: CampaignSite) -> None:
     """Record balances of past days, as sends record them."""
     now = time.time()
     fell = {
-        "sms_overdue": (4_000.0, 270.0, 0.0),
-        "sms_parcels": (8_400.0, 400.0, 0.0),
+        "sms_statements": (4_000.0, 270.0, 0.0),
+        "sms_reminders": (8_400.0, 400.0, 0.0),
         "sms_default": (81_000.0, 3_500.0, 60_000.0),
     }
     rows = []
@@ -170,14 +178,14 @@ def _listed(page: Any) -> None:
 
 def _opened(page: Any, name: str) -> None:
     inside = page.frame_locator("iframe")
-    inside.locator("tbody th").get_by_role("link", name=name).click()
+    inside.locator("tbody th").get_by_role("link", name=name, exact=True).click()
     inside.locator("#requests tbody tr").first.wait_for()
     inside.locator("#outcomes [data-drawn=yes]").wait_for()
     page.mouse.move(0, 0)
 
 
 def _asked(page: Any) -> None:
-    _opened(page, "delivery notices")
+    _opened(page, "reminders")
     page.frame_locator("iframe").get_by_role("button", name="Was not sent").first.click()
     page.frame_locator("iframe").get_by_role("button", name="Yes").wait_for()
 

@@ -74,9 +74,10 @@ def _number(place: int) -> str:
 
 
 def _reminder(chance: random.Random) -> str:
+    """Return a text of the README's campaign."""
+    invoice, cents = chance.randrange(1000, 2000), chance.randrange(9_900, 99_900)
     return (
-        f"Hi {chance.choice(NAMES)}, your payment of R{chance.randrange(9900, 99900) / 100:.2f} is due on Friday. "
-        "If you have paid already, please ignore this message."
+        f"Hi {chance.choice(NAMES)}, invoice INV-{invoice} of R{cents / 100:.2f} is overdue. Paid already? Thank you."
     )
 
 

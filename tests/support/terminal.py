@@ -1,0 +1,78 @@
+"""A person's terminal: a shell that keeps its folder, variables and environment from one command to the next."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+INHERITED = ("LANG", "PATH", "TMPDIR", "TZ")
+PATIENCE = 600.0
+"""Seconds that a block of commands may take: one of them installs Airflow."""
+
+
+class Terminal:
+    """A running shell, in a home folder of its own.
+
+    :param home: its ``~``.
+    :param folder: where it begins.
+    :param variables: more environment variables.
+    """
+
+    def __init__(self, home, folder, **variables):
+        real = Path.home()
+        known = {name: value for name, value in os.environ.items() if name in INHERITED or name.startswith("PIP_")}
+        # pip finds its settings and its cache where the developer has them.
+        places = {"XDG_CONFIG_HOME": str(real / ".config"), "XDG_CACHE_HOME": str(real / ".cache")}
+        self._process = subprocess.Popen(
+            ["bash", "--noprofile", "--norc"],
+            cwd=folder,
+            env={**places, **known, **variables, "HOME": str(home)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._lines = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def run(self, code, *, until=None):
+        """Run commands, and return what they print.
+
+        :param until: words that a command prints which does not end by itself; None waits for the end.
+        :raises AssertionError: the words, or the end, did not come.
+        """
+        end = f"ended {time.monotonic_ns()}"
+        # Nothing that a command reads is the next command.
+        self._process.stdin.write(f"{{\n{code}\n}} < /dev/null; echo; echo {end}\n")
+        self._process.stdin.flush()
+        said, deadline = [], time.monotonic() + PATIENCE
+        while not said or not said[-1].startswith(until or end):
+            try:
+                said.append(self._lines.get(timeout=max(0.0, deadline - time.monotonic())))
+            except queue.Empty:
+                raise AssertionError(f"it did not end: {''.join(said)}") from None
+            assert said[-1], f"the shell ended: {''.join(said)}"
+        return "".join(said[:-1] if until is None else said)
+
+    def close(self):
+        """End the shell, and all that runs in it."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(5.0)
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+    def _read(self):
+        with suppress(ValueError):  # it was closed
+            for line in self._process.stdout:
+                self._lines.put(line)
+        self._lines.put("")

@@ -241,7 +241,7 @@ class Delivery:
             asked = ask(session.store, campaign, session.who, session.claimant_id, counts.unknown_requests)
         except InputError as error:
             failed = failure(campaign, counts, None, stopped=False, resend_unknown=False)
-            raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from error
+            raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from None
         if not asked:
             raise AirflowException("Every unknown request has an outcome since: the next attempt finds it")
         log.warning(

@@ -63,6 +63,14 @@ def describe(error: BaseException) -> str:
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
 
 
+def cause_of(error: BaseException) -> BaseException | None:
+    """Return the cause that a task's failure shows: of an error of this package its own, such as a driver's error.
+
+    That error itself is not shown, since the failure has its words. Another error may quote a row.
+    """
+    return error.__cause__ if isinstance(error, SmsError) else None
+
+
 def log_unforeseen(error: Exception | None) -> None:
     """Log the place of an error that is not of this package, without its words: they may quote a row."""
     if error is not None and not isinstance(error, SmsError):

@@ -87,8 +87,8 @@ def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail
     """
     try:
         import airflow.sdk.execution_time.hitl  # noqa: F401
-    except ImportError as error:
-        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from error
+    except ImportError:
+        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from None
 
 
 def ask_about_requests(

@@ -14,7 +14,7 @@ from airflow_provider_sms.exceptions import (
     RefusedError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.failures import describe, failure, is_permanent
+from airflow_provider_sms.execution.failures import cause_of, describe, failure, is_permanent
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import TextedTwice
 from airflow_provider_sms.sending.counts import SendCounts
@@ -41,6 +41,18 @@ from airflow_provider_sms.sending.counts import SendCounts
 def test_retries_are_spent_on_what_may_pass_by_itself(error, permanent):
     """What only a person can mend fails without retries."""
     assert is_permanent(error) is permanent
+
+
+def test_a_failure_shows_the_cause_of_an_error_and_not_the_error():
+    """Its words are in the failure already; a driver's error behind it tells more, and another one may quote a row."""
+    driver = OSError("no such host")
+    caused = LedgerError("The ledger cannot be opened")
+    caused.__cause__ = driver
+    assert [cause_of(each) for each in (caused, InputError("a wrong argument"), KeyError("27820000001"))] == [
+        driver,
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ def test_moments_are_utc_and_counts_have_their_words():
 
 @pytest.mark.parametrize(
     ("count", "words"),
-    [(0, ("rows", "are")), (1, ("row", "is")), (2, ("rows", "are")), (Decimal(1), ("row", "is")), (0.5, ("rows", "are"))],
+    [(0, "rows are"), (1, "row is"), (2, "rows are"), (Decimal(1), "row is"), (1.0, "row is"), (0.5, "rows are")],
 )
 def test_a_word_is_singular_with_one_alone(count, words):
     """Also a verb, and with a count that is no integer, such as credits or seconds."""
-    assert (formatting.by_count(count, "row"), formatting.by_count(count, "is", "are")) == words
+    assert f"{formatting.by_count(count, 'row')} {formatting.by_count(count, 'is', 'are')}" == words

@@ -136,8 +136,8 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
         except ServiceError as error:
             if not error.transient:
                 raise AirflowFailException(str(error)) from None
-            times = by_count(self._failures, "time")
-            raise AirflowException(f"The balance could not be read {self._failures} {times} in a row: {error}") from None
+            times = f"{self._failures} {by_count(self._failures, 'time')}"
+            raise AirflowException(f"The balance could not be read {times} in a row: {error}") from None
         if balance is not None and (balance.post_paid or balance.amount >= wanted):
             seen = {"balance": float(balance.amount), "post_paid": balance.post_paid}
             describe_on_assets(context, seen)

@@ -109,8 +109,8 @@ class BalanceTrigger(BaseTrigger):
                     raise
                 failures += 1
                 if self.max_failures is not None and failures > self.max_failures:
-                    times = by_count(failures, "time")
-                    message = f"The balance could not be read {failures} {times} in a row: {error}"
+                    times = f"{failures} {by_count(failures, 'time')}"
+                    message = f"The balance could not be read {times} in a row: {error}"
                     return {"status": "error", "message": message, "permanent": False}
                 self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
             else:

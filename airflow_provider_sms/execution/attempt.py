@@ -31,6 +31,7 @@ from airflow_provider_sms.execution.xcom import (
     report_url,
     responses_of,
 )
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts, open_ledger_if_present
 from airflow_provider_sms.hooks.sms import SmsHook
@@ -131,7 +132,8 @@ class BulkAttempt:
             plan = self._plan(options, scanned, store, balance)
         self._counts.suppressed = plan.suppressed
         self._write_report(self._counts.seen, None, "a dry run sends nothing", nothing_sent=True)
-        log.info("Nothing is sent in a dry run: %d messages are ready", plan.to_send)
+        are = by_count(plan.to_send, "message is", "messages are")
+        log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
 
     def _enter_and_send(self, stack: ExitStack) -> None:
         """Enter the ledger, and send as far as the plan and its conditions allow.
@@ -319,7 +321,8 @@ class BulkAttempt:
             responses = responses_of(ledger, options.max_xcom_responses, raw=options.raw_responses)
             push_responses(self._context, responses)
             if isinstance(responses, dict):
-                log.info("The %d responses are too many for an XCom: the ledger has them", responses["requests"])
+                are = by_count(responses["requests"], "response is", "responses are")
+                log.info("The %d %s too many for an XCom: the ledger has them", responses["requests"], are)
         finally:
             # Also where the ledger can no longer be read: then the report says so of each row.
             not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.statistics import seconds_per_request
@@ -198,12 +199,15 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     if suppressed.unreadable and options.on_invalid == "fail":
         suppressed.close()
         raise InvalidRowsError(
-            f"{suppressed.explain()}. Nothing was sent, since people on the list could be texted. Correct these "
-            "rows, or set on_invalid='skip' to pass over them"
+            suppressed.explain(
+                "Nothing was sent, since people on the list could be texted. Correct these rows, or set "
+                "on_invalid='skip' to pass over them"
+            )
         )
     if suppressed.unreadable:
         log.warning("Passed over: %s", suppressed.explain())
-    log.info("%d numbers of %s are not texted", suppressed.numbers, source.describe())
+    count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
+    log.info("%d %s of %s %s not texted", count, by_count(count, "number"), source.describe(), are)
     return suppressed
 
 

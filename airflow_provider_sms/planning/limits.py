@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LimitError
+from airflow_provider_sms.formatting import by_count
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -39,7 +40,7 @@ class Limits:
         """
         if self.max_rows is not None and rows > self.max_rows:
             raise LimitError(
-                f"The source has more than max_rows={self.max_rows} rows. Nothing was sent. Is it the right source? "
+                f"The source has more rows than max_rows={self.max_rows}. Nothing was sent. Is it the right source? "
                 "Else raise max_rows"
             )
 
@@ -50,8 +51,8 @@ class Limits:
         """
         if self.min_rows is not None and rows < self.min_rows:
             raise LimitError(
-                f"The source has {rows} {'row' if rows == 1 else 'rows'}, fewer than min_rows={self.min_rows}. Nothing "
-                "was sent. Is it the right source, and is it complete? Else lower min_rows"
+                f"The source has {rows} {by_count(rows, 'row')}, fewer than min_rows={self.min_rows}. Nothing was "
+                "sent. Is it the right source, and is it complete? Else lower min_rows"
             )
 
     def check_invalid(self, scan: Scan) -> None:
@@ -64,8 +65,10 @@ class Limits:
         is_share = not isinstance(self.max_invalid, int)
         if scan.invalid > (self.max_invalid * scan.rows if is_share else self.max_invalid):
             raise InvalidRowsError(
-                f"{scan.explain_invalid()}. Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
-                f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
+                scan.explain_invalid(
+                    f"Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
+                    f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
+                )
             )
 
     def check(self, plan: Plan) -> None:
@@ -82,8 +85,9 @@ class Limits:
             )
         if self.max_cost is not None and plan.cost > self.max_cost:
             raise LimitError(
-                f"The messages cost about {plan.cost:f} credits, more than max_cost={self.max_cost:f}. Nothing was "
-                "sent. Send to fewer people or less text, or raise max_cost"
+                f"The {by_count(plan.to_send, 'message costs', 'messages cost')} about {plan.cost:f} "
+                f"{by_count(plan.cost, 'credit')}, more than max_cost={self.max_cost:f}. Nothing was sent. Send to "
+                "fewer people or less text, or raise max_cost"
             )
 
 

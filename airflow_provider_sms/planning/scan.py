@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.preview import OWN
 from airflow_provider_sms.messages.integer_set import key_halves
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
 from airflow_provider_sms.messages.outgoing import Block, BlockBuilder
+from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.planning.changed_texts import TableKeys
 from airflow_provider_sms.planning.estimate import Estimate
 
@@ -131,14 +133,15 @@ class Scan:
             if check_rows is not None:
                 check_rows(self.rows)
 
-    def explain_invalid(self) -> str:
-        """Return how many rows are invalid and why, in words; numbers are masked."""
-        reasons = "; ".join(f"{count} times {reason}" for reason, count in self.reasons.most_common())
-        examples = "; ".join(
-            f"row {r.row}, column {r.column}: {r.reason}" + (f" ({r.value})" if r.value else "") for r in self.examples
-        )
+    def explain_invalid(self, advice: str = "") -> str:
+        """Return how many rows are invalid and why, and the first of them, one a line; numbers are masked.
+
+        :param advice: sentences that stand before these rows, without the last full stop.
+        """
         return (
-            f"{self.invalid} of {self.rows} rows cannot be texted: {reasons}. Rows count from 0; the first: {examples}"
+            f"{self.invalid} of {self.rows} {by_count(self.rows, 'row')} cannot be texted: "
+            f"{count_reasons(self.reasons)}. {f'{advice}. ' if advice else ''}"
+            f"{list_rejected(self.examples, self.invalid)}"
         )
 
     def require_sendable(self, *, skip_invalid: bool) -> None:
@@ -148,12 +151,10 @@ class Scan:
         :raises InvalidRowsError: names the count, the reasons and the first rows.
         """
         if self.invalid and not skip_invalid:
-            raise InvalidRowsError(
-                f"{self.explain_invalid()}. Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them "
-                "out"
-            )
+            advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
+            raise InvalidRowsError(self.explain_invalid(advice))
         if self.invalid and not self.valid:
-            raise InvalidRowsError(f"{self.explain_invalid()}. Nothing was sent, since no row is valid")
+            raise InvalidRowsError(self.explain_invalid("Nothing was sent, since no row is valid"))
 
     def close(self) -> None:
         """Release the keys and their room on disk; the counts stay."""

@@ -214,6 +214,14 @@ def test_rows_that_cannot_be_texted_are_left_out_where_that_is_asked_for(send, w
     assert (said.status, said.data[0]["invalid"], said.data[0]["accepted"]) == (0, 1, 1)
 
 
+def test_rows_that_cannot_be_texted_are_listed_one_a_line(send, sandbox):
+    """The lines of the error are lines of the terminal."""
+    said = send("--to", ANN, "12", "13", "--yes")
+    assert (said.status, sandbox.state.accepted_messages) == (1, [])
+    error = said.err[said.err.index("2 of 3 rows cannot be texted") :].splitlines()
+    assert [line.partition(":")[0] for line in error[1:]] == [f"  row {row}, column destination" for row in (1, 2)]
+
+
 def test_the_balance_closes_a_lost_response_where_that_is_asked_for(send, sandbox, witnessed):
     """``--on-unknown reconcile`` is the operator's."""
     sandbox.state.set_faults([{"kind": "drop_after"}])

@@ -152,7 +152,7 @@ def test_a_person_lets_the_task_fail(send, people, lost, ledger_path, witnessed)
     with somebody_answers("Fail"):
         ran = send(people(250), on_unknown="ask", retries=2, concurrency=1)
     assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"accepted": 150, "unknown": 100})
-    assert "ann decided that the task fails" in ran.log
+    assert "ann decided that the task fails; 1 request stays unknown" in ran.log
     assert decisions(ledger_path) == [("unknown", "fail", "ann")]
     assert set(witnessed().values()) == {1}
 
@@ -231,6 +231,7 @@ def test_groups_are_asked_about_too(sms_default, ledger_path, sandbox, witnessed
         )
     assert (ran.state, ran.xcoms["return_value"]["Messages"]) == ("success", 5)
     assert questions[0]["subject"] == "Campaign `c`: 1 message may have been sent"
+    assert "so 1 message of campaign `c` was texted, or was not." in questions[0]["body"]
     assert (len(witnessed()), set(witnessed().values())) == (5, {1})
 
 

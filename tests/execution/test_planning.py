@@ -82,7 +82,7 @@ def test_the_plan_holds_no_number_and_no_text(send, people):
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ({"max_rows": 99}, "more than max_rows=99 rows"),
+        ({"max_rows": 99}, "more rows than max_rows=99. Nothing"),
         ({"max_cost": 99.5}, "about 100 credits, more than max_cost=99.5"),
         ({"max_cost": 100, "cost_per_part": {"27": 1.5}}, "about 150.0 credits"),
         ({"max_parts_per_message": 1, "message": "x" * 161}, "takes 2 SMS parts"),
@@ -163,7 +163,7 @@ def test_an_earlier_report_suppresses(send, people, tmp_path, witnessed):
 def test_suppressed_rows_are_kept_out_of_sight(send, people):
     """Rows in memory do not reach what Airflow stores and shows."""
     ran = send(people(2), suppress=[{"destination": "27829999999"}])
-    assert ran.rendered["suppress"] == "list of 1 rows"
+    assert ran.rendered["suppress"] == "list of 1 row"
     assert "27829999999" not in str(ran.rendered) + str(ran.xcoms)
 
 

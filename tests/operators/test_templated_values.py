@@ -145,7 +145,7 @@ PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
     [
         ({"dry_run": "{{ params.dry }}", "max_rows": "{{ params.enough }}"}, None),
         ({"dry_run": "{{ not params.dry }}"}, "Nothing is sent in a dry run"),
-        ({"max_rows": "{{ params.few }}"}, "more than max_rows=1 rows"),
+        ({"max_rows": "{{ params.few }}"}, "more rows than max_rows=1. Nothing"),
         ({"max_cost": "{{ params.cost }}"}, "more than max_cost=1.5"),
         ({"dry_run": "{{ params.nothing }}"}, "dry_run must be true or false, not "),
         ({"max_rows": "{{ params.nothing }}"}, "max_rows "),

@@ -78,9 +78,22 @@ def test_the_plan_as_a_table_names_what_is_dear():
         "U+2019 RIGHT SINGLE QUOTATION MARK (\N{RIGHT SINGLE QUOTATION MARK}) in 2 messages, in 2 of them it alone",
         "about 2.0 credits",
         "about 2 h 0 min",
-        "2 messages in 1 requests",
+        "2 messages in 1 request\n",
     ):
         assert line in table
+
+
+def test_one_of_anything_is_said_in_the_singular():
+    """Messages, requests, credits, characters and SMS parts; with none of them it is the plural."""
+    row = texted([number(1), "x"], "\N{RIGHT SINGLE QUOTATION MARK}")
+    lines = [f"{name}: {value}" for name, value in planned(row).lines()]
+    assert lines[1].startswith("invalid: 1 (1 time ")
+    assert "to send: 1 message in 1 request" in lines
+    assert "  in UCS-2: 1 of 1 message" in lines
+    assert "longest text: 1 character, 1 part" in lines
+    assert "cost: about 1 credit" in lines
+    assert any(line.endswith(" in 1 message, in 1 of them it alone") for line in lines)
+    assert ("to send", "0 messages in 0 requests") in list(planned(texted(["x"])).lines())
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,7 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
         default_region=args.default_region,
         on_invalid=args.on_invalid,
         on_unknown=args.on_unknown,
+        max_repeats=args.max_repeats,
         sms_conn_id=args.conn_id,
         ledger_conn_id=args.ledger_conn_id,
         dry_run=args.dry_run,

@@ -15,7 +15,7 @@ from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import describe, rejected_words
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
-from airflow_provider_sms.execution.ledger_session import entered
+from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
 from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source, report_path, write_report
@@ -36,6 +36,7 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts, open_ledger_if_present
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
+from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
 from airflow_provider_sms.sending.counts import SeenRows, SendCounts
@@ -257,6 +258,7 @@ class BulkAttempt:
             store=store,
             resends=resends,
             is_own=lambda request_id: request_id in self._counts.replayed_requests,
+            who=claimant_of(self._context),
             stack=stack,
         )
         scanned.check(options, self._task.stop, self._telemetry)
@@ -278,6 +280,9 @@ class BulkAttempt:
         """
         plan = plan_send(scanned, options, campaign=self._campaign, store=store, balance=balance)
         log.info("%s", plan.table())
+        if plan.repeats:
+            words = repeats_in_words(plan.repeats, plan.campaign)
+            log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
         push(self._context, PLAN, plan.as_json())
         self._telemetry.planned(plan)
         options.limits.check(plan)

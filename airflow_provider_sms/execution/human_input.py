@@ -24,6 +24,7 @@ from airflow_provider_sms.ledger.decisions import FAIL, RESEND, answer, question
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.progress import failed_on_unknown
 from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
@@ -348,6 +349,8 @@ def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> 
 def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> list[str]:
     lines = [f"Nothing has been sent yet. Plan {code(plan.id)}:", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {cell(value)} |" for name, value in plan.lines()]
+    if plan.repeats:
+        lines += ["", f"**{repeats_in_words(plan.repeats, code(plan.campaign))}.** {REPEATS_ADVICE}."]
     lines += ["", "Some of the messages:", ""]
     for destination, content in samples:
         lines += [code(mask_number(destination)), "", *block(content), ""]

@@ -15,6 +15,17 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.scan import Scan
 
 
+REPEATS_ADVICE = (
+    "If it is the same message in other words, they have had it: in the next campaign, say in key_columns what "
+    "identifies a message beside its number"
+)
+
+
+def repeats_in_words(people: int, campaign: str) -> str:
+    """Return how many people have had another text of a campaign, for a log, a question or an error."""
+    return f"{people} {by_count(people, 'person has', 'people have')} had another text of campaign {campaign}"
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The most that a plan may have, and the least. None means no limit.
@@ -24,6 +35,7 @@ class Limits:
     :param max_cost: credits, as estimated.
     :param max_invalid: rows that cannot be texted: a whole number of them, or a share of all rows below 1.
     :param max_parts_per_message: SMS parts of the longest text.
+    :param max_repeats: people who have had another text of the campaign.
     """
 
     max_rows: int | None = None
@@ -31,6 +43,7 @@ class Limits:
     max_cost: Decimal | None = None
     max_invalid: float | Decimal | None = None
     max_parts_per_message: int | None = None
+    max_repeats: int | None = None
 
     def check_rows(self, rows: int) -> None:
         """Refuse too many rows, while they are being read.
@@ -72,10 +85,16 @@ class Limits:
             )
 
     def check(self, plan: Plan) -> None:
-        """Refuse a plan that costs too much, or has too long a text.
+        """Refuse a plan that texts too many people again, costs too much, or has too long a text.
 
         :raises LimitError: names the limit, and what to do.
         """
+        if self.max_repeats is not None and plan.repeats > self.max_repeats:
+            raise LimitError(
+                f"{repeats_in_words(plan.repeats, plan.campaign)}, more than max_repeats={self.max_repeats}. Nothing "
+                f"was sent. {REPEATS_ADVICE}. If they should get one more, raise max_repeats, or send it under another "
+                "campaign name"
+            )
         most, estimate = self.max_parts_per_message, plan.estimate
         if most is not None and estimate.most_parts > most:
             raise LimitError(

@@ -36,6 +36,7 @@ class Plan:
     :param estimate: of the texts; it may count some rows that repeat another one.
     :param balance: at the time of the plan; None where it was not read.
     :param seconds: that sending takes, about; None where no earlier request tells.
+    :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
     """
 
     id: str
@@ -52,6 +53,7 @@ class Plan:
     estimate: Estimate
     balance: Balance | None
     seconds: float | None
+    repeats: int = 0
 
     @property
     def cost(self) -> Decimal:
@@ -77,6 +79,7 @@ class Plan:
             "already_sent": self.already_sent,
             "unknown": self.unknown,
             "to_send": self.to_send,
+            "repeats": self.repeats,
             "requests": self.requests,
             "parts": self.estimate.parts,
             "cost": float(self.cost),
@@ -100,6 +103,9 @@ class Plan:
             yield "unknown", f"{self.unknown} that may have been sent, or {are} being sent"
         messages, requests = by_count(self.to_send, "message"), by_count(self.requests, "request")
         yield "to send", f"{self.to_send} {messages} in {self.requests} {requests}"
+        if self.repeats:
+            have, get = by_count(self.repeats, "person has", "people have"), by_count(self.repeats, "gets", "get")
+            yield "repeats", f"{self.repeats} {have} had another text of this campaign, and {get} one more"
         yield from _text_lines(self.estimate)
         yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}"
         if self.balance is not None:
@@ -147,6 +153,7 @@ def make_plan(
         estimate=scan.estimate,
         balance=balance,
         seconds=None if seconds_per_request is None else requests * seconds_per_request,
+        repeats=scan.repeats,
     )
 
 

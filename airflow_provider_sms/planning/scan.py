@@ -11,17 +11,20 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.preview import OWN
-from airflow_provider_sms.messages.integer_set import key_halves
+from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
 from airflow_provider_sms.messages.outgoing import Block, BlockBuilder
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.planning.changed_texts import TableKeys
 from airflow_provider_sms.planning.estimate import Estimate
+from airflow_provider_sms.planning.repeats import count_repeats
+from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,11 +85,15 @@ class Scan:
         self.samples: list[tuple[str, str]] = []
         """The destinations and texts of the first messages to send."""
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
+        self.repeats = 0
+        """People among the recipients of the messages to send who have had another text of the campaign."""
         self.own = 0
         """Of the rows that were already sent, those whose message earlier legs of this attempt sent."""
         self._suppressed = suppressed
         self._preview = preview
         self._keyed_by_text = keyed_by_text
+        self._people = DiskBackedIntegers(np.int64)
+        """The numbers of the messages to send, where others have sent any message of the campaign."""
         self._free = self.keys if preview is None else TableKeys()
         self._free_rows = 0
 
@@ -132,6 +139,8 @@ class Scan:
             self.examples.extend(prepared.rejected[: MAX_EXAMPLES - len(self.examples)])
             if check_rows is not None:
                 check_rows(self.rows)
+        if self._preview is not None:
+            self.repeats = count_repeats(self._preview, self.keys, self._people, stop)
 
     def explain_invalid(self, advice: str = "") -> str:
         """Return how many rows are invalid and why, and the first of them, one a line; numbers are masked.
@@ -160,6 +169,7 @@ class Scan:
         """Release the keys and their room on disk; the counts stay."""
         self.keys.close()
         self._free.close()
+        self._people.close()
 
     def _add_messages(self, prepared: PreparedBatch) -> None:
         # By the text, whatever identifies a message: another text is another plan.
@@ -172,6 +182,8 @@ class Scan:
         if self._preview is not None:
             prepared = self._without_held(self._preview, prepared)
             self._free.add(prepared.keys)
+            if self._preview.has_others and prepared.keys:
+                self._people.add(integers(prepared.destination_column.cast(pa.int64())))
         self._free_rows += len(prepared.keys)
         once = _without_repeats(prepared)
         self.estimate.add(once.destination_column, once.content_column, once.row_column)

@@ -285,6 +285,20 @@ def test_the_question_shows_the_plan_and_three_messages(send, people):
 
 
 @needs_an_answer
+def test_the_question_says_who_has_had_another_text(send, people):
+    """In the plan, and once more below it; of a first send it says nothing of the kind."""
+    with somebody_answers("Send", "Send") as questions:
+        send(people(150), approve=True, campaign="spring")
+        send(people(150), "Hello {first_name}", approve=True, campaign="spring")
+    first, second = (question["body"] for question in questions)
+    assert "| repeats | `150 people have had another text of this campaign, and get one more` |" in second
+    assert (
+        "**150 people have had another text of campaign `spring`.** If it is the same message in other words" in second
+    )
+    assert "another text" not in first
+
+
+@needs_an_answer
 def test_a_person_who_refuses_stops_the_task(send, people, ledger_path, sandbox):
     """Nobody is texted, there is no retry, and the refusal is on record."""
     with somebody_answers("Stop"):

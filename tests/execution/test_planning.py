@@ -101,6 +101,36 @@ def test_a_plan_beyond_a_limit_sends_nothing(send, people, sandbox, limit, words
     assert ran.summary["not_sent"] in (100, 0)
 
 
+WARNED = "100 people have had another text of campaign spring, and one more is in the plan"
+
+
+def test_another_wording_in_the_same_campaign_is_warned_of(send, people, sandbox):
+    """In the log and in the plan, of a dry run as well; the same wording, and another campaign, are silent."""
+    source = people(100)
+    send(source, campaign="spring")
+    for campaign, message, dry_run, repeats in (
+        ("spring", "Hi {first_name}", False, 0),
+        ("summer", "Hello {first_name}", True, 0),
+        ("spring", "Hello {first_name}", True, 100),
+        ("spring", "Hello {first_name}", False, 100),
+    ):
+        ran = send(source, message, campaign=campaign, dry_run=dry_run)
+        assert (ran.state, ran.xcoms["plan"]["repeats"], WARNED in ran.log) == ("success", repeats, repeats > 0)
+    assert sum(request.submitted for request in sent(sandbox)) == 200
+
+
+def test_another_wording_may_be_refused(send, people, sandbox):
+    """Before anything is sent, and without a retry; people who have had none do not count."""
+    send(people(100), campaign="spring")
+    before = len(sent(sandbox))
+    ran = send(people(150), "Hello {first_name}", campaign="spring", max_repeats="99", retries=2)
+    assert (ran.state, ran.tries, len(sent(sandbox))) == ("failed", 1, before)
+    assert "100 people have had another text of campaign spring, more than max_repeats=99. Nothing was sent" in ran.log
+    assert counts(ran) == {"not_sent": 150}
+    ran = send(people(150), "Hello {first_name}", campaign="spring", max_repeats=100)
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 150})
+
+
 def test_a_refused_plan_is_reported_row_by_row(send, people, tmp_path):
     """The report says of each row that it was not sent, and why."""
     path = str(tmp_path / "report.parquet")

@@ -32,7 +32,7 @@ def test_a_plan_beyond_a_limit_is_refused(limits, words):
 
 @pytest.mark.parametrize(("limit", "people", "refused"), [(None, 5, False), (0, 0, False), (0, 1, True), (2, 3, True)])
 def test_people_who_have_had_another_text_are_limited(limit, people, refused):
-    """The error names their number, the limit, and what to do in either case: that it was meant, and that it was not."""
+    """The error names their number, the limit, and what to do, whether it was meant or not."""
     plan = replace(planned(texted([number(1)])), repeats=people)
     if not refused:
         Limits(max_repeats=limit).check(plan)

@@ -87,7 +87,7 @@ class InvalidRowsError(InputError):
 
 
 class LimitError(InputError):
-    """The plan has more rows, a higher cost or longer texts than the caller allows."""
+    """The plan has more rows, a higher cost, longer texts or more people with another text than the caller allows."""
 
 
 class ServiceError(SmsError):

@@ -51,11 +51,21 @@ def duration(seconds: float) -> str:
 
 
 def counted(count: int, noun: str, plural: str | None = None) -> str:
-    """Return a count with its noun: ``1 message``, ``2,000 messages``.
+    """Return a count with its noun, as pages and commands write it: ``1 message``, ``2,000 messages``.
 
     :param plural: None means the noun with an *s*.
     """
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+    return f"{count:,} {by_count(count, noun, plural)}"
+
+
+def by_count(count: Decimal | float, one: str, many: str | None = None) -> str:
+    """Return the word that goes with a count: ``row`` with 1, ``rows`` with any other.
+
+    Logs, errors and plans write the count itself without thousands separators.
+
+    :param many: None means the word with an *s*.
+    """
+    return one if count == 1 else many or f"{one}s"
 
 
 def percent(part: float | None, whole: float | None) -> float | None:

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 if TYPE_CHECKING:
     from pathlib import Path
 
-_LEFT_OUT = re.compile(r"Left out: \d+ of \d+ rows cannot be texted: (.*)\. Rows count from 0;")
-_REASON = re.compile(r"(\d+) times (.*)")
+_LEFT_OUT = re.compile(r"Left out: \d+ of \d+ rows? cannot be texted: (.*)\. Rows count from 0:")
+_REASON = re.compile(r"(\d+) times? (.*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def reasons_in(output: str) -> dict[str, int]:
     if found is None:
         return {}
     # A reason may contain "; " itself: the next reason begins with its count.
-    pairs = (_REASON.fullmatch(part) for part in re.split(r"; (?=\d+ times )", found[1]))
+    pairs = (_REASON.fullmatch(part) for part in re.split(r"; (?=\d+ times? )", found[1]))
     return {pair[2]: int(pair[1]) for pair in pairs if pair is not None}
 
 

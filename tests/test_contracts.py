@@ -235,7 +235,7 @@ SUMMARY = (
 )  # fmt: skip
 PLAN = (
     "id", "campaign", "rows", "valid", "invalid", "duplicate", "suppressed", "already_sent", "unknown", "to_send",
-    "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts",
+    "repeats", "requests", "parts", "cost", "balance", "post_paid", "seconds", "texts",
 )  # fmt: skip
 TEXTS = ("messages", "parts", "cost", "encodings", "longest", "most_parts", "forcing")
 
@@ -374,6 +374,7 @@ PARAMETERS = {
         "max_invalid": None,
         "max_parts_per_message": None,
         "max_cost": None,
+        "max_repeats": None,
         "cost_per_part": 1,
         "max_error_rate": None,
         "fail_on_rejected": False,
@@ -419,7 +420,7 @@ PARAMETERS = {
 }
 TEMPLATED = {
     BulkSmsOperator: "source message send_options campaign report suppress campaign_group sms_conn_id ledger_conn_id "
-    "dry_run min_rows max_rows max_invalid max_cost approve",
+    "dry_run min_rows max_rows max_invalid max_cost max_repeats approve",
     GroupSmsOperator: "message groups send_options campaign sms_conn_id ledger_conn_id",
     BalanceSensor: "min_balance source message sms_conn_id",
     SmsNotifier: "message to sms_conn_id send_options",

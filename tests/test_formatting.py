@@ -47,3 +47,12 @@ def test_moments_are_utc_and_counts_have_their_words():
     assert formatting.iso(1_000_000_000.0) == "2001-09-09T01:46:40+00:00"
     assert formatting.utc(None) == "—"
     assert [formatting.counted(n, "person", "people") for n in (0, 1, 1200)] == ["0 people", "1 person", "1,200 people"]
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(0, "rows are"), (1, "row is"), (2, "rows are"), (Decimal(1), "row is"), (1.0, "row is"), (0.5, "rows are")],
+)
+def test_a_word_is_singular_with_one_alone(count, words):
+    """Also a verb, and with a count that is no integer, such as credits or seconds."""
+    assert f"{formatting.by_count(count, 'row')} {formatting.by_count(count, 'is', 'are')}" == words

@@ -14,7 +14,7 @@ from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from airflow_provider_sms.exceptions import InputError, SmsError
+from airflow_provider_sms.exceptions import InputError, InvalidRowsError, SmsError
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -52,6 +52,9 @@ def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None
     def run(args: Namespace) -> None:
         try:
             function(args)
+        except InvalidRowsError as error:  # it lists the rows, one a line
+            print_message(*str(error).splitlines())
+            raise SystemExit(EXIT_NOT_DONE) from None
         except SmsError as error:
             print_message(str(error))
             raise SystemExit(EXIT_NOT_DONE) from None

@@ -165,6 +165,11 @@ def _send_command() -> ActionCommand:
             help="What to do about requests whose response was lost: leave them to you, or close what the balance "
             "proves (default: fail)",
         ),
+        _arg(
+            "--max-repeats",
+            metavar="COUNT",
+            help="Send nothing if more people have had another text of the campaign (default: no limit)",
+        ),
         _arg("--dry-run", action="store_true", help="Check every row, show the plan, and send nothing"),
         _arg(
             "--conn-id",

@@ -21,7 +21,7 @@ from airflow_provider_sms.cli.console import (
 )
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.cli.terminal_task import DAG_ID
-from airflow_provider_sms.formatting import counted, iso, task_words
+from airflow_provider_sms.formatting import by_count, counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS
 from airflow_provider_sms.ledger.account import CHARGED, NOT_CHARGED
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT
@@ -120,7 +120,8 @@ def _resolve_all(store: LedgerBackend, args: Namespace) -> list[RequestRow]:
             messages = counted(sum(closed.values()), "message")
             print_message(f"Closed as {name}: {len(closed):,} of {counted(len(rows), 'request')}, {messages}")
     if left := len(rows) - len(closed):
-        print_message(f"Not closed, because their outcome was recorded in the meantime: {counted(left, 'request')}")
+        its = by_count(left, "its", "their")
+        print_message(f"Not closed, because {its} outcome was recorded in the meantime: {counted(left, 'request')}")
     return [row for row in rows if row.request_id in closed]
 
 
@@ -152,23 +153,26 @@ def _count_by_reason(campaign: str, rows: Sequence[RequestRow], others: int) -> 
         by_reason.setdefault(row.reason or "not recorded", []).append(row)
     most = sorted(by_reason.items(), key=lambda each: -len(each[1]))
     lines = [f"  {counted(len(some), 'request')} with {_messages_of(some)}: {why}" for why, some in most[:MAX_LISTED]]
-    if len(most) > MAX_LISTED:
-        lines.append(f"  and {len(most) - MAX_LISTED} more reasons: see airflow-sms ledger unknown")
+    if (more := len(most) - MAX_LISTED) > 0:
+        lines.append(f"  and {counted(more, 'more reason')}: see airflow-sms ledger unknown")
     return [first, *lines]
 
 
 def _confirm_closing(args: Namespace, rows: Sequence[RequestRow]) -> None:
     """Print what closing requests means, and ask for confirmation."""
     state, name = _outcome(args)
+    messages = sum(row.messages for row in rows)
     if state == NOT_SENT:
         print_message(
-            f"Not sent frees {_messages_of(rows)}: the next attempt texts these people. If the service did take any of "
-            "them, those people get the text twice."
+            f"Not sent frees {_messages_of(rows)}: the next attempt texts "
+            f"{by_count(messages, 'this person', 'these people')}. If the service did take "
+            f"{by_count(messages, 'it, that person gets', 'any of them, those people get')} the text twice."
         )
     else:
+        them = by_count(messages, "it", "them")
         print_message(
-            f"Accepted counts {_messages_of(rows)} as sent: the campaign never sends them again. If the service did "
-            "not take them, those people never get the text."
+            f"Accepted counts {_messages_of(rows)} as sent: the campaign never sends {them} again. If the service did "
+            f"not take {them}, {by_count(messages, 'that person never gets', 'those people never get')} the text."
         )
     contrary = CHARGED if state == NOT_SENT else NOT_CHARGED
     if contradicted := [row for row in rows if row.evidence is not None and row.evidence.verdict == contrary]:

@@ -32,7 +32,7 @@ from airflow_provider_sms.exceptions import SmsError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.execution.xcom import PLAN, SUMMARY
-from airflow_provider_sms.formatting import counted
+from airflow_provider_sms.formatting import by_count, counted
 from airflow_provider_sms.hooks.ledger import ledger_conn_ids
 from airflow_provider_sms.hooks.stored_connection import lent_to_hooks
 from airflow_provider_sms.ledger.campaign_names import read_name
@@ -91,6 +91,7 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
         default_region=args.default_region,
         on_invalid=args.on_invalid,
         on_unknown=args.on_unknown,
+        max_repeats=args.max_repeats,
         sms_conn_id=args.conn_id,
         ledger_conn_id=args.ledger_conn_id,
         dry_run=args.dry_run,
@@ -142,7 +143,8 @@ def _confirm(
         for destination, content in samples:
             print_message(f"  {mask_number(destination)}: {content}")
     messages = counted(plan.to_send, "message")
-    confirm(f"Send {messages} for about {plan.cost:f} credits, with connection {args.conn_id}?", yes=args.yes)
+    cost = f"{plan.cost:f} {by_count(plan.cost, 'credit')}"
+    confirm(f"Send {messages} for about {cost}, with connection {args.conn_id}?", yes=args.yes)
     act.details.update(plan=plan.id, messages=plan.to_send)
     act.begin()
     return user_name()

@@ -21,7 +21,7 @@ from airflow_provider_sms.cli.console import (
 )
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import AuditLogError, InputError
-from airflow_provider_sms.formatting import counted, iso, task_words
+from airflow_provider_sms.formatting import by_count, counted, iso, task_words
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 
 if TYPE_CHECKING:
@@ -242,14 +242,16 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
     unsettled, paused, waiting, going = choose(old_campaigns(store, before), include_waiting=include_waiting)
     if unsettled:
         print_message(
-            "Kept, because they have requests that are unknown or under way: "
+            f"Kept, because {by_count(len(unsettled), 'it has', 'they have')} requests that are unknown or under way: "
             f"{join_some([old.name for old in unsettled])}"
         )
     if paused:
-        print_message(f"Kept, because they are paused: {join_some([old.name for old in paused])}")
+        are = by_count(len(paused), "it is", "they are")
+        print_message(f"Kept, because {are} paused: {join_some([old.name for old in paused])}")
     for state in sorted({old.waiting or "" for old in waiting}):
-        names = join_some([old.name for old in waiting if old.waiting == state])
-        print_message(f"Kept, because a task of them is {state} and would text people again: {names}")
+        names = [old.name for old in waiting if old.waiting == state]
+        them = by_count(len(names), "it", "them")
+        print_message(f"Kept, because a task of {them} is {state} and would text people again: {join_some(names)}")
     if waiting:
         print_message(
             "If such a task no longer waits, for example because it was deleted or marked as failed in Airflow, add "

@@ -142,6 +142,7 @@ def bulk_sms_task(
     max_invalid: float | Decimal | str | None = ...,
     max_parts_per_message: int | None = ...,
     max_cost: float | Decimal | str | None = ...,
+    max_repeats: int | str | None = ...,
     cost_per_part: float | Mapping[str, float] = ...,
     max_error_rate: float | None = ...,
     fail_on_rejected: bool = ...,

@@ -15,7 +15,7 @@ from airflow_provider_sms.execution.deferral import gives_up_slot, read_event
 from airflow_provider_sms.execution.delivery import Delivery
 from airflow_provider_sms.execution.failures import describe, rejected_words
 from airflow_provider_sms.execution.human_input import is_plan_decision, read_plan_decision, record_request_decision
-from airflow_provider_sms.execution.ledger_session import entered
+from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
 from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source, report_path, write_report
@@ -31,10 +31,12 @@ from airflow_provider_sms.execution.xcom import (
     report_url,
     responses_of,
 )
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts, open_ledger_if_present
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
+from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
 from airflow_provider_sms.sending.counts import SeenRows, SendCounts
@@ -131,7 +133,8 @@ class BulkAttempt:
             plan = self._plan(options, scanned, store, balance)
         self._counts.suppressed = plan.suppressed
         self._write_report(self._counts.seen, None, "a dry run sends nothing", nothing_sent=True)
-        log.info("Nothing is sent in a dry run: %d messages are ready", plan.to_send)
+        are = by_count(plan.to_send, "message is", "messages are")
+        log.info("Nothing is sent in a dry run: %d %s ready", plan.to_send, are)
 
     def _enter_and_send(self, stack: ExitStack) -> None:
         """Enter the ledger, and send as far as the plan and its conditions allow.
@@ -255,6 +258,7 @@ class BulkAttempt:
             store=store,
             resends=resends,
             is_own=lambda request_id: request_id in self._counts.replayed_requests,
+            who=claimant_of(self._context),
             stack=stack,
         )
         scanned.check(options, self._task.stop, self._telemetry)
@@ -276,6 +280,9 @@ class BulkAttempt:
         """
         plan = plan_send(scanned, options, campaign=self._campaign, store=store, balance=balance)
         log.info("%s", plan.table())
+        if plan.repeats:
+            words = repeats_in_words(plan.repeats, plan.campaign)
+            log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
         push(self._context, PLAN, plan.as_json())
         self._telemetry.planned(plan)
         options.limits.check(plan)
@@ -319,7 +326,8 @@ class BulkAttempt:
             responses = responses_of(ledger, options.max_xcom_responses, raw=options.raw_responses)
             push_responses(self._context, responses)
             if isinstance(responses, dict):
-                log.info("The %d responses are too many for an XCom: the ledger has them", responses["requests"])
+                are = by_count(responses["requests"], "response is", "responses are")
+                log.info("The %d %s too many for an XCom: the ledger has them", responses["requests"], are)
         finally:
             # Also where the ledger can no longer be read: then the report says so of each row.
             not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None

@@ -15,6 +15,7 @@ from airflow_provider_sms.execution.human_input import ask_about_requests
 from airflow_provider_sms.execution.liveness import Liveness
 from airflow_provider_sms.execution.telemetry import span
 from airflow_provider_sms.execution.xcom import SANDBOX_LINK, push_link, sandbox_url
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import configured_unrecorded_seconds, recovery_folder
 from airflow_provider_sms.ledger.decisions import ask
 from airflow_provider_sms.ledger.model import AttemptState
@@ -202,13 +203,15 @@ class Delivery:
             fail_on_rejected=self.fail_on_rejected,
             evidence=evidence,
             claimants=self._claimants(end),
+            ledger_conn_id=self.task.ledger_conn_id,
         )
         if failed is not None:
             raise (AirflowFailException if failed.permanent else AirflowException)(failed.words)
         if counts.settled < total:
             raise AirflowFailException(f"The counts do not add up: {counts.settled} of {total}. Please report it")
-        if counts.settled > total:
-            log.warning("%d messages that were sent are no longer in the source", counts.settled - total)
+        if gone := max(0, counts.settled - total):
+            were = by_count(gone, "message that was sent is", "messages that were sent are")
+            log.warning("%d %s no longer in the source", gone, were)
 
     def _evidence(self, end: DeliveryEnd) -> dict[int, KeptEvidence]:
         """Return what the balance proves of the unknown requests, by their ids."""
@@ -240,12 +243,15 @@ class Delivery:
         try:
             asked = ask(session.store, campaign, session.who, session.claimant_id, counts.unknown_requests)
         except InputError as error:
-            failed = failure(campaign, counts, None, stopped=False, resend_unknown=False)
-            raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from error
+            ledger = self.task.ledger_conn_id
+            failed = failure(campaign, counts, None, stopped=False, resend_unknown=False, ledger_conn_id=ledger)
+            raise AirflowFailException(f"{error}. {failed.words if failed else ''}") from None
         if not asked:
             raise AirflowException("Every unknown request has an outcome since: the next attempt finds it")
         log.warning(
-            "%d messages may have been sent: waiting for a person, in Airflow's required actions", counts.unknown
+            "%d %s may have been sent: waiting for a person, in Airflow's required actions",
+            counts.unknown,
+            by_count(counts.unknown, "message"),
         )
         self.telemetry.note(AttemptState.WAITING_FOR_ANSWER, {"unknown": counts.unknown})
         ask_about_requests(self.task.context, rules, campaign, counts.unknown, asked)

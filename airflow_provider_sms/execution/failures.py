@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import (
@@ -15,7 +16,7 @@ from airflow_provider_sms.exceptions import (
     SmsError,
     TooManyErrorsError,
 )
-from airflow_provider_sms.formatting import task_words
+from airflow_provider_sms.formatting import by_count, task_words
 from airflow_provider_sms.reporting.balance_words import sentences
 from airflow_provider_sms.sending.stop_conditions import is_out_of_credit
 
@@ -63,6 +64,14 @@ def describe(error: BaseException) -> str:
     return str(error) if isinstance(error, SmsError) else f"{type(error).__name__} (see the log above)"
 
 
+def cause_of(error: BaseException) -> BaseException | None:
+    """Return the cause that a task's failure shows: of an error of this package its own, such as a driver's error.
+
+    That error itself is not shown, since the failure has its words. Another error may quote a row.
+    """
+    return error.__cause__ if isinstance(error, SmsError) else None
+
+
 def log_unforeseen(error: Exception | None) -> None:
     """Log the place of an error that is not of this package, without its words: they may quote a row."""
     if error is not None and not isinstance(error, SmsError):
@@ -80,6 +89,7 @@ def failure(
     fail_on_rejected: bool = False,
     evidence: Mapping[int, KeptEvidence] | None = None,
     claimants: Mapping[int, Claimant] | None = None,
+    ledger_conn_id: str | None = None,
 ) -> Failure | None:
     """Return why a task fails; None where every message was accepted now or before, as far as it has to be.
 
@@ -91,6 +101,7 @@ def failure(
     :param evidence: what the balance tells of requests; None means nothing. That of other requests than the unknown
         ones is left out.
     :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
+    :param ledger_conn_id: the connection to the task's ledger, for a command; None means the configured ledger.
     """
     words: list[str] = []
     if error is not None:
@@ -98,7 +109,12 @@ def failure(
     elif stopped:
         words.append("Sending was stopped; the requests in flight are recorded, and the next attempt sends the rest")
     if counts.unknown > sum(counts.unrecorded.values()):
-        words.append(_unknown(campaign, counts, evidence or {}, _what_follows(counts, resend_unknown, reconciles)))
+        then = (
+            _what_is_resent(counts)
+            if resend_unknown
+            else _what_to_do(campaign, counts, ledger_conn_id, reconciles=reconciles)
+        )
+        words.append(_unknown(campaign, counts, evidence or {}, then))
     if counts.unrecorded:
         words.append(_unrecorded(campaign, counts, claimants or {}))
     if counts.none_taken:
@@ -126,11 +142,12 @@ def some_of(requests: Collection[int]) -> str:
 
 def rejected_words(campaign: str, counts: SendCounts) -> str:
     """Return the error for messages that the service left out of requests that it accepted."""
-    messages = "1 message" if counts.partial == 1 else f"{counts.partial} messages"
+    messages = f"{counts.partial} {by_count(counts.partial, 'message')}"
     return (
         f"Campaign {campaign}: the service left out {messages} of the requests that it accepted ({_reasons(counts)}), "
-        "and fail_on_rejected=True. All others are sent, and no attempt sends these again. See error_report in the "
-        "summary, and 'partial' in the row report"
+        "and fail_on_rejected=True. All others are sent, and no attempt sends "
+        f"{by_count(counts.partial, 'this one', 'these')} again. See error_report in the summary, and 'partial' in the "
+        "row report"
     )
 
 
@@ -140,10 +157,13 @@ def _reasons(counts: SendCounts) -> str:
 
 
 def _none_taken(campaign: str, counts: SendCounts) -> str:
+    count = counts.none_taken
+    them = by_count(count, "it", "them")
     return (
-        f"Campaign {campaign}: {counts.none_taken} messages are not sent, since of their requests the service took "
-        f"none ({_reasons(counts)}). Clearing the task sends them again, which helps only where the reason "
-        "has passed; else take these rows out, or list them in suppress"
+        f"Campaign {campaign}: {count} {by_count(count, 'message is', 'messages are')} not sent, since the service "
+        f"took nothing of {by_count(count, 'its request', 'their requests')} ({_reasons(counts)}). Clearing the task "
+        f"sends {them} again, which helps only where the reason has passed; else take {them} out of the source, or "
+        f"list the {by_count(count, 'number')} in suppress"
     )
 
 
@@ -157,14 +177,14 @@ def _unrecorded(campaign: str, counts: SendCounts, claimants: Mapping[int, Claim
     for request_id in sorted(counts.unrecorded):
         requests_of.setdefault(claimants.get(request_id), []).append(request_id)
     by = [
-        f"{'request' if len(some) == 1 else 'requests'} {some_of(some)} by {_attempt(who)}"
+        f"{by_count(len(some), 'request')} {some_of(some)} by {_attempt(who)}"
         for who, some in list(requests_of.items())[:MAX_NAMED_REQUESTS]
     ]
     count = sum(counts.unrecorded.values())
-    messages, they = ("1 message is", "It") if count == 1 else (f"{count} messages are", "They")
     return (
-        f"Campaign {campaign}: {messages} claimed by another process that has recorded no outcome: {'; '.join(by)}. "
-        f"{they} may have been sent. The next attempt finds the outcome, or takes what has none by then for unknown"
+        f"Campaign {campaign}: {count} {by_count(count, 'message is', 'messages are')} claimed by another process that "
+        f"has recorded no outcome: {'; '.join(by)}. {by_count(count, 'It', 'They')} may have been sent. The next "
+        "attempt finds the outcome, or takes what has none by then for unknown"
     )
 
 
@@ -176,25 +196,33 @@ def _attempt(who: Claimant | None) -> str:
 
 def _unknown(campaign: str, counts: SendCounts, evidence: Mapping[int, KeptEvidence], then: str) -> str:
     named = some_of(counts.unknown_requests)
-    requests = "request" if len(counts.unknown_requests) == 1 else "requests"
-    where = f" in the ledger's {requests} {named}" if named else ""
-    unknown = counts.unknown - sum(counts.unrecorded.values())
-    count = "1 message" if unknown == 1 else f"{unknown} messages"
+    where = f" in the ledger's {by_count(len(counts.unknown_requests), 'request')} {named}" if named else ""
+    messages = f"{_lost(counts)} {by_count(_lost(counts), 'message')}"
     told = _told(evidence[each] for each in sorted(counts.unknown_requests) if each in evidence)
-    return f"Campaign {campaign}: {count}{where} may have been sent: the service's response was lost. {told}{then}"
+    return f"Campaign {campaign}: {messages}{where} may have been sent: the service's response was lost. {told}{then}"
 
 
-def _what_follows(counts: SendCounts, resend_unknown: bool, reconciles: bool) -> str:  # noqa: FBT001  # private
-    one = counts.unknown - sum(counts.unrecorded.values()) == 1
-    if resend_unknown:
-        return f"The next attempt sends {'it' if one else 'them'} again, at the risk of texting people twice"
-    advice = (
-        ". airflow-sms ledger unknown --read-balance tells more later"
-        if reconciles
-        else ". on_unknown='reconcile' closes what the balance proves"
+def _lost(counts: SendCounts) -> int:
+    """Return how many messages may have been sent since the response of their request was lost."""
+    return counts.unknown - sum(counts.unrecorded.values())
+
+
+def _what_is_resent(counts: SendCounts) -> str:
+    return f"The next attempt sends {by_count(_lost(counts), 'it', 'them')} again, at the risk of texting people twice"
+
+
+def _what_to_do(campaign: str, counts: SendCounts, ledger_conn_id: str | None, *, reconciles: bool) -> str:
+    command = f"airflow-sms ledger unknown --campaign {quote(campaign)}"
+    if reconciles:  # what the balance does not prove now it may prove later
+        command += " --read-balance"
+    if ledger_conn_id is not None:
+        command += f" --ledger-conn-id {quote(ledger_conn_id)}"
+    proved = "" if reconciles else ". on_unknown='reconcile' closes what the balance proves"
+    return (
+        f"{by_count(_lost(counts), 'It is', 'They are')} not sent again. A person decides: with {command}, then "
+        "airflow-sms ledger resolve; or on the campaign's page, under SMS in the navigation of Airflow 3.1 and "
+        f"newer{proved}"
     )
-    are = "It is" if one else "They are"
-    return f"{are} not sent again: see 'Unknown' in the documentation's delivery guarantees{advice}"
 
 
 def _told(evidence: Iterable[KeptEvidence]) -> str:

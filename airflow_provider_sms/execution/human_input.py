@@ -18,12 +18,13 @@ from airflow_provider_sms.execution.decision_rules import SOMEBODY
 from airflow_provider_sms.execution.deferral import RESUME_METHOD
 from airflow_provider_sms.execution.markdown import block, cell, code
 from airflow_provider_sms.execution.xcom import PLAN
-from airflow_provider_sms.formatting import task_words
+from airflow_provider_sms.formatting import by_count, task_words
 from airflow_provider_sms.ledger.account import UNDECIDED
 from airflow_provider_sms.ledger.decisions import FAIL, RESEND, answer, questions
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.progress import failed_on_unknown
 from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
 
 if TYPE_CHECKING:
@@ -87,8 +88,8 @@ def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail
     """
     try:
         import airflow.sdk.execution_time.hitl  # noqa: F401
-    except ImportError as error:
-        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from error
+    except ImportError:
+        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from None
 
 
 def ask_about_requests(
@@ -128,7 +129,10 @@ def ask_about_plan(
         context,
         rules,
         options=[SEND, STOP],
-        subject=f"Campaign {code(plan.campaign)}: send {plan.to_send} messages for about {plan.cost:f} credits?",
+        subject=(
+            f"Campaign {code(plan.campaign)}: send {_count(plan.to_send)} for about {plan.cost:f} "
+            f"{by_count(plan.cost, 'credit')}?"
+        ),
         body="\n".join([*_plan_body(plan, samples), *rules.describe()]),
         field=(FIELD, plan.id, "The plan that you decide about. Change it only where the log asks for another plan"),
         deadline=deadline,
@@ -148,9 +152,10 @@ def record_request_decision(session: LedgerSession, event: Mapping[str, Any], ru
         return
     campaigns = {row.campaign for row in questions(session.store, session.who)}
     count = answer(session.store, session.who, decision, by)
-    log.info("%s decided about %d unknown requests: %s", by, count, decision)
+    log.info("%s decided about %d unknown %s: %s", by, count, by_count(count, "request"), decision)
     if decision == FAIL:
-        raise AirflowFailException(f"{by} decided that the task fails; {count} requests stay unknown")
+        stay = by_count(count, "request stays", "requests stay")
+        raise AirflowFailException(f"{by} decided that the task fails; {count} {stay} unknown")
     for who in failed_on_unknown(session.store, campaigns):
         if who.task_instance != session.who.task_instance:
             log.info(
@@ -299,7 +304,7 @@ def _person(event: Mapping[str, Any]) -> str:
 
 
 def _count(messages: int) -> str:
-    return "1 message" if messages == 1 else f"{messages} messages"
+    return f"{messages} {by_count(messages, 'message')}"
 
 
 def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> list[str]:
@@ -312,7 +317,10 @@ def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> 
     else:
         first = _FIRST_THE_BALANCE
     lines = [
-        f"The service's response was lost, so {_count(unknown)} of campaign {code(campaign)} were texted, or were not.",
+        (
+            f"The service's response was lost, so {_count(unknown)} of campaign {code(campaign)} "
+            f"{by_count(unknown, 'was texted, or was', 'were texted, or were')} not."
+        ),
         f"Everything else is done. {first}",
         "",
         f"| Request |{' What the balance says |' if told else ''} Messages | Sent at (UTC) | Why it is unknown |",
@@ -323,8 +331,8 @@ def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> 
         says = f" {cell(verdict_words(question.evidence))} |" if told else ""
         why = cell(question.reason or "")
         lines.append(f"| {question.request_id} |{says} {question.messages} | {when:%Y-%m-%d %H:%M:%S} | {why} |")
-    if len(asked) > MAX_LISTED:
-        lines += ["", f"… and {len(asked) - MAX_LISTED} more requests: see `airflow-sms ledger unknown`."]
+    if (more := len(asked) - MAX_LISTED) > 0:
+        lines += ["", f"… and {more} more {by_count(more, 'request')}: see `airflow-sms ledger unknown`."]
     if words := sentences(told):
         lines += ["", "What the balance says:", "", *(f"- {code(each)}" for each in words)]
     if len({verdict_words(question.evidence) for question in listed}) > 1:
@@ -341,6 +349,8 @@ def _requests_body(campaign: str, unknown: int, asked: Sequence[RequestRow]) -> 
 def _plan_body(plan: Plan, samples: Sequence[tuple[str, str]]) -> list[str]:
     lines = [f"Nothing has been sent yet. Plan {code(plan.id)}:", "", "| | |", "|---|---|"]
     lines += [f"| {name} | {cell(value)} |" for name, value in plan.lines()]
+    if plan.repeats:
+        lines += ["", f"**{repeats_in_words(plan.repeats, code(plan.campaign))}.** {REPEATS_ADVICE}."]
     lines += ["", "Some of the messages:", ""]
     for destination, content in samples:
         lines += [code(mask_number(destination)), "", *block(content), ""]

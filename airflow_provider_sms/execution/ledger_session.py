@@ -17,6 +17,7 @@ from airflow_provider_sms.execution.deferral import gives_up_slot
 from airflow_provider_sms.execution.failures import describe
 from airflow_provider_sms.execution.recovery import record_files
 from airflow_provider_sms.execution.xcom import MARKER, pull_own, push
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import HighWater, adopted_at, has_trace, high_water, raised, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -179,11 +180,12 @@ def refuse_without_trace(
         was = marker.mark
         if was is not None and held.is_below(was) and (adopted_at(store, who) or 0.0) <= marker.noted_at:
             raise InputError(
-                f"{this}, and {store.description} has gone back: it has {held.requests} requests of this task, up to "
-                f"request {held.highest}, and had {was.requests}, up to request {was.highest}. Nothing was sent, since "
-                "people could be texted twice. Was an older backup put back, was the file copied without its -wal "
-                "file, or did a standby of the database take over that had not received everything? Bring back what "
-                f"is missing and clear the task. Where a second text is acceptable: {adopt}"
+                f"{this}, and {store.description} has gone back: it has {held.requests} "
+                f"{by_count(held.requests, 'request')} of this task, up to request {held.highest}, and had "
+                f"{was.requests}, up to request {was.highest}. Nothing was sent, since people could be texted twice. "
+                "Was an older backup put back, was the file copied without its -wal file, or did a standby of the "
+                "database take over that had not received everything? Bring back what is missing and clear the task. "
+                f"Where a second text is acceptable: {adopt}"
             )
 
 

@@ -75,7 +75,8 @@ class GroupOptions:
 class BulkOptions:
     """The checked arguments of a :class:`BulkSmsOperator` except ``source``, meant as they are there.
 
-    :param limits: ``min_rows``, ``max_rows``, ``max_cost``, ``max_invalid`` and ``max_parts_per_message``.
+    :param limits: ``min_rows``, ``max_rows``, ``max_cost``, ``max_invalid``, ``max_parts_per_message`` and
+        ``max_repeats``.
     :param approval_threshold: ``approve_above``; None means that no plan needs approval for its size.
     :param frequency_cap: ``campaign_group`` and ``min_interval``; None means no cap.
     :param question: ``approvers``, ``four_eyes``, ``approval_notifiers`` and ``approval_timeout``.

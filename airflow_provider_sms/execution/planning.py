@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow_provider_sms.exceptions import InvalidRowsError, LedgerError
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.execution.telemetry import span
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.preview import CampaignPreview
 from airflow_provider_sms.ledger.statistics import seconds_per_request
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.options import BulkOptions
     from airflow_provider_sms.execution.telemetry import Telemetry
     from airflow_provider_sms.ledger.backend import LedgerBackend
+    from airflow_provider_sms.ledger.model import Claimant
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.suppression import SuppressedNumbers
     from airflow_provider_sms.recipients.sources import Source
@@ -85,6 +87,7 @@ def open_scan(
     store: LedgerBackend | None,
     resends: Callable[[int], bool],
     is_own: Callable[[int], bool],
+    who: Claimant,
     stack: ExitStack,
 ) -> ScannedSource:
     """Open a source, and return it with a scan that has read none of its rows yet.
@@ -93,6 +96,7 @@ def open_scan(
     :param store: the ledger; None where it cannot be read, or need not be.
     :param resends: returns whether the messages of an unknown request are sent again.
     :param is_own: returns whether an earlier leg of this attempt made a request that was accepted.
+    :param who: this attempt.
     :param stack: closes the source and the files of the check once the attempt has ended.
     :raises InputError: an argument is wrong, or the source cannot be opened.
     """
@@ -106,7 +110,7 @@ def open_scan(
     prices = Prices(options.cost_per_part)
     source = stack.enter_context(closing(open_source(located(read_source()), column=options.destination_column)))
     suppressed = None if options.suppress is None else stack.enter_context(_read_suppressed(options))
-    preview = None if store is None else _preview(options, campaign, store, resends, is_own)
+    preview = None if store is None else _preview(options, campaign, store, resends, is_own, who=who)
     scan = Scan(prices, suppressed, preview, keyed_by_text=options.key_columns is None)
     stack.enter_context(closing(scan))
     return ScannedSource(source, preparation, scan, prices, suppressed)
@@ -175,13 +179,15 @@ def _preview(
     store: LedgerBackend,
     resends: Callable[[int], bool],
     is_own: Callable[[int], bool],
+    *,
+    who: Claimant,
 ) -> CampaignPreview | None:
     """Return a preview of the campaign, where the ledger has something of it.
 
     Rows are checked and counted all the same where it cannot be read; the sender meets the error again.
     """
     try:
-        preview = CampaignPreview(store, campaign, options.frequency_cap, resends, is_own)
+        preview = CampaignPreview(store, campaign, options.frequency_cap, resends, is_own, who=who)
     except LedgerError:
         return None
     return preview if preview.any or preview.caps else None
@@ -198,12 +204,15 @@ def _read_suppressed(options: BulkOptions) -> SuppressedNumbers:
     if suppressed.unreadable and options.on_invalid == "fail":
         suppressed.close()
         raise InvalidRowsError(
-            f"{suppressed.explain()}. Nothing was sent, since people on the list could be texted. Correct these "
-            "rows, or set on_invalid='skip' to pass over them"
+            suppressed.explain(
+                "Nothing was sent, since people on the list could be texted. Correct these rows, or set "
+                "on_invalid='skip' to pass over them"
+            )
         )
     if suppressed.unreadable:
         log.warning("Passed over: %s", suppressed.explain())
-    log.info("%d numbers of %s are not texted", suppressed.numbers, source.describe())
+    count, are = suppressed.numbers, by_count(suppressed.numbers, "is", "are")
+    log.info("%d %s of %s %s not texted", count, by_count(count, "number"), source.describe(), are)
     return suppressed
 
 

@@ -19,6 +19,7 @@ from airflow_provider_sms.exceptions import AuthenticationError, CreditError, Se
 from airflow_provider_sms.execution.deferral import wait_for_balance, wait_until
 from airflow_provider_sms.execution.human_input import ask_about_plan
 from airflow_provider_sms.execution.xcom import APPROVAL, PLAN, push
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.approvals import (
     SEND,
     STOP,
@@ -164,7 +165,8 @@ class Preflight:
                 self._record(plan, SEND, decision.by)
                 return
             changed = (
-                f"it would text {plan.to_send} people now and not {shown}: fewer are suppressed"
+                f"it would text {plan.to_send} {by_count(plan.to_send, 'person', 'people')} now and not {shown}: fewer "
+                "are suppressed"
                 if meant == plan.id
                 else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
@@ -215,8 +217,10 @@ class Preflight:
             return
         if not self.options.wait_for_credit:
             raise CreditError(
-                f"The balance is {balance.amount:f}, and the {plan.to_send} messages cost about {plan.cost:f} credits, "
-                "so nothing was sent. Top up, or set wait_for_credit=True to wait for credit without a slot"
+                f"The balance is {balance.amount:f}, and the {plan.to_send} "
+                f"{by_count(plan.to_send, 'message costs', 'messages cost')} about {plan.cost:f} "
+                f"{by_count(plan.cost, 'credit')}, so nothing was sent. Top up, or set wait_for_credit=True to wait "
+                "for credit without a slot"
             )
         self._wait_for_credit(plan.cost)
 

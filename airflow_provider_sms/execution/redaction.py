@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectStoragePath
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.recipients.number_lists import could_be_number
 from airflow_provider_sms.recipients.paths import without_secrets
@@ -69,8 +70,10 @@ class Rows:
         # Of other objects, such as a relation of DuckDB, the length may be a query.
         counted = isinstance(self.data, (list, tuple)) or kind.__module__.partition(".")[0] in _FRAMES
         if counted and hasattr(self.data, "__len__"):
-            return f"{kind.__name__} of {len(self.data)} rows"
-        return f"{kind.__name__} of {len(self.data)} keys" if isinstance(self.data, Mapping) else kind.__name__
+            return f"{kind.__name__} of {len(self.data)} {by_count(len(self.data), 'row')}"
+        if isinstance(self.data, Mapping):
+            return f"{kind.__name__} of {len(self.data)} {by_count(len(self.data), 'key')}"
+        return kind.__name__
 
     def __deepcopy__(self, _: dict[int, Any]) -> Rows:
         return self  # a generator cannot be copied, and a copy of rows would only take memory

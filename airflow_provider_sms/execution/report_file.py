@@ -103,7 +103,7 @@ def report_path(report: str) -> Any:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"report: the folder {path.parent} cannot be made: {error.strerror}") from error
+        raise InputError(f"report: the folder {path.parent} cannot be made: {error.strerror}") from None
     if path.is_dir() or not os.access(path.parent, os.W_OK):
         raise InputError(f"report: {path} cannot be written; it must be a file in a folder that this task may write to")
     return path

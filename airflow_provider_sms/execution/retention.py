@@ -74,14 +74,14 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
     kept = result["kept"]
     unsettled, paused, waiting, going = choose(old_campaigns(store, before))
     kept.update(open=len(unsettled), paused=len(paused), waiting=len(waiting))
-    for why, some in (
-        ("they have requests that are unknown or under way", unsettled),
-        ("they are paused", paused),
-        ("a task of them waits (if it has ended, airflow-sms ledger purge --include-waiting forgets them)", waiting),
+    for which, some in (
+        ("with requests that are unknown or under way", unsettled),
+        ("that a person paused", paused),
+        ("of which a task waits (where it has ended: airflow-sms ledger purge --include-waiting)", waiting),
     ):
         if some:
             names = ", ".join(old.name for old in some[:_NAMED])
-            log.warning("Kept, though older, because %s: %s, such as %s", why, counted(len(some), "campaign"), names)
+            log.warning("Kept, though older: %s %s: %s", counted(len(some), "campaign"), which, names)
     for old in going:
         if stop.is_set():
             return

@@ -334,5 +334,5 @@ def _driver() -> str:
     if find_spec("psycopg2"):
         return "psycopg2"
     raise InputError(
-        "ledger_conn_id: no driver for PostgreSQL is installed: pip install 'airflow-provider-sms[postgres]'"
+        "ledger_conn_id: no driver for PostgreSQL is installed: install this package with its extra 'postgres'"
     )

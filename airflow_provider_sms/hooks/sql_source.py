@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
 
 from airflow_provider_sms.exceptions import InputError, SourceError, SourceUnavailableError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import STARS, mask_numbers_in
 from airflow_provider_sms.recipients.paths import without_secrets
 
@@ -75,7 +76,7 @@ class SqlSource:
         if not isinstance(self.parameters, (list, tuple, Mapping)):
             return "" if self.parameters is None else ", parameters"  # a template, or another task's result
         count = len(self.parameters)
-        return f", {count} {'parameter' if count == 1 else 'parameters'}" if count else ""
+        return f", {count} {by_count(count, 'parameter')}" if count else ""
 
     def rendered(self, render: Callable[[Any], Any], environment: Any) -> SqlSource:
         """Return the source with its templates rendered; this one stays, since other attempts may share it.

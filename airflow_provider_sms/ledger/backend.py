@@ -10,6 +10,7 @@ from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError, NoCampaignError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.schema import campaign
 from airflow_provider_sms.masking import mask_numbers_in
 
@@ -286,8 +287,9 @@ def busy(seconds: float) -> LedgerBusyError:
 
     :param seconds: how long it was waited for.
     """
+    waited = f"{seconds:g} {by_count(seconds, 'second')}"
     return LedgerBusyError(
-        f"The ledger is busy: other processes have kept its lock for {seconds:g} seconds, and nothing was written"
+        f"The ledger is busy: other processes have kept its lock for {waited}, and nothing was written"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sqlalchemy import text
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.formatting import by_count
 
 if TYPE_CHECKING:
     from sqlalchemy.engine import Connection
@@ -78,10 +79,11 @@ def check_server(server: Server, described: str, *, require_standby: bool) -> No
         )
     if server.standbys and not server.waits:
         log.warning(
-            "%s has %d standby servers and waits for none of them: after a failover the last claims are missing, and "
+            "%s has %d standby %s: after a failover the last claims are missing, and "
             "people are texted twice. %s. [sms] require_synchronous_standby = True refuses such a server",
             described,
             server.standbys,
+            by_count(server.standbys, "server and does not wait for it", "servers and waits for none of them"),
             _REMEDY,
         )
 

@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.formatting import by_count
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -123,7 +125,8 @@ def _bounded(connection: Any) -> Iterator[None]:
     except connection.Error:
         if not watched.expired:
             raise
-        words = f"the server did not respond within {connection.patience:g} seconds"
+        seconds = by_count(connection.patience, "second")
+        words = f"the server did not respond within {connection.patience:g} {seconds}"
         raise connection.OperationalError(words) from None
     finally:
         bound.__exit__(None, None, None)

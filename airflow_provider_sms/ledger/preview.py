@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select
+import numpy as np
+from sqlalchemy import and_, false, select
 
+from airflow_provider_sms.ledger.attempts import of_run
 from airflow_provider_sms.ledger.backend import find_campaign
-from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN
-from airflow_provider_sms.ledger.schema import contact_group, message
+from airflow_provider_sms.ledger.model import ACCEPTED, FORGOTTEN_NUMBER, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.schema import claimant, contact_group, message, request
 from airflow_provider_sms.ledger.transitions import current_state
+from airflow_provider_sms.messages.integer_set import key_halves
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
+
+    import numpy.typing as npt
+    from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
-
+    from airflow_provider_sms.ledger.model import Claimant
 
 OWN = "own"
 """The state of a message that an earlier leg of this attempt has sent."""
+_ROWS_AT_ONCE = 10_000
+"""Messages in memory at a time."""
 
 
 class CampaignPreview:
@@ -30,6 +39,7 @@ class CampaignPreview:
     :param cap: how often a recipient may be texted; None means no limit.
     :param resends: returns whether the messages of an unknown request, by its id, are sent again.
     :param is_own: returns whether an earlier leg of this attempt made a request that was accepted, by its id.
+    :param who: the attempt that asks; None means one of a task that has sent nothing.
     """
 
     def __init__(
@@ -39,6 +49,8 @@ class CampaignPreview:
         cap: FrequencyCap | None = None,
         resends: Callable[[int], bool] = lambda _: False,
         is_own: Callable[[int], bool] = lambda _: False,
+        *,
+        who: Claimant | None = None,
     ) -> None:
         self._store = store
         self._cap = cap
@@ -46,12 +58,21 @@ class CampaignPreview:
         self._is_own = is_own
         self._id: int | None = None
         self._group: int | None = None
+        self._of_others: ColumnElement[bool] = false()
+        self.has_others = False
+        """Whether another task, or another run of this one, has sent messages of the campaign, or may have."""
         with store.read() as connection:
             found = find_campaign(connection, campaign_name)
             # Most campaigns hold nothing when they begin: then no key is looked up.
             held = select(message.c.request_id).where(message.c.campaign_id == found).limit(1)
             if found is not None and connection.execute(held).scalar() is not None:
                 self._id = found
+                self._of_others = request.c.campaign_id == found
+                if who is not None:
+                    ours = select(claimant.c.id).where(of_run(who))
+                    self._of_others = and_(self._of_others, request.c.claimant_id.not_in(ours))
+                others = select(request.c.id).where(self._of_others, request.c.state != NOT_SENT).limit(1)
+                self.has_others = connection.execute(others).scalar() is not None
             if cap is not None:
                 self._group = connection.execute(
                     select(contact_group.c.id).where(contact_group.c.name == cap.group)
@@ -86,6 +107,30 @@ class CampaignPreview:
                 accepted = OWN if self._is_own(request_id) else ACCEPTED
                 held[bytes(key)] = accepted if state == ACCEPTED else UNKNOWN
         return held
+
+    def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]], None, None]:
+        """Yield the messages that other tasks and other runs hold in the campaign, a block at a time.
+
+        Mapped copies of this task count as this task. There is no index of numbers, which would make every claim
+        slower: where others hold any message, each one of the campaign is read.
+
+        :returns: half of each key, and the destinations as numbers. Groups and forgotten people are left out.
+        :raises LedgerError: when the ledger cannot be read.
+        """
+        if not self.has_others:
+            return
+        query = select(message.c.message_key, message.c.destination).where(
+            message.c.campaign_id == self._id,
+            message.c.destination > FORGOTTEN_NUMBER,
+            message.c.request_id.in_(select(request.c.id).where(self._of_others)),
+        )
+        with (
+            self._store.read() as connection,
+            closing(connection.execution_options(yield_per=_ROWS_AT_ONCE).execute(query)) as rows,
+        ):
+            for block in rows.partitions(_ROWS_AT_ONCE):
+                keys, numbers = zip(*block, strict=True)
+                yield key_halves([bytes(key) for key in keys]), np.array(numbers, np.int64)
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
         """Return the destinations that were texted too recently.

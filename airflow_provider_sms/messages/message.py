@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_number
 
 
@@ -20,4 +21,5 @@ class Message:
 
     def __repr__(self) -> str:
         masked = mask_number(self.destination)
-        return f"Message(content=<{len(self.content)} characters>, destination={masked!r})"
+        characters = by_count(len(self.content), "character")
+        return f"Message(content=<{len(self.content)} {characters}>, destination={masked!r})"

@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.columns import mask
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
@@ -26,6 +29,27 @@ class RejectedRow:
     """The fault, without the value."""
     value: str
     """The number, masked; empty where there is none, and where the text is at fault."""
+
+
+def count_reasons(reasons: Mapping[str, int]) -> str:
+    """Return reasons with the rows that each has, the most frequent first: ``7 times no number; 1 time no value``."""
+    ordered = sorted(reasons.items(), key=lambda each: -each[1])
+    return "; ".join(f"{count} {by_count(count, 'time')} {reason}" for reason, count in ordered)
+
+
+def list_rejected(rows: Sequence[RejectedRow], total: int) -> str:
+    """Return rejected rows for an error or a log, one a line, and how many more there are.
+
+    :param rows: the first of them.
+    :param total: how many there are in all.
+    """
+    lines = [
+        f"  row {each.row}, column {each.column}: {each.reason}{f' ({each.value})' if each.value else ''}"
+        for each in rows
+    ]
+    if total > len(rows):
+        lines.append(f"  and {total - len(rows)} more")
+    return "\n".join(["Rows count from 0:", *lines])
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -48,7 +72,8 @@ class PreparedBatch:
     """The number of each rejected row: cleaned where it is valid, else as written; None where there is none."""
 
     def __repr__(self) -> str:
-        return f"PreparedBatch({len(self.keys)} messages of {self.num_rows} rows)"
+        messages, rows = len(self.keys), self.num_rows
+        return f"PreparedBatch({messages} {by_count(messages, 'message')} of {rows} {by_count(rows, 'row')})"
 
     def keeping(self, which: npt.NDArray[np.bool_]) -> PreparedBatch:
         """Return some of the messages; the rejected rows stay.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from string import Formatter
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -48,6 +49,8 @@ NO_NUMBER = "no number that the format in the message could write"
 NO_DATE = "no date or time as in 2026-03-01 or 2026-03-01 09:30:00, which the format in the message could write"
 
 _USUAL_DIGITS = 2  # of money
+_INTO_A_VALUE = re.compile(r"[.\[]")
+"""What an attribute or an index begins with, in the syntax of :meth:`str.format`."""
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
 
@@ -95,7 +98,7 @@ class Template:
         :raises TemplateError: a format does not fit a column of text, or decimals have no format with their digits.
         """
         for field in self._fields:
-            column = field_of(schema, field.column, USED_BY)
+            column = _column_of(schema, field)
             kind = value_type(column.type)
             if not _has_text(kind):
                 raise ColumnError(
@@ -200,6 +203,23 @@ def _tidied(pieces: list[str | _Field]) -> list[str | _Field]:
     if tidied and isinstance(tidied[-1], str):
         tidied[-1] = tidied[-1].rstrip(BLANKS)
     return [piece for piece in tidied if piece != ""]
+
+
+def _column_of(schema: pa.Schema, field: _Field) -> pa.Field:
+    """Return the column of a field.
+
+    :raises ColumnError: there is no such column. Where the field looks like one that reaches into a value, the error
+        says that none can.
+    """
+    try:
+        return field_of(schema, field.column, USED_BY)
+    except ColumnError as error:
+        if field.column in schema.names or not _INTO_A_VALUE.search(field.column):
+            raise
+        raise ColumnError(
+            f"{error}. A field is the whole name of a column: attributes and indexes, as in {{{field.column}}}, are "
+            "not allowed. Write what it should be into a column of its own, and name that one"
+        ) from None
 
 
 def _has_text(kind: pa.DataType) -> bool:

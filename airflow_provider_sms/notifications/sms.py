@@ -23,6 +23,7 @@ from airflow_provider_sms.exceptions import (
     TemplateError,
     ThrottledError,
 )
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
@@ -223,9 +224,10 @@ class SmsNotifier(BaseNotifier):
         if response.messages < len(alert.messages):
             report = response.error_report
             self.log.error(
-                "The service took %d of %d messages of the alert: %d without a network, %d opted out, %d faulty",
+                "The service took %d of %d %s of the alert: %d without a network, %d opted out, %d faulty",
                 response.messages,
                 len(alert.messages),
+                by_count(len(alert.messages), "message"),
                 report.no_network,
                 report.opted_outs,
                 len(report.faults),

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
 
-from airflow_provider_sms.exceptions import InputError, SmsError
-from airflow_provider_sms.execution.failures import describe, is_permanent, log_unforeseen
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.links import SmsSandboxLink
@@ -115,8 +115,8 @@ class SmsOperatorBase(RendersSqlSources, BaseOperator):
             raise
         except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its words may quote a row
             log_unforeseen(error)
-            cause = error if isinstance(error, SmsError) else None
-            raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from cause
+            failure = AirflowFailException if is_permanent(error) else AirflowException
+            raise failure(describe(error)) from cause_of(error)
 
     def on_kill(self) -> None:
         """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""

@@ -88,6 +88,8 @@ class BulkSmsOperator(SmsOperatorBase):
     :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None means no
         limit.
     :param max_cost: credits, as estimated; with more nothing is sent. None means no limit. (templated)
+    :param max_repeats: people who have had another text of the campaign, from another task or run; with more nothing is
+        sent. 0 refuses any. None means no limit. (templated)
     :param cost_per_part: credits that the estimate takes for an SMS part: a number, or numbers by the first digits of
         the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest that fit count, and ``""`` is for all
         others.
@@ -133,6 +135,7 @@ class BulkSmsOperator(SmsOperatorBase):
         "max_rows",
         "max_invalid",
         "max_cost",
+        "max_repeats",
         "approve",
     )
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
@@ -164,6 +167,7 @@ class BulkSmsOperator(SmsOperatorBase):
         max_invalid: float | Decimal | str | None = None,
         max_parts_per_message: int | None = None,
         max_cost: float | Decimal | str | None = None,
+        max_repeats: int | str | None = None,
         cost_per_part: float | Mapping[str, float] = 1,
         max_error_rate: float | None = None,
         fail_on_rejected: bool = False,
@@ -198,6 +202,7 @@ class BulkSmsOperator(SmsOperatorBase):
         self.max_invalid = max_invalid
         self.max_parts_per_message = max_parts_per_message
         self.max_cost = max_cost
+        self.max_repeats = max_repeats
         self.cost_per_part = cost_per_part
         self.max_error_rate = max_error_rate
         self.fail_on_rejected = fail_on_rejected

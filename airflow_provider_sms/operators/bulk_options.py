@@ -62,6 +62,7 @@ def read_bulk_options(task: Any) -> BulkOptions:
             max_cost=read_value(task, "max_cost"),
             max_invalid=_max_invalid(task),
             max_parts_per_message=task.max_parts_per_message,
+            max_repeats=read_value(task, "max_repeats"),
         ),
         "frequency_cap": _frequency_cap(task.campaign_group, task.min_interval),
     }

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
 
-from airflow_provider_sms.exceptions import SmsError
-from airflow_provider_sms.execution.failures import describe, is_permanent, log_unforeseen
+from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
@@ -55,8 +54,8 @@ class PurgeLedgerOperator(BaseOperator):
             raise
         except Exception as error:  # noqa: BLE001  # the words of an error of the database may quote a row
             log_unforeseen(error)
-            cause = error if isinstance(error, SmsError) else None
-            raise (AirflowFailException if is_permanent(error) else AirflowException)(describe(error)) from cause
+            failure = AirflowFailException if is_permanent(error) else AirflowException
+            raise failure(describe(error)) from cause_of(error)
 
     def on_kill(self) -> None:
         """End after the transaction that runs; the next run goes on from there."""

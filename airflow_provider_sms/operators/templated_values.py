@@ -78,6 +78,7 @@ _KINDS = {
     "max_rows": _Kind(_count, "a whole number, at least 0, or None for no limit"),
     "max_invalid": _Kind(_count_or_share, "a whole number of rows, a share below 1, or None for no limit"),
     "max_cost": _Kind(_amount, "a number of credits, at least 0, or None for no limit"),
+    "max_repeats": _Kind(_count, "a whole number, at least 0, or None for no limit"),
 }
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from airflow_provider_sms.exceptions import InputError, StoppedError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.attempts import GROUP_DESTINATION
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, are_in, key_halves
 
@@ -88,12 +89,13 @@ def refuse_changed_texts(
         changed = sum(_count_changed(block, ordered, earlier) for block in _until_stopped(blocks(), stop))
     if changed:
         raise InputError(
-            f"{changed} messages to recipients that an earlier attempt of this task claimed in this run have another "
-            "text, other key columns or another campaign now, so people could be texted twice. Nothing was sent by "
-            "this attempt. Is there a now() or the like in the message or in the campaign's name, did a column change, "
-            "or does a mapped task get rows now that another one had? To go on, give the task back the text, the "
-            "campaign and the rows that it had. For the next run, say in key_columns what identifies a message beside "
-            "its number. Where a second text is meant, send it in a new run, under a new campaign"
+            f"{changed} {by_count(changed, 'message to a recipient', 'messages to recipients')} that an earlier "
+            f"attempt of this task claimed in this run {by_count(changed, 'has', 'have')} another text, other key "
+            "columns or another campaign now, so people could be texted twice. Nothing was sent by this attempt. Is "
+            "there a now() or the like in the message or in the campaign's name, did a column change, or does a mapped "
+            "task get rows now that another one had? To go on, give the task back the text, the campaign and the rows "
+            "that it had. For the next run, say in key_columns what identifies a message beside its number. Where a "
+            "second text is meant, send it in a new run, under a new campaign"
         )
 
 

@@ -6,12 +6,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import InvalidRowsError, LimitError
+from airflow_provider_sms.formatting import by_count
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.planning.scan import Scan
+
+
+REPEATS_ADVICE = (
+    "If it is the same message in other words, they have had it: in the next campaign, say in key_columns what "
+    "identifies a message beside its number"
+)
+
+
+def repeats_in_words(people: int, campaign: str) -> str:
+    """Return how many people have had another text of a campaign, for a log, a question or an error."""
+    return f"{people} {by_count(people, 'person has', 'people have')} had another text of campaign {campaign}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +35,7 @@ class Limits:
     :param max_cost: credits, as estimated.
     :param max_invalid: rows that cannot be texted: a whole number of them, or a share of all rows below 1.
     :param max_parts_per_message: SMS parts of the longest text.
+    :param max_repeats: people who have had another text of the campaign.
     """
 
     max_rows: int | None = None
@@ -30,6 +43,7 @@ class Limits:
     max_cost: Decimal | None = None
     max_invalid: float | Decimal | None = None
     max_parts_per_message: int | None = None
+    max_repeats: int | None = None
 
     def check_rows(self, rows: int) -> None:
         """Refuse too many rows, while they are being read.
@@ -39,7 +53,7 @@ class Limits:
         """
         if self.max_rows is not None and rows > self.max_rows:
             raise LimitError(
-                f"The source has more than max_rows={self.max_rows} rows. Nothing was sent. Is it the right source? "
+                f"The source has more rows than max_rows={self.max_rows}. Nothing was sent. Is it the right source? "
                 "Else raise max_rows"
             )
 
@@ -50,8 +64,8 @@ class Limits:
         """
         if self.min_rows is not None and rows < self.min_rows:
             raise LimitError(
-                f"The source has {rows} {'row' if rows == 1 else 'rows'}, fewer than min_rows={self.min_rows}. Nothing "
-                "was sent. Is it the right source, and is it complete? Else lower min_rows"
+                f"The source has {rows} {by_count(rows, 'row')}, fewer than min_rows={self.min_rows}. Nothing was "
+                "sent. Is it the right source, and is it complete? Else lower min_rows"
             )
 
     def check_invalid(self, scan: Scan) -> None:
@@ -64,15 +78,23 @@ class Limits:
         is_share = not isinstance(self.max_invalid, int)
         if scan.invalid > (self.max_invalid * scan.rows if is_share else self.max_invalid):
             raise InvalidRowsError(
-                f"{scan.explain_invalid()}. Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
-                f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
+                scan.explain_invalid(
+                    f"Nothing was sent, since max_invalid={self.max_invalid:g} allows fewer"
+                    f"{' (a share of the rows)' if is_share else ''}. Correct the rows, or raise max_invalid"
+                )
             )
 
     def check(self, plan: Plan) -> None:
-        """Refuse a plan that costs too much, or has too long a text.
+        """Refuse a plan that texts too many people again, costs too much, or has too long a text.
 
         :raises LimitError: names the limit, and what to do.
         """
+        if self.max_repeats is not None and plan.repeats > self.max_repeats:
+            raise LimitError(
+                f"{repeats_in_words(plan.repeats, plan.campaign)}, more than max_repeats={self.max_repeats}. Nothing "
+                f"was sent. {REPEATS_ADVICE}. If they should get one more, raise max_repeats, or send it under another "
+                "campaign name"
+            )
         most, estimate = self.max_parts_per_message, plan.estimate
         if most is not None and estimate.most_parts > most:
             raise LimitError(
@@ -82,8 +104,9 @@ class Limits:
             )
         if self.max_cost is not None and plan.cost > self.max_cost:
             raise LimitError(
-                f"The messages cost about {plan.cost:f} credits, more than max_cost={self.max_cost:f}. Nothing was "
-                "sent. Send to fewer people or less text, or raise max_cost"
+                f"The {by_count(plan.to_send, 'message costs', 'messages cost')} about {plan.cost:f} "
+                f"{by_count(plan.cost, 'credit')}, more than max_cost={self.max_cost:f}. Nothing was sent. Send to "
+                "fewer people or less text, or raise max_cost"
             )
 
 

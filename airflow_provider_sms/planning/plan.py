@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.messages.prepared import count_reasons
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from decimal import Decimal
@@ -33,6 +36,7 @@ class Plan:
     :param estimate: of the texts; it may count some rows that repeat another one.
     :param balance: at the time of the plan; None where it was not read.
     :param seconds: that sending takes, about; None where no earlier request tells.
+    :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
     """
 
     id: str
@@ -49,6 +53,7 @@ class Plan:
     estimate: Estimate
     balance: Balance | None
     seconds: float | None
+    repeats: int = 0
 
     @property
     def cost(self) -> Decimal:
@@ -74,6 +79,7 @@ class Plan:
             "already_sent": self.already_sent,
             "unknown": self.unknown,
             "to_send": self.to_send,
+            "repeats": self.repeats,
             "requests": self.requests,
             "parts": self.estimate.parts,
             "cost": float(self.cost),
@@ -86,17 +92,22 @@ class Plan:
     def lines(self) -> Iterator[tuple[str, str]]:
         """Yield pairs of a name and a value, for people."""
         yield "rows", str(self.rows)
-        reasons = "; ".join(f"{count} times {reason}" for reason, count in self.invalid.items())
-        yield "invalid", f"{sum(self.invalid.values())}{f' ({reasons})' if reasons else ''}"
+        reasons = f" ({count_reasons(self.invalid)})" if self.invalid else ""
+        yield "invalid", f"{sum(self.invalid.values())}{reasons}"
         yield "duplicate", str(self.duplicate)
         capped = f", {self.capped} texted too recently" if self.capped else ""
         yield "suppressed", f"{self.suppressed + self.capped}{capped}"
         yield "already sent", str(self.already_sent)
         if self.unknown:
-            yield "unknown", f"{self.unknown} that may have been sent, or are being sent"
-        yield "to send", f"{self.to_send} messages in {self.requests} requests"
+            are = by_count(self.unknown, "is", "are")
+            yield "unknown", f"{self.unknown} that may have been sent, or {are} being sent"
+        messages, requests = by_count(self.to_send, "message"), by_count(self.requests, "request")
+        yield "to send", f"{self.to_send} {messages} in {self.requests} {requests}"
+        if self.repeats:
+            have, get = by_count(self.repeats, "person has", "people have"), by_count(self.repeats, "gets", "get")
+            yield "repeats", f"{self.repeats} {have} had another text of this campaign, and {get} one more"
         yield from _text_lines(self.estimate)
-        yield "cost", f"about {self.cost:f} credits"
+        yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}"
         if self.balance is not None:
             yield "balance", "post-paid" if self.balance.post_paid else f"{self.balance.amount:f}"
         yield "time", "not known yet" if self.seconds is None else f"about {duration(self.seconds)}"
@@ -142,6 +153,7 @@ def make_plan(
         estimate=scan.estimate,
         balance=balance,
         seconds=None if seconds_per_request is None else requests * seconds_per_request,
+        repeats=scan.repeats,
     )
 
 
@@ -149,16 +161,18 @@ def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
     yield "SMS parts", str(estimate.parts)
     for name, encoded in (("GSM-7", estimate.gsm), ("UCS-2", estimate.ucs2)):
         if encoded.messages:
-            yield f"  in {name}", f"{encoded.parts} of {encoded.messages} messages"
+            yield f"  in {name}", f"{encoded.parts} of {encoded.messages} {by_count(encoded.messages, 'message')}"
     characters = estimate.characters.most_frequent()
     for character in characters[:MAX_CHARACTERS]:
         alone = f", in {character.alone} of them it alone" if character.alone else ""
         what = f"{character.code} {character.name}"
-        yield "  UCS-2 because of", f"{what} ({character.character}) in {character.messages} messages{alone}"
-    if len(characters) > MAX_CHARACTERS:
-        yield "  UCS-2 because of", f"{len(characters) - MAX_CHARACTERS} more characters"
+        messages = f"{character.messages} {by_count(character.messages, 'message')}"
+        yield "  UCS-2 because of", f"{what} ({character.character}) in {messages}{alone}"
+    if (more := len(characters) - MAX_CHARACTERS) > 0:
+        yield "  UCS-2 because of", f"{more} more {by_count(more, 'character')}"
     if estimate.messages:
-        yield "longest text", f"{estimate.longest} characters, {estimate.longest_parts} parts"
+        parts = f"{estimate.longest_parts} {by_count(estimate.longest_parts, 'part')}"
+        yield "longest text", f"{estimate.longest} {by_count(estimate.longest, 'character')}, {parts}"
 
 
 def duration(seconds: float) -> str:

@@ -11,15 +11,20 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.preview import OWN
-from airflow_provider_sms.messages.integer_set import key_halves
+from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
 from airflow_provider_sms.messages.outgoing import Block, BlockBuilder
+from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.planning.changed_texts import TableKeys
 from airflow_provider_sms.planning.estimate import Estimate
+from airflow_provider_sms.planning.repeats import count_repeats
+from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,11 +85,15 @@ class Scan:
         self.samples: list[tuple[str, str]] = []
         """The destinations and texts of the first messages to send."""
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
+        self.repeats = 0
+        """People among the recipients of the messages to send who have had another text of the campaign."""
         self.own = 0
         """Of the rows that were already sent, those whose message earlier legs of this attempt sent."""
         self._suppressed = suppressed
         self._preview = preview
         self._keyed_by_text = keyed_by_text
+        self._people = DiskBackedIntegers(np.int64)
+        """The numbers of the messages to send, where others have sent any message of the campaign."""
         self._free = self.keys if preview is None else TableKeys()
         self._free_rows = 0
 
@@ -130,15 +139,18 @@ class Scan:
             self.examples.extend(prepared.rejected[: MAX_EXAMPLES - len(self.examples)])
             if check_rows is not None:
                 check_rows(self.rows)
+        if self._preview is not None:
+            self.repeats = count_repeats(self._preview, self.keys, self._people, stop)
 
-    def explain_invalid(self) -> str:
-        """Return how many rows are invalid and why, in words; numbers are masked."""
-        reasons = "; ".join(f"{count} times {reason}" for reason, count in self.reasons.most_common())
-        examples = "; ".join(
-            f"row {r.row}, column {r.column}: {r.reason}" + (f" ({r.value})" if r.value else "") for r in self.examples
-        )
+    def explain_invalid(self, advice: str = "") -> str:
+        """Return how many rows are invalid and why, and the first of them, one a line; numbers are masked.
+
+        :param advice: sentences that stand before these rows, without the last full stop.
+        """
         return (
-            f"{self.invalid} of {self.rows} rows cannot be texted: {reasons}. Rows count from 0; the first: {examples}"
+            f"{self.invalid} of {self.rows} {by_count(self.rows, 'row')} cannot be texted: "
+            f"{count_reasons(self.reasons)}. {f'{advice}. ' if advice else ''}"
+            f"{list_rejected(self.examples, self.invalid)}"
         )
 
     def require_sendable(self, *, skip_invalid: bool) -> None:
@@ -148,17 +160,16 @@ class Scan:
         :raises InvalidRowsError: names the count, the reasons and the first rows.
         """
         if self.invalid and not skip_invalid:
-            raise InvalidRowsError(
-                f"{self.explain_invalid()}. Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them "
-                "out"
-            )
+            advice = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out"
+            raise InvalidRowsError(self.explain_invalid(advice))
         if self.invalid and not self.valid:
-            raise InvalidRowsError(f"{self.explain_invalid()}. Nothing was sent, since no row is valid")
+            raise InvalidRowsError(self.explain_invalid("Nothing was sent, since no row is valid"))
 
     def close(self) -> None:
         """Release the keys and their room on disk; the counts stay."""
         self.keys.close()
         self._free.close()
+        self._people.close()
 
     def _add_messages(self, prepared: PreparedBatch) -> None:
         # By the text, whatever identifies a message: another text is another plan.
@@ -171,6 +182,8 @@ class Scan:
         if self._preview is not None:
             prepared = self._without_held(self._preview, prepared)
             self._free.add(prepared.keys)
+            if self._preview.has_others and prepared.keys:
+                self._people.add(integers(prepared.destination_column.cast(pa.int64())))
         self._free_rows += len(prepared.keys)
         once = _without_repeats(prepared)
         self.estimate.add(once.destination_column, once.content_column, once.row_column)

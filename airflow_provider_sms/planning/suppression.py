@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers
-from airflow_provider_sms.messages.prepared import RejectedRow
+from airflow_provider_sms.messages.prepared import RejectedRow, count_reasons, list_rejected
 from airflow_provider_sms.recipients.columns import column_of, constant, field_of, integers
 from airflow_provider_sms.recipients.numbers.normalize import clean_destinations
 from airflow_provider_sms.recipients.numbers.parsing import NO_NUMBER, can_hold_numbers
@@ -49,7 +50,8 @@ class SuppressedNumbers:
     """The numbers, as many times as they were read."""
 
     def __repr__(self) -> str:
-        return f"SuppressedNumbers({self.numbers} numbers of {self.rows} rows)"
+        numbers, rows = by_count(self.numbers, "number"), by_count(self.rows, "row")
+        return f"SuppressedNumbers({self.numbers} {numbers} of {self.rows} {rows})"
 
     def __enter__(self) -> Self:
         return self
@@ -64,13 +66,16 @@ class SuppressedNumbers:
         """
         return self.digits.contains(_as_integers(destinations))
 
-    def explain(self) -> str:
-        """Return how many rows cannot be read and why, in words; numbers are masked."""
-        reasons = "; ".join(f"{count} times {reason}" for reason, count in self.unreadable.most_common())
-        examples = "; ".join(f"row {row.row}: {row.reason} ({row.value})" for row in self.examples)
+    def explain(self, advice: str = "") -> str:
+        """Return how many rows cannot be read and why, and the first of them, one a line; numbers are masked.
+
+        :param advice: sentences that stand before these rows, without the last full stop.
+        """
+        count = self.unreadable.total()
         return (
-            f"{self.unreadable.total()} of {self.rows} rows of {_USED_BY} have a number that cannot be read: "
-            f"{reasons}. Rows count from 0; the first: {examples}"
+            f"{count} of {self.rows} {by_count(self.rows, 'row')} of {_USED_BY} {by_count(count, 'has', 'have')} a "
+            f"number that cannot be read: {count_reasons(self.unreadable)}. {f'{advice}. ' if advice else ''}"
+            f"{list_rejected(self.examples, count)}"
         )
 
     def close(self) -> None:

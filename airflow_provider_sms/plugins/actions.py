@@ -208,7 +208,7 @@ def _act(event: str, access: VerifiedViewer, **details: Any) -> Iterator[Audited
         raise HTTPException(
             status.HTTP_429_TOO_MANY_REQUESTS,
             f"{REFUSALS_A_MINUTE} of your acts were refused or failed within a minute. Nothing was done. Try again in "
-            f"{wait} seconds",
+            f"{counted(wait, 'second')}",
             headers={"Retry-After": str(wait)},
         )
     with audited(event, user=access.user_name, details=details) as act:

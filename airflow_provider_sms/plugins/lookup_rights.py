@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from airflow.configuration import conf
 from fastapi import HTTPException, status
 
+from airflow_provider_sms.formatting import counted
 from airflow_provider_sms.hooks.audit_log import seconds_until_allowed
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def require_few_look_ups(access: Access) -> None:
     if wait:
         raise HTTPException(
             status.HTTP_429_TOO_MANY_REQUESTS,
-            f"You may look up {LOOK_UPS_A_MINUTE} numbers a minute. Try again in {wait} seconds",
+            f"You may look up {LOOK_UPS_A_MINUTE} numbers a minute. Try again in {counted(wait, 'second')}",
             headers={"Retry-After": str(wait)},
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from airflow_provider_sms.formatting import UNKNOWN, counted, duration, money, number
+from airflow_provider_sms.formatting import UNKNOWN, by_count, counted, duration, money, number
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.monitoring import status
 
@@ -30,10 +30,9 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
     """
     sentences = [_waiting(each) for each in campaign.attempts]
     if unknown := campaign.counts.unknown:
-        one = unknown == 1
         sentences.append(
-            f"{counted(unknown, 'message')} {'has' if one else 'have'} no outcome yet. Find out below whether "
-            f"{'it was' if one else 'they were'} sent, and record it."
+            f"{counted(unknown, 'message has', 'messages have')} no outcome yet. Find out below whether "
+            f"{by_count(unknown, 'it was', 'they were')} sent, and record it."
         )
     for each in campaign.attempts:
         if each.silent:
@@ -46,7 +45,10 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
         elif each.progress.state == AttemptState.FAILED:
             sentences.append(f"{_name(each)} failed. Its log says why.")
     if campaign.not_sent and campaign.state == status.ATTENTION:
-        sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends them.")
+        them = by_count(campaign.not_sent, "it", "them")
+        sentences.append(
+            f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends {them}."
+        )
     if campaign.state == status.EARLIER:
         sentences.append(
             "It was sent by a version of this package that recorded no progress: only its requests are known."

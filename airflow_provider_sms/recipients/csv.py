@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.file_format import FileFormat, source_errors
 from airflow_provider_sms.recipients.paths import CSV_NAME, codec_of
 
@@ -100,9 +101,9 @@ def _dialect(file: DataFile) -> tuple[str, str | None]:
 def _explain(error: Exception, ragged: Sequence[csv.InvalidRow]) -> str:
     if ragged:
         row = ragged[0]
-        return (
-            f"{_row(row.number)} has {row.actual_columns} values, but the header names {row.expected_columns} columns"
-        )
+        values = f"{row.actual_columns} {by_count(row.actual_columns, 'value')}"
+        columns = f"{row.expected_columns} {by_count(row.expected_columns, 'column')}"
+        return f"{_row(row.number)} has {values}, but the header names {columns}"
     words = str(error)
     if isinstance(error, UnicodeDecodeError):
         return "the header holds text that is not UTF-8"

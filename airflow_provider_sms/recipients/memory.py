@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.columns import DECIMALS, check_text, field_of, is_text
 from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, mixed_value_text
 
@@ -91,7 +92,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
 
     :raises SourceError: a key is no text, or has values of which no column can be made.
     """
-    description = f"list of {len(rows)} rows"
+    description = f"list of {len(rows)} {by_count(len(rows), 'row')}"
     return TableSource(_table_of_rows(rows, description), description)
 
 
@@ -101,7 +102,7 @@ def from_columns(columns: Mapping[str, Any]) -> TableSource:
     :raises SourceError: a key is no text, a value is no column, the columns differ in length, or a column has values of
         which no column can be made.
     """
-    description = f"dict of {len(columns)} columns"
+    description = f"dict of {len(columns)} {by_count(len(columns), 'column')}"
     _check_keys(columns, description, "dict")
     for name, values in columns.items():
         if isinstance(values, (str, bytes, Mapping, set, frozenset)) or not (
@@ -167,7 +168,8 @@ def check_names(names: Iterable[str], description: str) -> None:
 
 
 def _describe(kind: str, rows: int, columns: int) -> str:
-    return f"{kind} of {rows} rows × {columns} columns"  # noqa: RUF001 - a multiplication sign is meant
+    # A multiplication sign is meant.
+    return f"{kind} of {rows} {by_count(rows, 'row')} × {columns} {by_count(columns, 'column')}"  # noqa: RUF001
 
 
 def _batch(table: pa.Table) -> pa.RecordBatch:

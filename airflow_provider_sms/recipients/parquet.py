@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -54,9 +55,15 @@ def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
 _OTHERS = {
     b"ARROW1": "is an Arrow or Feather file; name it .arrow",
     b"ORC": "is an ORC file; name it .orc",
-    b"PK\x03\x04": "is a workbook or a zip archive; save it as CSV, and name it .csv",
+    b"PK\x03\x04": f"is a workbook or a zip archive; save it as CSV, and name it .csv. Read are {READ}",
+    b"\xd0\xcf\x11\xe0": f"is an old workbook or document; save it as CSV, and name it .csv. Read are {READ}",
 }
 """The first bytes of files that are no Parquet, and what to do."""
+_OTHER_NAMES = {
+    r"\.json": "is JSON, which is read with one object a line: write it so, and name it .jsonl or .ndjson",
+    r"\.txt": "is text; if it is a table, name it .csv (commas between the values) or .tsv (tabs)",
+}
+"""The names of files of text that are not read, as patterns, and what to do."""
 
 
 def _explain(file: DataFile) -> str:
@@ -67,9 +74,12 @@ def _explain(file: DataFile) -> str:
     for mark, words in _OTHERS.items():
         if beginning.startswith(mark):
             return words
+    for pattern, words in _OTHER_NAMES.items():
+        if re.search(pattern + r"(\.(gz|bz2|zst))?$", file.name.lower()):
+            return f"{words}. Read are {READ}"
     return (
         "is not a Parquet file, which a file whose name tells no format is taken for, or is damaged or cut short. "
-        f"Read are {READ}"
+        f"Convert it, and name it by its format. Read are {READ}"
     )
 
 

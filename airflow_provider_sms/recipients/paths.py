@@ -160,7 +160,10 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
         if not any(map(_is_hidden, file[below:].split("/"))) and _is_data(filesystem, file)
     ]
     if not found:
-        raise SourceError(f"{name}: the directory holds no file that is read. Read are {READ}")
+        raise SourceError(
+            f"{name}: the directory holds no file that is read. Convert other files, and name them by their format. "
+            f"Read are {READ}"
+        )
     return found
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.arrow import ARROW
 from airflow_provider_sms.recipients.csv import CSV
 from airflow_provider_sms.recipients.files import FileSource
@@ -211,7 +212,7 @@ def _open_paths(paths: Sequence[Any]) -> Source:
     (kind,) = first
     names = ", ".join(without_secrets(path) for path in paths[:_MOST_SHOWN])
     more = f" and {len(paths) - _MOST_SHOWN} more" if len(paths) > _MOST_SHOWN else ""
-    description = f"{names}{more} ({len(files)} {kind} {'file' if len(files) == 1 else 'files'})"
+    description = f"{names}{more} ({len(files)} {kind} {by_count(len(files), 'file')})"
     if kind == JSON_LINES:
         return spool(batches_of_rows(read_json_lines(files), description), description)
     return FileSource(_FORMATS[kind], files, description)

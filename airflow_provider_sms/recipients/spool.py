@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.columns import (
     DECIMALS,
     check_text,
@@ -76,7 +77,8 @@ def spool(pieces: Iterable[pa.RecordBatch], description: str) -> SpooledSource:
     except BaseException:
         spooled.close()
         raise
-    return SpooledSource(spooled, schema, f"{description} ({rows} rows, {len(schema)} columns)")
+    size = f"{rows} {by_count(rows, 'row')}, {len(schema)} {by_count(len(schema), 'column')}"
+    return SpooledSource(spooled, schema, f"{description} ({size})")
 
 
 class SpooledSource:

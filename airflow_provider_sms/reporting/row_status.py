@@ -10,6 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, FORGOTTEN_NUMBER, NOT_SENT, UNKNOWN
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.service.redaction import FAULT_KEYS
@@ -105,8 +106,9 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
     :returns: the status of most messages, and that of the others by destination.
     """
     taken, missing = record.taken or 0, record.submitted - (record.taken or 0)
-    some = f"the service took {taken} of the request's {record.submitted} messages, and does not say which"
-    none = f"the service took none of the request's {record.submitted} messages"
+    messages = by_count(record.submitted, "message")
+    some = f"the service took {taken} of the request's {record.submitted} {messages}, and does not say which"
+    none = f"the service took none of the request's {record.submitted} {messages}"
     partial = RowStatus(PARTIAL, some, record.request_id, record.event_id)
     left_out = partial._replace(status=NOT_SENT, reason=none)
     words = "the service found fault with it" if taken else none

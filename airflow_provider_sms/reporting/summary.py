@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import SmsError
-from airflow_provider_sms.formatting import counted
+from airflow_provider_sms.formatting import by_count, counted
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.service.responses import parse_send_response
 
@@ -80,10 +80,9 @@ def one_line(summary: dict[str, Any]) -> str:
     # Missing where an earlier version of this package made the summary, before the task waited.
     reconciled = summary.get("reconciled")
     told = f"; the balance told what became of {counted(reconciled, 'message')}" if reconciled else ""
-    return (
-        f"Campaign {summary['campaign']}: {counts}; "
-        f"{summary['requests']} requests, {summary['parts']} parts, cost {summary['cost']}{told}"
-    )
+    requests = f"{summary['requests']} {by_count(summary['requests'], 'request')}"
+    parts = f"{summary['parts']} {by_count(summary['parts'], 'part')}"
+    return f"Campaign {summary['campaign']}: {counts}; {requests}, {parts}, cost {summary['cost']}{told}"
 
 
 def _event_ids(counts: SendCounts) -> list[str]:
@@ -124,11 +123,12 @@ class Progress:
         before, self._told = self._told, (done, paused)
         if self._told == before:
             return ""
+        of_all = f"{done} of {self._total} {by_count(self._total, 'message')} done"
         if paused:
-            return f"{done} of {self._total} messages done, paused"
+            return f"{of_all}, paused"
         rate = (done - self._done) / (now - self._began)
         left = f"{(self._total - done) / rate:.0f} s left" if rate else "no estimate yet"
-        return f"{done} of {self._total} messages done, {rate:.0f} a second, {left}"
+        return f"{of_all}, {rate:.0f} a second, {left}"
 
 
 def replay(ledger: CampaignLedger, counts: SendCounts) -> None:

@@ -11,8 +11,6 @@ from airflow_provider_sms.sandbox.config import SandboxConfig, named_groups
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXTRA = "airflow-provider-sms[sandbox]"
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the sandbox until SIGINT or SIGTERM.
@@ -31,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn"):
             raise
-        return _failed(f"the sandbox needs {error.name}: pip install '{EXTRA}'")
+        return _failed(f"the sandbox needs {error.name}: install this package with its extra 'sandbox'")
 
     def announce() -> None:
         print(f"sandbox ready at {server.root_url}/v1", flush=True)  # noqa: T201 - the line that callers wait for

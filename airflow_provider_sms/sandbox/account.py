@@ -83,7 +83,7 @@ class Account:
         """
         self._apply_due_charges()
         if balance < self._to_come():
-            raise ValueError(f"a balance must cover the {self._to_come()} credits that are still to be charged")
+            raise ValueError(f"a balance must cover the credits that are still to be charged: {self._to_come()}")
         self._balance = balance
 
     def spend(self, amount: Decimal) -> None:

@@ -98,10 +98,9 @@ def _body(raw: bytes, required: set[str]) -> dict[str, Any]:
     missing = sorted(required - body.keys())
     if missing:
         raise RefusalError(400, *((REQUIRED, f"{name} is missing") for name in missing))
-    unknown = len(body.keys() - required - {"SendOptions"})
-    if unknown:
+    if body.keys() - required - {"SendOptions"}:
         allowed = ", ".join(sorted(required))
-        raise bad_request(FORMAT, f"the body has {unknown} unknown keys: only {allowed} and SendOptions are allowed")
+        raise bad_request(FORMAT, f"the body has unknown keys: only {allowed} and SendOptions are allowed")
     return body
 
 

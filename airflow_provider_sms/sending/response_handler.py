@@ -38,6 +38,7 @@ from airflow_provider_sms.exceptions import (
     TooManyErrorsError,
     UnknownOutcomeError,
 )
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Outcome
 from airflow_provider_sms.sending.counts import reported
 from airflow_provider_sms.service.redaction import FAULT_KEYS, counts_of_response, redacted_response
@@ -123,10 +124,11 @@ class ResponseHandler:
         self.stop_conditions.caution.answered(alone=request.alone)
         if response.messages < submitted:
             log.warning(
-                "Request %d: the service took %d of %d messages. Its error report: %s",
+                "Request %d: the service took %d of %d %s. Its error report: %s",
                 request.request_id,
                 response.messages,
                 submitted,
+                by_count(submitted, "message"),
                 reported(response.error_report),
             )
         try:
@@ -163,9 +165,10 @@ class ResponseHandler:
         batch = request.batch
         self.stop_conditions.unanswered(batch, error)
         log.warning(
-            "The outcome of request %d, of %d messages, is unknown: %s",
+            "The outcome of request %d, of %d %s, is unknown: %s",
             request.request_id,
             len(batch.messages),
+            by_count(len(batch.messages), "message"),
             outcome.reason,
         )
         self.counts.requests += 1

@@ -20,6 +20,7 @@ from airflow.providers.common.compat.sdk import (
 
 from airflow_provider_sms.exceptions import InputError, ServiceError
 from airflow_provider_sms.execution.redaction import located, redacted_source
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
@@ -130,11 +131,13 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
             wanted = self._wanted()
             balance = self._balance()
         except InputError as error:
-            raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error
+            # The failure has the words of the error. Its cause, such as a driver's error, may tell more.
+            raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error.__cause__
         except ServiceError as error:
             if not error.transient:
-                raise AirflowFailException(str(error)) from error
-            raise AirflowException(f"The balance could not be read {self._failures} times in a row: {error}") from error
+                raise AirflowFailException(str(error)) from None
+            times = f"{self._failures} {by_count(self._failures, 'time')}"
+            raise AirflowException(f"The balance could not be read {times} in a row: {error}") from None
         if balance is not None and (balance.post_paid or balance.amount >= wanted):
             seen = {"balance": float(balance.amount), "post_paid": balance.post_paid}
             describe_on_assets(context, seen)
@@ -172,7 +175,14 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
         with closing(opened) as source, closing(Scan(Prices(self.cost_per_part))) as scan:
             scan.read(source, preparation, StopFlag())
         cost = scan.estimate.cost
-        self.log.info("%d messages cost about %s credits", scan.estimate.messages, cost)
+        messages = scan.estimate.messages
+        self.log.info(
+            "%d %s about %s %s",
+            messages,
+            by_count(messages, "message costs", "messages cost"),
+            cost,
+            by_count(cost, "credit"),
+        )
         return cost
 
     def _trigger(self, wanted: Decimal) -> BalanceTrigger:

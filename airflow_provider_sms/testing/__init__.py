@@ -82,7 +82,7 @@ def sms_sandbox(
     try:
         from airflow_provider_sms.sandbox.server import running_sandbox
     except ModuleNotFoundError as error:
-        pytest.fail(f"sms_sandbox needs {error.name}: pip install 'airflow-provider-sms[testing]'", pytrace=False)
+        pytest.fail(f"sms_sandbox needs {error.name}: install this package with its extra 'testing'", pytrace=False)
     from airflow_provider_sms.testing.sandbox import SmsSandbox
 
     with running_sandbox(sms_sandbox_config) as service:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from airflow_provider_sms.exceptions import ServiceError, SmsError
+from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.triggers.balance_polling import backoff_interval, read_balance
 
@@ -108,7 +109,8 @@ class BalanceTrigger(BaseTrigger):
                     raise
                 failures += 1
                 if self.max_failures is not None and failures > self.max_failures:
-                    message = f"The balance could not be read {failures} times in a row: {error}"
+                    times = f"{failures} {by_count(failures, 'time')}"
+                    message = f"The balance could not be read {times} in a row: {error}"
                     return {"status": "error", "message": message, "permanent": False}
                 self.log.warning("The balance cannot be read (%d in a row): %s", failures, error)
             else:
@@ -119,7 +121,8 @@ class BalanceTrigger(BaseTrigger):
                 self.log.info("The balance is %s, waiting for %s", balance.amount, self.min_balance)
             elapsed = _seconds_since(started_at)
             if self.timeout is not None and elapsed >= self.timeout:
-                return {"status": "timeout", "message": f"No credit within {self.timeout} seconds"}
+                seconds = by_count(self.timeout, "second")
+                return {"status": "timeout", "message": f"No credit within {self.timeout} {seconds}"}
             await asyncio.sleep(self._interval(elapsed))
 
     def _interval(self, elapsed: float) -> float:

@@ -54,6 +54,14 @@ def test_a_person_who_frees_messages_is_warned(ledger, sent, at_terminal):
     assert "get the text twice" in said.err
 
 
+def test_one_message_is_said_in_the_singular(ledger, sent):
+    """So is the person to whom it goes."""
+    freed = ledger("resolve", sent(people(1), UNKNOWN), "--as", "not-sent", "--yes").err
+    assert "Not sent frees 1 message: the next attempt texts this person. If the service did take it, that" in freed
+    closed = ledger("resolve", sent(people(1, 10), UNKNOWN), "--as", "accepted", "--yes").err
+    assert "never sends it again. If the service did not take it, that person never gets the text.\n" in closed
+
+
 @pytest.fixture
 def weighed(store, sent):
     """Return requests that were charged, not charged, undecided and never judged."""

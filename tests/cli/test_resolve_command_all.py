@@ -173,7 +173,7 @@ def test_an_outcome_that_arrives_during_the_question_stays(ledger, store, outage
     assert (said.status, states()) == (0, {NOT_SENT: 2, ACCEPTED: 1})
     assert (
         "Closed as not sent: 2 of 3 requests, 2 messages\n"
-        "Not closed, because their outcome was recorded in the meantime: 1 request\n" in said.err
+        "Not closed, because its outcome was recorded in the meantime: 1 request\n" in said.err
     )
 
 

@@ -12,6 +12,7 @@ from contextlib import closing
 
 import pytest
 import yaml
+from support.sending import outgoing
 
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.approvals import latest_approval
@@ -212,6 +213,24 @@ def test_rows_that_cannot_be_texted_are_left_out_where_that_is_asked_for(send, w
     assert (send("--to", ANN, "12", "--yes").status, witnessed()) == (1, {})
     said = send("--to", ANN, "12", "--on-invalid", "skip", "--yes", "-o", "json")
     assert (said.status, said.data[0]["invalid"], said.data[0]["accepted"]) == (0, 1, 1)
+
+
+def test_people_who_had_another_text_from_a_dag_may_stop_it(send, sandbox, sent_to_file):
+    """``--max-repeats`` is the operator's, and read as strictly."""
+    sent_to_file([outgoing(int(NUMBERS[0]))], campaign="water")
+    said = send("--to", ANN, BOB, "--yes", "--max-repeats", "0")
+    assert (said.status, sandbox.state.accepted_messages) == (1, [])
+    assert "1 person has had another text of campaign water, more than max_repeats=0" in said.err
+    assert "max_repeats must be a whole number" in send("--to", ANN, "--yes", "--max-repeats", "few").err
+    assert send("--to", ANN, BOB, "--yes", "--max-repeats", "1").status == 0
+
+
+def test_rows_that_cannot_be_texted_are_listed_one_a_line(send, sandbox):
+    """The lines of the error are lines of the terminal."""
+    said = send("--to", ANN, "12", "13", "--yes")
+    assert (said.status, sandbox.state.accepted_messages) == (1, [])
+    error = said.err[said.err.index("2 of 3 rows cannot be texted") :].splitlines()
+    assert [line.partition(":")[0] for line in error[1:]] == [f"  row {row}, column destination" for row in (1, 2)]
 
 
 def test_the_balance_closes_a_lost_response_where_that_is_asked_for(send, sandbox, witnessed):

@@ -87,7 +87,7 @@ def test_a_paused_campaign_is_not_forgotten(ledger, sent, store, rows):
     sent(people(3), campaign="held", at=LONG_AGO)
     pause(store, "held", "ann")
     said = ledger("purge", "--older-than", "90d", "--yes")
-    assert (said.status, "Kept, because they are paused: held\n" in said.err) == (0, True)
+    assert (said.status, "Kept, because it is paused: held\n" in said.err) == (0, True)
     assert rows("SELECT name FROM sms_campaign") == [("held",)]
 
 
@@ -100,7 +100,7 @@ def test_a_campaign_of_which_a_task_waits_is_not_forgotten(ledger, sent, store, 
     note_progress(store, "evening", waits, "waiting for hours")
     said = ledger("purge", "--older-than", "90d", "--yes")
     assert said.status == 0
-    assert "Kept, because a task of them is waiting for hours and would text people again: evening\n" in said.err
+    assert "Kept, because a task of it is waiting for hours and would text people again: evening\n" in said.err
     assert "add --include-waiting\n" in said.err
     assert rows("SELECT name FROM sms_campaign") == [("evening",)]
     assert ledger("purge", "--older-than", "90d", "--yes", "--include-waiting").status == 0
@@ -116,7 +116,7 @@ def test_old_campaigns_are_forgotten(ledger, sent, holders, at_terminal):
     at_terminal("y\n")
     said = ledger("purge", "--older-than", "12w")
     assert said.status == 0
-    assert "Kept, because they have requests that are unknown or under way: old and unknown\n" in said.err
+    assert "Kept, because it has requests that are unknown or under way: old and unknown\n" in said.err
     assert "To be forgotten: 2 campaigns with 5 messages" in said.err
     assert "older, old\n" in said.err
     assert "A forgotten campaign protects nobody" in said.err

@@ -36,6 +36,14 @@ def test_each_extra_that_a_page_installs_exists():
     assert {"sandbox", "postgres", "openlineage"} <= set(wanted) <= set(PROJECT["optional-dependencies"])
 
 
+def test_errors_name_extras_and_no_index():
+    """What the code says to install is this package, however it was installed, with an extra that it has."""
+    code = "".join(path.read_text() for path in sorted((ROOT / "airflow_provider_sms").rglob("*.py")))
+    named = re.findall(r"install this package with its extra '([^']+)'", code)
+    assert "pip install" not in code
+    assert {"postgres", "sandbox", "testing"} == set(named) <= set(PROJECT["optional-dependencies"])
+
+
 @pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md"])
 def test_the_install_lines_name_files_of_the_checkout(page):
     """The constraints exist, and the sandbox is installed before it is started."""

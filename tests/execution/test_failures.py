@@ -14,7 +14,7 @@ from airflow_provider_sms.exceptions import (
     RefusedError,
     ThrottledError,
 )
-from airflow_provider_sms.execution.failures import describe, failure, is_permanent
+from airflow_provider_sms.execution.failures import cause_of, describe, failure, is_permanent
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.model import TextedTwice
 from airflow_provider_sms.sending.counts import SendCounts
@@ -41,6 +41,18 @@ from airflow_provider_sms.sending.counts import SendCounts
 def test_retries_are_spent_on_what_may_pass_by_itself(error, permanent):
     """What only a person can mend fails without retries."""
     assert is_permanent(error) is permanent
+
+
+def test_a_failure_shows_the_cause_of_an_error_and_not_the_error():
+    """Its words are in the failure already; a driver's error behind it tells more, and another one may quote a row."""
+    driver = OSError("no such host")
+    caused = LedgerError("The ledger cannot be opened")
+    caused.__cause__ = driver
+    assert [cause_of(each) for each in (caused, InputError("a wrong argument"), KeyError("27820000001"))] == [
+        driver,
+        None,
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -70,8 +82,8 @@ def test_messages_that_the_service_left_out_fail_a_task_that_says_so():
     assert failed.permanent is True
     assert failed.words == (
         "Campaign spring: the service left out 1 message of the requests that it accepted (OptedOuts 1 in its error "
-        "reports), and fail_on_rejected=True. All others are sent, and no attempt sends these again. See error_report "
-        "in the summary, and 'partial' in the row report"
+        "reports), and fail_on_rejected=True. All others are sent, and no attempt sends this one again. See "
+        "error_report in the summary, and 'partial' in the row report"
     )
     error = NotSentError("refused")
     failed = failure("spring", counts, error, stopped=False, resend_unknown=False, fail_on_rejected=True)
@@ -88,6 +100,34 @@ def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent
     )
     assert failed.permanent is permanent
     assert "Campaign spring: 7 messages in the ledger's requests 3, 5 may have been sent" in failed.words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        ({}, "airflow-sms ledger unknown --campaign 'spring sale', then airflow-sms ledger resolve"),
+        ({"reconciles": True}, "airflow-sms ledger unknown --campaign 'spring sale' --read-balance, then"),
+        ({"ledger_conn_id": "sms_ledger"}, "unknown --campaign 'spring sale' --ledger-conn-id sms_ledger, then"),
+    ],
+    ids=str,
+)
+def test_the_error_for_unknown_messages_names_the_command_and_the_page(arguments, command):
+    """The command can be pasted: it has the campaign's name, and the connection of a ledger that is not the usual."""
+    counts = SendCounts(unknown=1, unknown_requests={3})
+    words = failure("spring sale", counts, None, stopped=False, resend_unknown=False, **arguments).words
+    assert f"It is not sent again. A person decides: with {command}" in words
+    assert "or on the campaign's page, under SMS in the navigation of Airflow 3.1 and newer" in words
+    assert ("on_unknown='reconcile'" in words) is not arguments.get("reconciles", False)
+
+
+def test_one_message_is_said_in_the_singular():
+    """Whatever became of it."""
+    as_before = {"stopped": False, "resend_unknown": True}
+    refused = failure("spring", SendCounts(none_taken=1), None, **as_before).words
+    assert "1 message is not sent, since the service took nothing of its request (" in refused
+    lost = failure("spring", SendCounts(unknown=1, unknown_requests={3}), None, **as_before).words
+    assert "1 message in the ledger's request 3 may have been sent" in lost
+    assert "The next attempt sends it again" in lost
 
 
 def test_what_another_task_has_not_recorded_is_worth_a_retry():

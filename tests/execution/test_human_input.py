@@ -152,7 +152,7 @@ def test_a_person_lets_the_task_fail(send, people, lost, ledger_path, witnessed)
     with somebody_answers("Fail"):
         ran = send(people(250), on_unknown="ask", retries=2, concurrency=1)
     assert (ran.state, ran.tries, counts(ran)) == ("failed", 1, {"accepted": 150, "unknown": 100})
-    assert "ann decided that the task fails" in ran.log
+    assert "ann decided that the task fails; 1 request stays unknown" in ran.log
     assert decisions(ledger_path) == [("unknown", "fail", "ann")]
     assert set(witnessed().values()) == {1}
 
@@ -231,6 +231,7 @@ def test_groups_are_asked_about_too(sms_default, ledger_path, sandbox, witnessed
         )
     assert (ran.state, ran.xcoms["return_value"]["Messages"]) == ("success", 5)
     assert questions[0]["subject"] == "Campaign `c`: 1 message may have been sent"
+    assert "so 1 message of campaign `c` was texted, or was not." in questions[0]["body"]
     assert (len(witnessed()), set(witnessed().values())) == (5, {1})
 
 
@@ -281,6 +282,20 @@ def test_the_question_shows_the_plan_and_three_messages(send, people):
     assert "    # Hi Name0\n    *you*" in body
     assert (body.count("    # Hi"), body.count("`2782")) == (3, 3)
     assert "27820000000" not in body
+
+
+@needs_an_answer
+def test_the_question_says_who_has_had_another_text(send, people):
+    """In the plan, and once more below it; of a first send it says nothing of the kind."""
+    with somebody_answers("Send", "Send") as questions:
+        send(people(150), approve=True, campaign="spring")
+        send(people(150), "Hello {first_name}", approve=True, campaign="spring")
+    first, second = (question["body"] for question in questions)
+    assert "| repeats | `150 people have had another text of this campaign, and get one more` |" in second
+    assert (
+        "**150 people have had another text of campaign `spring`.** If it is the same message in other words" in second
+    )
+    assert "another text" not in first
 
 
 @needs_an_answer

@@ -82,7 +82,7 @@ def test_the_plan_holds_no_number_and_no_text(send, people):
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ({"max_rows": 99}, "more than max_rows=99 rows"),
+        ({"max_rows": 99}, "more rows than max_rows=99. Nothing"),
         ({"max_cost": 99.5}, "about 100 credits, more than max_cost=99.5"),
         ({"max_cost": 100, "cost_per_part": {"27": 1.5}}, "about 150.0 credits"),
         ({"max_parts_per_message": 1, "message": "x" * 161}, "takes 2 SMS parts"),
@@ -99,6 +99,36 @@ def test_a_plan_beyond_a_limit_sends_nothing(send, people, sandbox, limit, words
     assert (ran.state, ran.tries, sent(sandbox)) == ("failed", 1, [])
     assert words in ran.log
     assert ran.summary["not_sent"] in (100, 0)
+
+
+WARNED = "100 people have had another text of campaign spring, and one more is in the plan"
+
+
+def test_another_wording_in_the_same_campaign_is_warned_of(send, people, sandbox):
+    """In the log and in the plan, of a dry run as well; the same wording, and another campaign, are silent."""
+    source = people(100)
+    send(source, campaign="spring")
+    for campaign, message, dry_run, repeats in (
+        ("spring", "Hi {first_name}", False, 0),
+        ("summer", "Hello {first_name}", True, 0),
+        ("spring", "Hello {first_name}", True, 100),
+        ("spring", "Hello {first_name}", False, 100),
+    ):
+        ran = send(source, message, campaign=campaign, dry_run=dry_run)
+        assert (ran.state, ran.xcoms["plan"]["repeats"], WARNED in ran.log) == ("success", repeats, repeats > 0)
+    assert sum(request.submitted for request in sent(sandbox)) == 200
+
+
+def test_another_wording_may_be_refused(send, people, sandbox):
+    """Before anything is sent, and without a retry; people who have had none do not count."""
+    send(people(100), campaign="spring")
+    before = len(sent(sandbox))
+    ran = send(people(150), "Hello {first_name}", campaign="spring", max_repeats="99", retries=2)
+    assert (ran.state, ran.tries, len(sent(sandbox))) == ("failed", 1, before)
+    assert "100 people have had another text of campaign spring, more than max_repeats=99. Nothing was sent" in ran.log
+    assert counts(ran) == {"not_sent": 150}
+    ran = send(people(150), "Hello {first_name}", campaign="spring", max_repeats=100)
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 150})
 
 
 def test_a_refused_plan_is_reported_row_by_row(send, people, tmp_path):
@@ -163,7 +193,7 @@ def test_an_earlier_report_suppresses(send, people, tmp_path, witnessed):
 def test_suppressed_rows_are_kept_out_of_sight(send, people):
     """Rows in memory do not reach what Airflow stores and shows."""
     ran = send(people(2), suppress=[{"destination": "27829999999"}])
-    assert ran.rendered["suppress"] == "list of 1 rows"
+    assert ran.rendered["suppress"] == "list of 1 row"
     assert "27829999999" not in str(ran.rendered) + str(ran.xcoms)
 
 

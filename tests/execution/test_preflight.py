@@ -260,6 +260,6 @@ def test_a_request_of_which_nobody_was_taken_is_no_success(send, people, sandbox
     sandbox.state.faults.add([Fault("status", status=200, body=json.dumps({**body, "ErrorReport": report}))])
     ran = send(people(100), campaign="nobody")
     assert (ran.state, counts(ran)) == ("failed", {"not_sent": 100})
-    assert "of their requests the service took none (OptedOuts 100 in its error reports)" in ran.log
+    assert "the service took nothing of their requests (OptedOuts 100 in its error reports)" in ran.log
     again = send(people(100), campaign="nobody")
     assert (again.state, counts(again)) == ("success", {"accepted": 100})

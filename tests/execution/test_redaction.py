@@ -27,14 +27,14 @@ def test_paths_are_shown(source):
 @pytest.mark.parametrize(
     ("rows", "shown"),
     [
-        (pd.DataFrame({"destination": ["27820000001"]}), "DataFrame of 1 rows"),
-        (pa.table({"destination": ["27820000001"]}), "Table of 1 rows"),
-        ([{"destination": "27820000001"}], "list of 1 rows"),
+        (pd.DataFrame({"destination": ["27820000001"]}), "DataFrame of 1 row"),
+        (pa.table({"destination": ["27820000001"]}), "Table of 1 row"),
+        ([{"destination": "27820000001"}], "list of 1 row"),
         ([], "list of 0 rows"),
-        ({"destination": ["27820000001"]}, "dict of 1 keys"),
+        ({"destination": ["27820000001"]}, "dict of 1 key"),
         (["27820000001", "082 000 0002"], "list of 2 rows"),
         (("27820000001", "people.parquet"), "tuple of 2 rows"),
-        ([27820000001], "list of 1 rows"),
+        ([27820000001], "list of 1 row"),
         (iter([{"destination": "27820000001"}]), "list_iterator"),
         (pa.table({"destination": ["27820000001"]}).to_reader(), "RecordBatchReader"),
     ],
@@ -62,7 +62,7 @@ def test_rows_are_counted_not_shown(rows, shown):
 def test_a_number_alone_is_a_row():
     """It is the most natural first try, and no path."""
     wrapped = redacted_source("+27 82 000 0001")
-    assert (str(wrapped), wrapped.data) == ("list of 1 rows", ["+27 82 000 0001"])
+    assert (str(wrapped), wrapped.data) == ("list of 1 row", ["+27 82 000 0001"])
     assert redacted_source("20260131") == "20260131"
 
 

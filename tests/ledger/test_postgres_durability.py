@@ -18,7 +18,7 @@ from airflow_provider_sms.ledger.postgres_durability import Server, check_server
 GOOD = Server(fsync=True, read_only=False, waits=True, standbys=1, hidden=0, synchronous=1)
 ALONE = GOOD._replace(waits=False, standbys=0, synchronous=0)
 WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'SyncRep' AND backend_type = 'client backend'"
-WARNED = "has 1 standby servers and waits for none of them.*texted twice.*synchronous_standby_names"
+WARNED = "has 1 standby server and does not wait for it.*texted twice.*synchronous_standby_names"
 
 
 @pytest.fixture(scope="module")

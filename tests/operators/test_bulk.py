@@ -367,7 +367,7 @@ def test_a_list_of_numbers_is_texted_and_shown_nowhere(send, witnessed, source):
     assert witnessed() == {("27820000001", "Hi"): 1}
     assert (ran.rendered["source"], ran.rendered["suppress"]) == (
         f"{type(source).__name__} of 2 rows",
-        "list of 1 rows",
+        "list of 1 row",
     )
     assert "820000" not in f"{ran.log}{ran.rendered}{ran.summary}".replace(" ", "")
 
@@ -385,7 +385,7 @@ def test_rows_are_not_shown_by_airflow(send, sandbox):
     """Rendered fields and the log hold no number and no rendered text, also when rows are given in the DAG file."""
     sandbox.state.set_faults([{"kind": "drop_after"}])
     ran = send([{"destination": "27820000001", "first_name": "Zacharias{{ ds }}"}])
-    assert ran.rendered["source"] == "list of 1 rows"
+    assert ran.rendered["source"] == "list of 1 row"
     shown = f"{ran.log}{ran.rendered}{ran.summary}"
     assert ("27820000001" in shown, "Zacharias" in shown) == (False, False)
 
@@ -403,7 +403,7 @@ def test_rows_of_an_upstream_task_are_not_shown_by_airflow(sms_default, sandbox,
 
     ran = run_task(make)
     assert (ran.state, witnessed()) == ("success", {("27820000001", "Hi Zacharias"): 1})
-    assert ran.rendered["source"] == "DataFrame of 1 rows"
+    assert ran.rendered["source"] == "DataFrame of 1 row"
     assert "27820000001" not in ran.log
 
 

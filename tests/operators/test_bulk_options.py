@@ -51,7 +51,7 @@ def test_one_task_asks_one_kind_of_question():
 def test_options_hold_every_argument_of_the_operator():
     """An attempt is given each argument as it was rendered, or the value that is made of it, and never the operator."""
     made = {"min_rows", "max_rows", "max_invalid", "max_parts_per_message", "max_cost", "approve_above"}
-    made |= {"campaign_group", "min_interval", "approval_timeout"}
+    made |= {"max_repeats", "campaign_group", "min_interval", "approval_timeout"}
     above = 7 if CAN_ASK else None
     task = BulkSmsOperator(task_id="t", source="s", message="m", max_rows=5, approve_above=above, report="r.parquet")
     options = read_bulk_options(task)

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from support.airflow import run_task
 
+from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.operators.sms import GroupSmsOperator
 
 
@@ -20,6 +22,33 @@ def text(sms_default, ledger_path):
 
 def sends(sandbox):
     return [request for request in sandbox.state.requests if request.operation == "group"]
+
+
+class Failing(GroupSmsOperator):
+    """An operator whose send fails with an error of the test."""
+
+    def __init__(self, error, cause, **arguments):
+        super().__init__(message="All hands", groups=["staff"], **arguments)
+        self.error, self.cause = error, cause
+
+    def send(self, task):
+        raise self.error from self.cause
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "raised"),
+    [
+        (InputError("message is empty"), None, AirflowFailException),
+        (LedgerError("The ledger cannot be opened"), OSError("no such host"), AirflowException),
+    ],
+    ids=["mistake", "driver"],
+)
+def test_an_error_is_told_once(airflow_home, error, cause, raised):
+    """A mistake is one message, and not two in a chain with the same words; the error of a driver stays behind it."""
+    with pytest.raises(raised, match=str(error)) as caught:
+        Failing(error, cause, task_id="text").execute({})
+    assert caught.value.__cause__ is cause
+    assert caught.value.__suppress_context__
 
 
 def test_a_group_is_texted_and_the_answer_returned(text, sandbox):

@@ -40,4 +40,4 @@ def test_labels_can_say_what_came_of_it(labels, people):
 
 def test_rows_in_memory_are_not_a_label(labels):
     """Airflow shows labels to whoever sees the task: rows are only counted."""
-    assert labels("{{ task.source }}", [[{"destination": "27820000001"}]]) == ["list of 1 rows"]
+    assert labels("{{ task.source }}", [[{"destination": "27820000001"}]]) == ["list of 1 row"]

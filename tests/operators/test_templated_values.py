@@ -53,6 +53,7 @@ NUMBERS = [
     ("max_rows", "5", 5),
     ("max_rows", " 0\n", 0),
     ("min_rows", "1", 1),
+    ("max_repeats", "0", 0),
     ("max_invalid", "5", 5),
     ("max_invalid", "0.02", Decimal("0.02")),
     ("max_invalid", 0.02, Decimal("0.02")),
@@ -74,7 +75,10 @@ NO_NUMBERS = ["", "None", "many", "1e3", "1_000", "1,5", "-1", "nan", "inf", "0x
 NO_NUMBERS += [True, [5], float("nan"), Decimal("Infinity"), -1]
 
 
-@pytest.mark.parametrize("name", ["min_rows", "max_rows", "max_invalid", "max_cost"])
+LIMITS = ["min_rows", "max_rows", "max_invalid", "max_cost", "max_repeats"]
+
+
+@pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("value", NO_NUMBERS, ids=repr)
 def test_every_other_number_is_refused(name, value):
     """A limit that cannot be read is not taken for none."""
@@ -82,14 +86,14 @@ def test_every_other_number_is_refused(name, value):
         read_value(rendered(name, value), name)
 
 
-@pytest.mark.parametrize(("name", "value"), [("max_rows", "1.0"), ("max_rows", 1.0), ("max_invalid", "1.0")])
+@pytest.mark.parametrize(("name", "value"), [("max_rows", "1.0"), ("max_repeats", 1.0), ("max_invalid", "1.0")])
 def test_a_count_is_a_whole_number(name, value):
     """It has no point."""
     with pytest.raises(InputError, match=f"^{name} must be a whole number"):
         read_value(rendered(name, value), name)
 
 
-@pytest.mark.parametrize("name", ["min_rows", "max_rows", "max_invalid", "max_cost"])
+@pytest.mark.parametrize("name", LIMITS)
 def test_a_limit_does_not_vanish(name):
     """A template without a value would lift the limit; an argument that is left out has none."""
     with pytest.raises(InputError, match=f"^{name} is None, once its template is rendered"):
@@ -131,9 +135,11 @@ def test_what_is_rendered_later_is_left_alone_when_the_dag_is_loaded():
 
 def test_options_hold_the_values_that_were_read():
     """Nothing below the operator meets a text."""
-    options = read_bulk_options(task(on_invalid="skip", approve="False", max_rows="5", max_invalid="0.5", max_cost="7"))
+    given = {"max_rows": "5", "max_invalid": "0.5", "max_cost": "7", "max_repeats": "3"}
+    options = read_bulk_options(task(on_invalid="skip", approve="False", **given))
     limits = options.limits
     assert (options.approve, limits.max_rows, limits.max_invalid, limits.max_cost) == (False, 5, Decimal("0.5"), 7)
+    assert limits.max_repeats == 3
 
 
 PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
@@ -145,7 +151,7 @@ PARAMS = {"dry": False, "few": 1, "enough": 2, "cost": 1.5, "nothing": None}
     [
         ({"dry_run": "{{ params.dry }}", "max_rows": "{{ params.enough }}"}, None),
         ({"dry_run": "{{ not params.dry }}"}, "Nothing is sent in a dry run"),
-        ({"max_rows": "{{ params.few }}"}, "more than max_rows=1 rows"),
+        ({"max_rows": "{{ params.few }}"}, "more rows than max_rows=1. Nothing"),
         ({"max_cost": "{{ params.cost }}"}, "more than max_cost=1.5"),
         ({"dry_run": "{{ params.nothing }}"}, "dry_run must be true or false, not "),
         ({"max_rows": "{{ params.nothing }}"}, "max_rows "),

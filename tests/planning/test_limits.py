@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -16,7 +17,7 @@ from airflow_provider_sms.stop_flag import StopFlag
 @pytest.mark.parametrize(
     ("limits", "words"),
     [
-        ({"max_rows": 2}, "more than max_rows=2 rows"),
+        ({"max_rows": 2}, "more rows than max_rows=2. Nothing"),
         ({"max_cost": Decimal("5.5")}, "about 6 credits, more than max_cost=5.5"),
         ({"max_parts_per_message": 1}, "message of row 0 takes 2 SMS parts"),
     ],
@@ -27,6 +28,21 @@ def test_a_plan_beyond_a_limit_is_refused(limits, words):
     with pytest.raises(LimitError, match=words) as caught:
         Limits(**limits).check(planned(rows, limits=Limits(**limits)))
     assert "Nothing was sent" in str(caught.value)
+
+
+@pytest.mark.parametrize(("limit", "people", "refused"), [(None, 5, False), (0, 0, False), (0, 1, True), (2, 3, True)])
+def test_people_who_have_had_another_text_are_limited(limit, people, refused):
+    """The error names their number, the limit, and what to do, whether it was meant or not."""
+    plan = replace(planned(texted([number(1)])), repeats=people)
+    if not refused:
+        Limits(max_repeats=limit).check(plan)
+        return
+    with pytest.raises(LimitError) as caught:
+        Limits(max_repeats=limit).check(plan)
+    have = "1 person has" if people == 1 else f"{people} people have"
+    words = str(caught.value)
+    assert words.startswith(f"{have} had another text of campaign c, more than max_repeats={limit}. Nothing was sent.")
+    assert all(what in words for what in ("key_columns", "raise max_repeats", "another campaign name"))
 
 
 def test_too_many_rows_are_not_read_to_their_end():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -14,6 +15,7 @@ class Preview:
     """What a ledger would say: some messages are held, some people were texted too recently."""
 
     caps = True
+    has_others = False
 
     def __init__(self, held=None, capped=()):
         self._held = held or {}
@@ -66,6 +68,7 @@ def test_the_plan_as_json_holds_no_number_and_no_text():
     assert number(1) not in str(told)
     assert "Caf" not in str(told)
     assert (told["rows"], told["valid"], told["to_send"], told["cost"], told["balance"]) == (2, 1, 1, 1.0, 500.0)
+    assert told["repeats"] == 0
     assert (told["requests"], told["seconds"], told["texts"]["forcing"]["characters"][0]["code"]) == (1, 90, "U+2019")
 
 
@@ -78,9 +81,37 @@ def test_the_plan_as_a_table_names_what_is_dear():
         "U+2019 RIGHT SINGLE QUOTATION MARK (\N{RIGHT SINGLE QUOTATION MARK}) in 2 messages, in 2 of them it alone",
         "about 2.0 credits",
         "about 2 h 0 min",
-        "2 messages in 1 requests",
+        "2 messages in 1 request\n",
     ):
         assert line in table
+
+
+@pytest.mark.parametrize(
+    ("repeats", "line"),
+    [
+        (0, None),
+        (1, "1 person has had another text of this campaign, and gets one more"),
+        (2, "2 people have had another text of this campaign, and get one more"),
+    ],
+)
+def test_people_who_have_had_another_text_are_a_line_of_the_plan(repeats, line):
+    """Where there are any; the XCom has their number in any case."""
+    plan = replace(planned(texted([number(1), number(2)])), repeats=repeats)
+    assert dict(plan.lines()).get("repeats") == line
+    assert plan.as_json()["repeats"] == repeats
+
+
+def test_one_of_anything_is_said_in_the_singular():
+    """Messages, requests, credits, characters and SMS parts; with none of them it is the plural."""
+    row = texted([number(1), "x"], "\N{RIGHT SINGLE QUOTATION MARK}")
+    lines = [f"{name}: {value}" for name, value in planned(row).lines()]
+    assert lines[1].startswith("invalid: 1 (1 time ")
+    assert "to send: 1 message in 1 request" in lines
+    assert "  in UCS-2: 1 of 1 message" in lines
+    assert "longest text: 1 character, 1 part" in lines
+    assert "cost: about 1 credit" in lines
+    assert any(line.endswith(" in 1 message, in 1 of them it alone") for line in lines)
+    assert ("to send", "0 messages in 0 requests") in list(planned(texted(["x"])).lines())
 
 
 @pytest.mark.parametrize(

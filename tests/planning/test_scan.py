@@ -44,6 +44,18 @@ def test_few_of_many_invalid_rows_are_kept():
     """A table without one good row costs no memory: only the first are remembered."""
     scan = scanned(open_source(table_of(*["x"] * 30_000)))
     assert (scan.invalid, len(scan.examples)) == (30_000, 10)
+    first, *lines, more = scan.explain_invalid("Nothing was sent").splitlines()
+    assert first.startswith("30000 of 30000 rows cannot be texted: 30000 times ")
+    assert first.endswith(". Nothing was sent. Rows count from 0:")
+    assert [line.partition(":")[0] for line in lines] == [f"  row {row}, column destination" for row in range(10)]
+    assert more == "  and 29990 more"
+
+
+def test_one_invalid_row_is_said_in_the_singular():
+    """Neither its count nor its reason is a plural, and no others are left out."""
+    words = scanned(open_source(table_of("x"))).explain_invalid()
+    assert words.startswith("1 of 1 row cannot be texted: 1 time ")
+    assert (len(words.splitlines()), " more" in words) == (2, False)
 
 
 def test_the_explanation_masks_numbers():

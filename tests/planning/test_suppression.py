@@ -80,9 +80,13 @@ def test_unreadable_numbers_are_counted(read):
     ]
     assert expected == found.examples
     assert found.explain() == (
-        f"2 of 4 rows of suppress have a number that cannot be read: 1 times {NO_CODE}; 1 times {characters}. "
-        f"Rows count from 0; the first: row 2: {NO_CODE} (0821*****67); row 3: {characters} (*****)"
+        f"2 of 4 rows of suppress have a number that cannot be read: 1 time {NO_CODE}; 1 time {characters}. "
+        f"Rows count from 0:\n  row 2, column destination: {NO_CODE} (0821*****67)\n"
+        f"  row 3, column destination: {characters} (*****)"
     )
+    one = read(rows("call me")).explain("Nothing was sent")
+    assert one.startswith(f"1 of 1 row of suppress has a number that cannot be read: 1 time {characters}. Nothing was")
+    assert one.splitlines()[0].endswith(". Nothing was sent. Rows count from 0:")
 
 
 def test_rows_count_through_all_batches(read):
@@ -133,7 +137,7 @@ def test_an_unknown_region_is_an_error(read):
 def test_no_number_shows(read):
     """What a log shows of them are counts."""
     found = read(rows("27821234567", "0821234567"))
-    assert repr(found) == "SuppressedNumbers(1 numbers of 2 rows)"
+    assert repr(found) == "SuppressedNumbers(1 number of 2 rows)"
     assert "0821234567" not in found.explain()
 
 

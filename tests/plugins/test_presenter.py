@@ -51,10 +51,11 @@ def test_rows_that_a_dead_process_did_not_reach_are_counted():
     assert ("still to do", 50) in presenter.outcomes(found)
 
 
-def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task():
+@pytest.mark.parametrize(("rows", "words"), [(3, "3 rows not sent"), (1, "1 row not sent")])
+def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task(rows, words):
     """The reason says what the next attempt does."""
-    (reason,) = presenter.reasons(campaign("needs attention", not_sent=3), NOW)
-    assert reason == "3 rows not sent. Clear the task: its next attempt sends them."
+    (reason,) = presenter.reasons(campaign("needs attention", not_sent=rows), NOW)
+    assert reason == f"{words}. Clear the task: its next attempt sends {'it' if rows == 1 else 'them'}."
 
 
 def test_a_campaign_without_a_plan_is_compared_with_nothing():

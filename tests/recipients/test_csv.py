@@ -234,11 +234,11 @@ def test_a_signed_uri(tmp_path):
         (b"a,a\n1,2\n", "more than one column is named 'a'; rename or drop the others"),
         (b"n\xe4me,a\nx,1\n", "the header holds text that is not UTF-8"),
         (b"a,b\n1,caf\xe9\n", "row 0 of the file holds text that is not UTF-8"),
-        (b"a,b\n1,2\n\n3\n", "row 1 of the file has 1 values, but the header names 2 columns"),
+        (b"a,b\n1,2\n\n3\n", "row 1 of the file has 1 value, but the header names 2 columns"),
         (b'a,b\n"1\n\n\n",2\n3,4,5\n', "row 1 of the file has 3 values, but the header names 2 columns"),
         (b'a,b\n1,"x\n3,4\n5,6\n', "line 2: a quote is opened and never closed"),
         (b"a\n" + b"x" * (3 << 20), "a row is longer than 1 MiB; is a quote never closed?"),
-        (MANY + b"27820000000\n", "row 100000 of the file has 1 values, but the header names 2 columns"),
+        (MANY + b"27820000000\n", "row 100000 of the file has 1 value, but the header names 2 columns"),
         (MANY + b"1,caf\xe9\n", "row 100000 of the file holds text that is not UTF-8"),
     ],
 )

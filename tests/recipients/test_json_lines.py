@@ -9,6 +9,7 @@ import pytest
 from support.tables import read
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.recipients.paths import READ
 from airflow_provider_sms.recipients.sources import open_source
 
 ROWS = [
@@ -88,14 +89,27 @@ def test_a_file_that_is_not_compressed_as_its_name_says(tmp_path):
         open_source(path)
 
 
-@pytest.mark.parametrize("name", ["people.json", "people.txt", "people.xlsx"])
-def test_files_that_are_not_read(tmp_path, name):
-    """The error says which files are read, and what to do with a workbook."""
-    (tmp_path / name).write_bytes(b"PK\x03\x04..." if name.endswith("xlsx") else b'[{"a": "27820000001"}]')
+ARRAY = b'[{"a": "27820000001"}]'
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("people.json", ARRAY, "is JSON, which is read with one object a line: write it so, and name it .jsonl or"),
+        ("people.JSON.gz", gzip.compress(ARRAY), "is JSON, which is read with one object a line"),
+        ("people.txt", b"27820000001\n", "is text; if it is a table, name it .csv (commas between the values) or .tsv"),
+        ("people.xlsx", b"PK\x03\x04...", "is a workbook or a zip archive; save it as CSV, and name it .csv"),
+        ("people.xls", b"\xd0\xcf\x11\xe0...", "is an old workbook or document; save it as CSV, and name it .csv"),
+        ("people.avro", b"Obj\x01", "or is damaged or cut short. Convert it, and name it by its format"),
+    ],
+)
+def test_files_that_are_not_read(tmp_path, name, content, words):
+    """The error says what to do with the file, and which files are read."""
+    (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError) as caught:
         open_source(tmp_path / name)
-    words = "save it as CSV, and name it .csv" if name.endswith("xlsx") else "JSON lines (.jsonl, .ndjson)"
     assert words in str(caught.value)
+    assert str(caught.value).endswith(f". Read are {READ}")
     assert "2782" not in str(caught.value)
 
 

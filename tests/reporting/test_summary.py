@@ -69,6 +69,16 @@ def test_the_line_of_the_log_has_the_balance_only_where_it_told_something():
     assert one_line(summary) == plain
 
 
+def test_the_lines_of_the_log_say_one_in_the_singular():
+    """One request of one SMS part, and a send of one message."""
+    summary = {**summarise("c", 1, 0, SendCounts(accepted=1)), "requests": 1, "parts": 1, "reconciled": 1}
+    assert one_line(summary).endswith("; 1 request, 1 part, cost 0.0; the balance told what became of 1 message")
+    clock = Clock(0.0)
+    progress = Progress(1, clock)
+    clock.now = 10.0
+    assert progress.line(0) == "0 of 1 message done, 0 a second, no estimate yet"
+
+
 def test_above_the_limit_there_are_no_event_ids():
     """The summary's size does not grow with the send; what it has is in request order, not in that of the answers."""
     tally = SendCounts(max_event_ids=3)

@@ -120,7 +120,7 @@ sys.argv = ["sandbox", "--token", "t"]
 runpy.run_module("airflow_provider_sms.sandbox", run_name="__main__")
 """
     ended = run("-c", code)
-    assert (1, f"the sandbox needs {missing}: pip install 'airflow-provider-sms[sandbox]'\n") == (
+    assert (1, f"the sandbox needs {missing}: install this package with its extra 'sandbox'\n") == (
         ended.returncode,
         ended.stderr,
     )

@@ -81,5 +81,5 @@ def test_recipients_are_kept_out_of_sight(sms_default, sandbox):
     """Rows in memory do not reach what Airflow stores and shows, nor the log."""
     ran = wait(source=[{"destination": "27829999999"}], message="Hi")
     assert ran.state == "success"
-    assert ran.rendered["source"] == "list of 1 rows"
+    assert ran.rendered["source"] == "list of 1 row"
     assert "27829999999" not in str(ran.rendered) + ran.log

@@ -89,6 +89,12 @@ def test_the_failures_of_the_sensor_count(sms_default, sandbox):
     assert len(sandbox.state.requests) == 2
 
 
+def test_one_failure_is_said_in_the_singular(sms_default, sandbox):
+    """Without any that is tolerated, the first one is the only one in the row."""
+    sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
+    assert "could not be read 1 time in a row" in fire(max_failures=0)["message"]
+
+
 def test_without_a_limit_any_number_of_failures_is_tolerated(sms_default, sandbox):
     """``max_failures=None`` is that of a sensor with ``silent_fail``."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 9}])

@@ -7,6 +7,7 @@ from support.faults.mutation import KEYS, Mutation
 TABLE = "tests/planning/test_scan.py"
 CHANGED_SOURCE = "tests/execution/test_changed_source.py"
 RESOLVE_ALL = "tests/cli/test_resolve_command_all.py"
+REPEATS = "tests/planning/test_repeats.py"
 
 _COMPARISON = "        if batch_digest(prepared) != next(digests, None):\n"
 _REFUSAL = _COMPARISON + "            raise ChangedSourceError(_changed(rows))\n"
@@ -65,6 +66,22 @@ PLAN_MUTATIONS = (
         "    rows = unknown\n",
         (RESOLVE_ALL,),
         first="test_some_are_chosen_by_time_and_reason",
+    ),
+    Mutation(
+        "a message that the table holds as well is another text",
+        "planning/repeats.py",
+        "            again[again] = ~are_in(table.sorted(), halves[again])\n",
+        "",
+        (REPEATS,),
+        first="test_several_messages_in_one_table_are_meant",
+    ),
+    Mutation(
+        "an earlier attempt of the task counts as another task",
+        "ledger/preview.py",
+        "self._of_others = and_(self._of_others, request.c.claimant_id.not_in(ours))",
+        "del ours",
+        (REPEATS,),
+        first="test_attempts_of_the_same_task_in_the_same_run_do_not_count",
     ),
     Mutation(
         "an outage is closed without a question",

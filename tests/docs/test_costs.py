@@ -44,7 +44,7 @@ class Group:
         return [{"destination": f"{self.prefix}{n:07}", "first_name": self.name} for n in range(self.count)]
 
 
-_, *GROUPS, TOTAL = cells("A sum", 7)
+_, *GROUPS, TOTAL = cells("An example", 7)
 GROUPS = [Group(row) for row in GROUPS]
 
 

@@ -19,7 +19,7 @@ TABLE = re.compile(r"^\|.*\n\|[-:| ]+\|\n((?:\|.*\|\n)+)", re.MULTILINE)
 LEAST_SHARE = 0.5
 """Share of a table's cells, without the first of each row, that begin with a number: such a table is one of figures."""
 MEASURED_BY_NOBODY = {
-    ("costs.md", "A sum"): "a sum worked out, which tests/docs/test_costs.py compares with a plan",
+    ("costs.md", "An example"): "a sum worked out, which tests/docs/test_costs.py compares with a plan",
     ("costs.md", "SMS parts"): "the standard's sizes of a part",
     ("delivery-guarantees.md", "Ask"): "what a person is shown",
     ("delivery-guarantees.md", "PostgreSQL"): "bounds that the code sets",

@@ -9,7 +9,8 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import Asset
 
-from airflow_provider_sms.execution.redaction import require_location
+from airflow_provider_sms.execution.redaction import is_to_be_rendered, require_location
+from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.operators.checks import Check
 from airflow_provider_sms.planning.prices import Prices
@@ -37,13 +38,15 @@ def _check_prices(task: Any) -> None:
     Prices(task.cost_per_part)
 
 
-def _check_assets(task: Any) -> None:
-    """Refuse assets that name no place; others are paths by now."""
+def _check_sources(task: Any) -> None:
+    """Refuse assets that name no place, where others are paths by now, and queries without a statement."""
     for argument in ("source", "suppress"):
         given = getattr(task, argument, None)
         for each in given if isinstance(given, (list, tuple)) else [given]:
             if isinstance(each, Asset):
                 require_location(each, argument)
+            elif isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
+                each.require_statement(argument)
 
 
 MESSAGE_CHECKS = (
@@ -52,5 +55,5 @@ MESSAGE_CHECKS = (
     Check(_check_columns, ("destination_column", "content_column", "key_columns")),
     Check(_check_region, ("default_region",)),
     Check(_check_prices, ("cost_per_part",)),
-    Check(_check_assets),
+    Check(_check_sources),
 )

@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 from airflow.providers.common.compat.sdk import Asset
+from support.pages import ROOT
 from support.versions import CAN_ASK
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.bulk_options import read_bulk_options, threshold_of
-from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
 
 
 def bulk(**arguments):
@@ -71,6 +72,8 @@ REFUSED = [
     ({"default_region": "XX"}, "default_region must be a country"),
     ({"cost_per_part": {"27": -1}}, r"cost_per_part\['27'\] is -1"),
     ({"source": Asset("people")}, "source: asset 'people' has no file location"),
+    ({"source": SqlSource("warehouse", " ")}, "source: the sql of a SqlSource must be a statement"),
+    ({"suppress": SqlSource("warehouse", None)}, "suppress: the sql of a SqlSource must be a statement"),
     ({"suppress": ["/data/a.csv", Asset("people")]}, "suppress: asset 'people' has no file location"),
 ]
 
@@ -97,6 +100,7 @@ def test_what_a_template_renders_waits_for_the_task():
     task = bulk(message=template, campaign=template, report=template, send_options=template, campaign_group="g",
                 min_interval=60, approve=template, four_eyes=True, approval_timeout=60)  # fmt: skip
     assert task.campaign == template
+    bulk(source=SqlSource(template, template, template))
     with pytest.raises(InputError, match="chunk_size"):
         bulk(message=template, chunk_size=0)
 
@@ -142,6 +146,14 @@ def test_a_duration_is_seconds_or_a_timedelta(seconds):
     )
     options = read_bulk_options(task)
     assert (options.settle_seconds, options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0, 90.0)
+
+
+def test_the_name_dry_run_hides_a_method_of_airflow():
+    """``airflow tasks test --dry-run`` of Airflow 2 calls it, and ends as the page says."""
+    words = "'bool' object is not callable"
+    with pytest.raises(TypeError, match=words):
+        bulk().dry_run()
+    assert words in (ROOT / "docs" / "operators.md").read_text()
 
 
 def test_the_threshold_is_of_messages_or_of_credits():

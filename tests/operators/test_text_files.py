@@ -4,6 +4,7 @@ import pytest
 from airflow.providers.common.compat.sdk import DAG
 from support.airflow import run_task
 
+from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
 from airflow_provider_sms.operators.text_files import is_text_file
@@ -104,6 +105,14 @@ def test_groups_and_the_sensor_read_files_too(sms_default, ledger_path, folder, 
     assert (ran.state, {message.content for message in sandbox.state.accepted}) == ("success", {"Hello {first_name}"})
     ran = run_task(lambda: BalanceSensor(task_id="wait", source=ROWS, message="en.j2"), template_searchpath=str(folder))
     assert (ran.state, "1 messages cost about 1 credits" in ran.log) == ("success", True)
+
+
+def test_a_decorated_task_reads_a_file_too(sms_default, ledger_path, folder, witnessed):
+    """Its message is that of the operator."""
+    run_task(
+        lambda: bulk_sms_task(task_id="send", message="en.j2")(lambda: ROWS)().operator, template_searchpath=str(folder)
+    )
+    assert set(witnessed()) == {("27820000001", "Hello Ann")}
 
 
 MISSING = """

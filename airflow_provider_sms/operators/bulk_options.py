@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 MAX_CHUNK = 100
 """Messages in a request: the service's own limit."""
-
 MAX_CONCURRENCY = 1000
+"""Requests in flight at once, each with a thread of its own."""
 _NUMBERS = (
     "chunk_size",
     "concurrency",

@@ -428,14 +428,14 @@ TEMPLATED = {
 
 
 def parameters_of(kind):
-    """Return the parameters of a class and its bases in this package, except those that exist for tests."""
+    """Return the parameters of a class and its bases in this package."""
     found = {}
     for base in kind.__mro__:
         if base.__module__.startswith(PACKAGE) and "__init__" in vars(base):
             for name, each in inspect.signature(base.__init__).parameters.items():
                 if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL):
                     found.setdefault(name, each.default)
-    return {name: default for name, default in found.items() if name not in ("self", "sleep")}
+    return {name: default for name, default in found.items() if name != "self"}
 
 
 @pytest.mark.parametrize("kind", PARAMETERS, ids=lambda kind: kind.__name__)

@@ -35,7 +35,7 @@ from airflow_provider_sms.execution.xcom import PLAN, SUMMARY
 from airflow_provider_sms.formatting import by_count, counted
 from airflow_provider_sms.hooks.ledger import ledger_conn_ids
 from airflow_provider_sms.hooks.stored_connection import lent_to_hooks
-from airflow_provider_sms.ledger.campaign_names import read_name
+from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
@@ -100,7 +100,7 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
     task = SendingTask(
         context,
         None,
-        operator.sms_conn_id,
+        operator.hook,
         operator.ledger_conn_id,
         operator.stop_signal,
         partial(operator.campaign_name, context),

@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from decimal import Decimal
 
-    from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.common.compat.sdk import BaseNotifier, Context
     from airflow.sdk.bases.decorator import Task
 
+    from airflow_provider_sms.execution.options import OnInvalid, OnUnknown
     from airflow_provider_sms.send_window.window import SendWindow
 
 _Parameters = ParamSpec("_Parameters")
@@ -116,46 +117,52 @@ def bulk_sms_task(python_callable: Callable[_Parameters, _Returned]) -> Task[_Pa
 def bulk_sms_task(
     python_callable: None = None,
     *,
-    message: str | None = ...,
-    content_column: str | None = ...,
+    # Whom does it text?
     destination_column: str = ...,
     default_region: str | None = ...,
+    on_invalid: OnInvalid = ...,
+    suppress: Any = ...,
+    campaign_group: str | None = ...,
+    min_interval: float | timedelta | None = ...,
+    # What does it send?
+    message: str | None = ...,
+    content_column: str | None = ...,
     send_options: dict[str, Any] | None = ...,
-    sms_conn_id: str = ...,
     campaign: str | None = ...,
     key_columns: Sequence[str] | None = ...,
-    on_invalid: str = ...,
-    on_unknown: str = ...,
-    settle_seconds: float | None = ...,
+    # How fast does it send?
     chunk_size: int = ...,
     concurrency: int = ...,
     max_requests_per_second: float | None = ...,
-    max_xcom_responses: int = ...,
-    raw_responses: bool = ...,
-    report: str | None = ...,
+    # What may stop or delay it?
     dry_run: bool | str = ...,
-    suppress: Any = ...,
-    campaign_group: str | None = ...,
-    min_interval: timedelta | None = ...,
     min_rows: int | str | None = ...,
     max_rows: int | str | None = ...,
-    max_invalid: float | Decimal | str | None = ...,
-    max_parts_per_message: int | None = ...,
     max_cost: float | Decimal | str | None = ...,
+    max_parts_per_message: int | None = ...,
+    max_invalid: float | Decimal | str | None = ...,
     max_repeats: int | str | None = ...,
     cost_per_part: float | Mapping[str, float] = ...,
-    max_error_rate: float | None = ...,
-    fail_on_rejected: bool = ...,
     check_balance: bool = ...,
     wait_for_credit: bool = ...,
-    credit_interval: float = ...,
+    credit_interval: float | timedelta = ...,
     approve: bool | str = ...,
     approve_above: int | Mapping[str, float] | None = ...,
+    approval_timeout: float | timedelta | None = ...,
     approvers: Sequence[str | Mapping[str, str]] | None = ...,
     four_eyes: bool = ...,
-    approval_notifiers: Any = ...,
-    approval_timeout: float | timedelta | None = ...,
+    approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = ...,
     send_window: SendWindow | None = ...,
+    max_error_rate: float | None = ...,
+    fail_on_rejected: bool = ...,
+    on_unknown: OnUnknown = ...,
+    settle_seconds: float | timedelta | None = ...,
+    # What comes back?
+    report: str | None = ...,
+    max_xcom_responses: int = ...,
+    raw_responses: bool = ...,
+    # Which account and ledger?
+    sms_conn_id: str = ...,
     ledger_conn_id: str | None = ...,
     # The function returns the recipients, and the task one summary.
     source: NoReturn = ...,

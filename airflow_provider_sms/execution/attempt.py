@@ -34,7 +34,6 @@ from airflow_provider_sms.execution.xcom import (
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts, open_ledger_if_present
-from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.planning.scan import outgoing_blocks
@@ -126,7 +125,8 @@ class BulkAttempt:
                 self._campaign = self._task.name_campaign(store)
             scanned = self._check(options, stack, store, None, lambda _: options.on_unknown == "resend")
             try:
-                balance = SmsHook(self._task.sms_conn_id).get_balance()
+                with self._task.hook.get_settings().client() as client:
+                    balance: Balance | None = client.get_balance()
             except SmsError as error:
                 log.info("The plan is without the balance, which cannot be read: %s", error)
                 balance = None
@@ -154,7 +154,7 @@ class BulkAttempt:
         self._campaign = task.name_campaign(session.store)
         self._telemetry.enter(session, self._campaign)
         options = self._options()
-        settings = SmsHook(task.sms_conn_id).get_settings()
+        settings = task.hook.get_settings()
         rules = DecisionRules.of(self._context, options.question)
         decision = self._take_event(session, rules)
         account = account_of(settings, options.cost_per_part)

@@ -16,7 +16,6 @@ from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import for_xcom, push_responses
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts
-from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.messages.keys import group_key
@@ -58,7 +57,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
         telemetry.enter(session, campaign)
         options = read_options()
         key = group_key(options.message, options.groups)
-        settings = SmsHook(task.sms_conn_id).get_settings()
+        settings = task.hook.get_settings()
         rules = DecisionRules.of(task.context, options.question)
         if task.resumed:
             record_request_decision(session, task.event, rules)

@@ -79,19 +79,6 @@ class PlanDecision(NamedTuple):
     expired: bool = False
 
 
-def require_asking(argument: str = "on_unknown='ask'", instead: str = "use 'fail' or 'reconcile'") -> None:
-    """Refuse to ask where Airflow cannot.
-
-    :param argument: the operator's argument that asks.
-    :param instead: the alternative, for the error.
-    :raises InputError: names the version of Airflow from which on it can.
-    """
-    try:
-        import airflow.sdk.execution_time.hitl  # noqa: F401
-    except ImportError:
-        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}") from None
-
-
 def ask_about_requests(
     context: Context, rules: DecisionRules, campaign: str, unknown: int, asked: Sequence[RequestRow]
 ) -> NoReturn:

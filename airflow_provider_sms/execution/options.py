@@ -6,7 +6,7 @@ Below ``operators/``, which fills these in, so that no step of an attempt needs 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -15,12 +15,18 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import Context
 
     from airflow_provider_sms.execution.decision_rules import QuestionOptions
+    from airflow_provider_sms.hooks.sms import SmsHook
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.planning.limits import Limits, Threshold
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.send_window.window import SendWindow
     from airflow_provider_sms.stop_flag import StopFlag
+
+OnInvalid: TypeAlias = Literal["fail", "skip"]
+"""What happens to rows that cannot be texted."""
+OnUnknown: TypeAlias = Literal["fail", "reconcile", "ask", "resend"]
+"""What happens to messages whose response was lost."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class SendingTask:
 
     :param context: Airflow's, of the task instance.
     :param event: what the task waited for, as Airflow brings it back; None where it has not waited.
-    :param sms_conn_id: the connection to send with.
+    :param hook: the task's, of the connection to send with.
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param stop: set when Airflow ends the task.
     :param name_campaign: returns the campaign's name: as a ledger has it, where one is given; empty where the task's
@@ -41,12 +47,17 @@ class SendingTask:
 
     context: Context
     event: Any
-    sms_conn_id: str
+    hook: SmsHook
     ledger_conn_id: str | None
     stop: StopFlag
     name_campaign: Callable[[LedgerBackend | None], str]
     deadline: datetime | None = None
     confirm: Callable[[Plan, Sequence[tuple[str, str]]], str] | None = None
+
+    @property
+    def sms_conn_id(self) -> str:
+        """The connection to send with."""
+        return self.hook.sms_conn_id
 
     @property
     def resumed(self) -> bool:
@@ -65,7 +76,7 @@ class GroupOptions:
     message: str
     groups: Sequence[str]
     send_options: dict[str, Any] | None
-    on_unknown: str
+    on_unknown: OnUnknown
     settle_seconds: float | None
     question: QuestionOptions
     raw_responses: bool
@@ -88,8 +99,8 @@ class BulkOptions:
     default_region: str | None
     key_columns: Sequence[str] | None
     send_options: dict[str, Any] | None
-    on_invalid: str
-    on_unknown: str
+    on_invalid: OnInvalid
+    on_unknown: OnUnknown
     settle_seconds: float | None
     chunk_size: int
     concurrency: int

@@ -26,16 +26,17 @@ def asset_location(asset: Asset) -> str | None:
     return asset.uri if "://" in asset.uri or PurePath(asset.uri).is_absolute() else None
 
 
-def require_location(asset: Asset) -> str:
+def require_location(asset: Asset, argument: str) -> str:
     """Return the place of an asset's files.
 
+    :param argument: the operator's argument, for an error.
     :raises InputError: the asset's URI names no place.
     """
     location = asset_location(asset)
     if location is None:
         name = getattr(asset, "name", asset.uri)  # before Airflow 3, assets have no names
         raise InputError(
-            f"source: asset {name!r} has no file location: its URI is {without_secrets(asset.uri)!r}; "
+            f"{argument}: asset {name!r} has no file location: its URI is {without_secrets(asset.uri)!r}; "
             "it should be one such as 'file:///data/people/' or 's3://bucket/people/'"
         )
     return location
@@ -138,7 +139,7 @@ def located(source: Any, argument: str = "source") -> Any:
     if isinstance(source, SqlSource):
         return source.pieces(argument)
     if isinstance(source, Asset):
-        source = require_location(source)
+        source = require_location(source, argument)
     if isinstance(source, str) and "://" in source:
         scheme = source.partition("://")[0]
         try:
@@ -151,7 +152,7 @@ def located(source: Any, argument: str = "source") -> Any:
             ) from error
         return path
     if isinstance(source, (list, tuple)):
-        return [located(item) for item in source]
+        return [located(item, argument) for item in source]
     return source
 
 

@@ -33,13 +33,11 @@ def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param days: the retention; None means ``[sms] retention_days``, and 0 that nothing is forgotten.
     :param stop: ends the purge between two transactions.
-    :raises InputError: ``days`` is no whole number of days, or there is no ledger.
+    :raises InputError: the option is no whole number of days, or there is no ledger.
     :raises LedgerError: the ledger cannot be read or written to.
     :raises StoppedError: the purge was stopped; the next one goes on from there.
     """
     days = configured_retention_days() if days is None else days
-    if type(days) is not int or days < 0:
-        raise InputError(f"retention_days must be a whole number of days, at least 1, or 0 for no end; not {days!r}")
     result: dict[str, Any] = {
         "retention_days": days,
         "before": None,

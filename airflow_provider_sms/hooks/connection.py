@@ -56,7 +56,7 @@ class ClientSettings:
     timeout: float
     connect_timeout: float
     verify: bool | str
-    billing: str
+    billing: Billing
 
     @property
     def account(self) -> str:
@@ -93,7 +93,7 @@ class ClientSettings:
             timeout=self.timeout,
             connect_timeout=self.connect_timeout,
             verify=self.verify,
-            billing=cast("Billing", self.billing),
+            billing=self.billing,
             pool_size=pool_size,
         )
 
@@ -194,8 +194,8 @@ def _verify(name: str, extra: Mapping[str, Any]) -> bool | str:
     )
 
 
-def _billing(name: str, extra: Mapping[str, Any]) -> str:
+def _billing(name: str, extra: Mapping[str, Any]) -> Billing:
     value = str(extra.get("billing") or BILLING[0])
     if value not in BILLING:
         raise InputError(f"{name}: extra 'billing' must be one of {', '.join(BILLING)}")
-    return value
+    return cast("Billing", value)

@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from airflow_provider_sms.exceptions import InputError, SmsError
 from airflow_provider_sms.hooks.connection import ClientSettings, client_settings
 from airflow_provider_sms.hooks.connection_form import form_behaviour, form_fields
+from airflow_provider_sms.messages.group_names import read_groups
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +42,10 @@ class SmsHook(BaseHook):
         super().__init__(**kwargs)
         self.sms_conn_id = sms_conn_id
         self._client: SmsClient | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Airflow copies tasks, and with them a hook that one of them remembers. Open connections cannot be copied.
+        return {**self.__dict__, "_client": None}
 
     @classmethod
     def get_connection_form_widgets(cls) -> dict[str, Any]:
@@ -100,17 +105,18 @@ class SmsHook(BaseHook):
         return self.get_conn().send_bulk(messages, send_options=send_options)
 
     def send_group(
-        self, message: str, groups: Sequence[str], *, send_options: Mapping[str, Any] | None = None
+        self, message: str, groups: Sequence[str] | str, *, send_options: Mapping[str, Any] | None = None
     ) -> SendResponse:
         """Send one text to groups that the service knows.
 
         :param message: the text.
-        :param groups: at least one name.
+        :param groups: one name, or a list of names, at least one, as of
+            :class:`~airflow_provider_sms.operators.sms.GroupSmsOperator`.
         :param send_options: the service's Send Options, passed through; None means none.
-        :raises InputError: there is no group.
+        :raises InputError: there is no text or no group, or a name could miss its group; nothing was sent.
         :raises ServiceError: ``may_have_been_sent`` says whether the service may have processed the request.
         """
-        return self.get_conn().send_group(message, groups, send_options=send_options)
+        return self.get_conn().send_group(message, read_groups(groups), send_options=send_options)
 
     def get_balance(self) -> Balance:
         """Return the account's balance; free of charge.

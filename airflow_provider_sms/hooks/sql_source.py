@@ -116,6 +116,15 @@ class SqlSource:
             )
         return hook
 
+    def require_statement(self, argument: str) -> None:
+        """Refuse an empty statement.
+
+        :param argument: the operator's argument, for an error.
+        :raises InputError: there is no statement.
+        """
+        if not isinstance(self.sql, str) or not self.sql.strip():
+            raise InputError(f"{argument}: the sql of a SqlSource must be a statement that returns rows")
+
     def pieces(self, argument: str = "source") -> Pieces:
         """Return the rows of the query. It runs when the first of them is read.
 
@@ -124,8 +133,7 @@ class SqlSource:
         """
         from airflow_provider_sms.recipients.streams import Pieces
 
-        if not isinstance(self.sql, str) or not self.sql.strip():
-            raise InputError(f"{argument}: the sql of a SqlSource must be a statement that returns rows")
+        self.require_statement(argument)
         if _is_file(self.sql):
             raise InputError(
                 f"{argument}: {self.sql} is looked up where a SqlSource is an argument of a task; a function returns "

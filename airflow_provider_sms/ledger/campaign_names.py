@@ -6,28 +6,21 @@ package wrote are therefore recognised where the ledger has them.
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, select
 
-from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.ledger.attempts import of_run
 from airflow_provider_sms.ledger.backend import find_campaign, require_campaign
+from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.ledger.schema import campaign, claimant, progress, request
 
 if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
 
-MAX_CHARACTERS = 1000
-"""The length of the ledger's column."""
-
 NAMES_COMPARED = 1_000
 """The latest campaigns, among which a mistyped name is looked for: a ledger may have one for each DAG run."""
-
-_REFUSED = {"Cc": "control character", "Cs": "half of a character", "Zl": "line break", "Zp": "line break"}
-_INSTEAD = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
 
 
 def default_name(who: Claimant) -> str:
@@ -37,29 +30,6 @@ def default_name(who: Claimant) -> str:
     run's id may contain anything, and comes last.
     """
     return f"{who.dag_id}/{who.task_id}/{who.run_id}"
-
-
-def read_name(given: object) -> str:
-    """Return the name that a task is given, without surrounding blanks and in Unicode's composed form (NFC).
-
-    :raises InputError: it cannot be a campaign's name; says why.
-    """
-    if given is None or (isinstance(given, str) and given.strip() == "None"):
-        raise InputError(
-            "campaign is None, once its template is rendered: all runs of which that is so would be one campaign, and "
-            f"only the first of them would text anybody. {_INSTEAD}"
-        )
-    if not isinstance(given, str):
-        raise InputError(f"campaign must be text, and is of the type {type(given).__name__}. {_INSTEAD}")
-    name = unicodedata.normalize("NFC", given).strip()
-    if not name:
-        raise InputError(f"campaign is empty, once its template is rendered. {_INSTEAD}")
-    if len(name) > MAX_CHARACTERS:
-        raise InputError(f"campaign has {len(name)} characters, and may have {MAX_CHARACTERS}. {_INSTEAD}")
-    for place, character in enumerate(name):
-        if (kind := _REFUSED.get(unicodedata.category(character))) is not None:
-            raise InputError(f"campaign has a {kind} (U+{ord(character):04X}) at position {place + 1}. {_INSTEAD}")
-    return name
 
 
 def given_name_in(store: LedgerBackend, given: str) -> str:

@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.texts import plain_text, tidy
+from airflow_provider_sms.messages.plain_text import plain_text
+from airflow_provider_sms.messages.texts import tidy
 from airflow_provider_sms.recipients.columns import (
     constant,
     is_float,
@@ -187,27 +187,6 @@ def _by_value(column: pa.Array, write: Callable[[Any], str]) -> pa.Array:
 
 
 # Texts to groups
-
-
-def check_groups(groups: Sequence[str]) -> None:
-    """Refuse group names that could miss the group that is meant, or reach one group twice.
-
-    :raises InputError: there is no name, or one is empty, has blanks around it, or differs from another in capitals
-        alone.
-    """
-    if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
-        raise InputError("groups must be at least one group's name, and no name may be empty")
-    known: dict[str, str] = {}
-    for name in groups:
-        spelt = plain_text(name)
-        if spelt != spelt.strip():
-            raise InputError(f"groups: there are blanks around the name {name!r}; write {spelt.strip()!r}")
-        other = known.setdefault(spelt.casefold(), spelt)
-        if other != spelt:
-            raise InputError(
-                f"groups: {other!r} and {spelt!r} differ in capitals alone. If they are one group at the service, its "
-                "people would get the text twice. Name the group once, as the service does"
-            )
 
 
 def group_key(message: str, groups: Iterable[str]) -> bytes:

@@ -8,12 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import ColumnError, InputError, TemplateError
+from airflow_provider_sms.exceptions import ColumnError
 from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.keys import can_be_key, message_keys
 from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
 from airflow_provider_sms.messages.template import LOST_DIGITS, Fault, Template, TextColumn
-from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text, without_empty
+from airflow_provider_sms.messages.texts import without_empty
 from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
@@ -61,18 +62,10 @@ class Preparation:
         default_region: str | None = None,
         key_columns: Sequence[str] | None = None,
     ) -> None:
-        if message is not None and content_column is None:
-            self._text: Template | TextColumn = Template(message)
-            if not message.strip():
-                raise TemplateError("message is empty")
-            if tidy_text(message) in MISSING_WORDS:
-                raise TemplateError(f"message is {message!r}: was there no value to render it from?")
-        elif content_column is not None and message is None:
-            self._text = TextColumn(content_column)
-        else:
-            raise InputError("exactly one of message and content_column is needed")
-        if isinstance(key_columns, str):
-            raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
+        check_one_text(message, content_column)
+        check_message(message)
+        check_columns(destination_column, content_column, key_columns)
+        self._text: Template | TextColumn = TextColumn(str(content_column)) if message is None else Template(message)
         if default_region is not None:
             from airflow_provider_sms.recipients.numbers.national import find_region
 

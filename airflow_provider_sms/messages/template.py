@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from string import Formatter
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -11,7 +10,9 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
 from airflow_provider_sms.messages.number_formats import write_numbers
-from airflow_provider_sms.messages.texts import BLANKS, missing_words, plain_text, tidy, without_missing
+from airflow_provider_sms.messages.plain_text import BLANKS, plain_text
+from airflow_provider_sms.messages.template_syntax import USED_BY, Field, parse_template
+from airflow_provider_sms.messages.texts import missing_words, tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
@@ -37,8 +38,6 @@ from airflow_provider_sms.recipients.values import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-USED_BY = "message"
-
 NO_VALUE = "no value"
 MISSING_WORD = (
     "a word that tools write where a value is missing, such as nan, None or NULL: leave it empty, or write it "
@@ -63,13 +62,6 @@ class Fault(NamedTuple):
     reason: str
 
 
-class _Field(NamedTuple):
-    """A place in the text for the value of a column."""
-
-    column: str
-    spec: str
-
-
 class Template:
     """A text with places for the values of columns, in the syntax of :meth:`str.format`.
 
@@ -87,8 +79,8 @@ class Template:
     """The columns that the text needs, in order, each once."""
 
     def __init__(self, text: str) -> None:
-        self._pieces = _tidied(_parse(text))
-        self._fields = [piece for piece in self._pieces if isinstance(piece, _Field)]
+        self._pieces = _tidied(parse_template(text))
+        self._fields = [piece for piece in self._pieces if isinstance(piece, Field)]
         self.columns = tuple(dict.fromkeys(field.column for field in self._fields))
 
     def check(self, schema: pa.Schema) -> None:
@@ -121,7 +113,7 @@ class Template:
         if not self._fields:
             return pa.repeat(text("".join(map(str, self._pieces))), len(batch))
         pieces = [
-            _texts(_values(batch, piece.column), piece, first_row) if isinstance(piece, _Field) else text(piece)
+            _texts(_values(batch, piece.column), piece, first_row) if isinstance(piece, Field) else text(piece)
             for piece in self._pieces
         ]
         return pc.binary_join_element_wise(*pieces, constant(""))
@@ -174,30 +166,9 @@ class TextColumn:
         yield from _faults_of(column_of(batch, self.columns[0], "content_column"), self.columns[0], empty=False)
 
 
-def _parse(text: str) -> list[str | _Field]:
-    pieces: list[str | _Field] = []
-    try:
-        parsed = list(Formatter().parse(text))
-    except (TypeError, ValueError) as error:
-        raise TemplateError(f"{USED_BY} is not a template: {error}; double literal braces: {{ and }}") from None
-    for literal, column, spec, conversion in parsed:
-        if literal:
-            pieces.append(literal)
-        if column is None:
-            continue
-        if not column:
-            raise TemplateError(f"{USED_BY}: a field has no name; write the name of a column in it: {{first_name}}")
-        if conversion:
-            raise TemplateError(f"{USED_BY}: {{{column}!{conversion}}} has a conversion; only a format is allowed")
-        if spec and ("{" in spec or "}" in spec):
-            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a field in it; only a fixed one is allowed")
-        pieces.append(_Field(column, spec or ""))
-    return pieces
-
-
-def _tidied(pieces: list[str | _Field]) -> list[str | _Field]:
+def _tidied(pieces: list[str | Field]) -> list[str | Field]:
     """Tidy the text between the fields as values are tidied, and strip the blanks at both ends."""
-    tidied = [piece if isinstance(piece, _Field) else plain_text(piece) for piece in pieces]
+    tidied = [piece if isinstance(piece, Field) else plain_text(piece) for piece in pieces]
     if tidied and isinstance(tidied[0], str):
         tidied[0] = tidied[0].lstrip(BLANKS)
     if tidied and isinstance(tidied[-1], str):
@@ -205,7 +176,7 @@ def _tidied(pieces: list[str | _Field]) -> list[str | _Field]:
     return [piece for piece in tidied if piece != ""]
 
 
-def _column_of(schema: pa.Schema, field: _Field) -> pa.Field:
+def _column_of(schema: pa.Schema, field: Field) -> pa.Field:
     """Return the column of a field.
 
     :raises ColumnError: there is no such column. Where the field looks like one that reaches into a value, the error
@@ -229,7 +200,7 @@ def _has_text(kind: pa.DataType) -> bool:
     return any(check(kind) for check in (is_text, *numbers, *times))
 
 
-def _check_format_of_text(field: _Field) -> None:
+def _check_format_of_text(field: Field) -> None:
     if not fits_text(field.spec) and not fits_value_in_text(field.spec):
         raise TemplateError(
             f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r}: it is none of text, numbers, "
@@ -237,7 +208,7 @@ def _check_format_of_text(field: _Field) -> None:
         )
 
 
-def _check_no_decimals(column: pa.Field, field: _Field) -> None:
+def _check_no_decimals(column: pa.Field, field: Field) -> None:
     kind = value_type(column.type)
     stored = pa.types.is_decimal(kind) and kind.scale > 0
     if not stored and not holds_decimals(column):
@@ -271,7 +242,7 @@ def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[F
     yield Fault(pc.is_null(column, nan_is_null=True), name, NO_VALUE)
 
 
-def _texts(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
+def _texts(values: pa.Array, field: Field, first_row: int) -> pa.Array:
     """Write the values of a column; where that takes Python, each distinct value once."""
     written_by_arrow = is_text(values.type) or pa.types.is_integer(values.type)
     if pa.types.is_null(values.type) or (written_by_arrow and not field.spec):
@@ -285,7 +256,7 @@ def _texts(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
     return pc.coalesce(written, _texts_by_python(left, field, first_row))
 
 
-def _texts_by_python(values: pa.Array, field: _Field, first_row: int) -> pa.Array:
+def _texts_by_python(values: pa.Array, field: Field, first_row: int) -> pa.Array:
     write_value = format_value_in if is_text(values.type) and not fits_text(field.spec) else write
     distinct = pc.dictionary_encode(values)
     texts: list[str | None] = []

@@ -14,15 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from airflow_provider_sms.messages.plain_text import BLANKS, MISSING_WORDS, NO_BREAK_SPACES
 from airflow_provider_sms.recipients.columns import constant, mask, replace_rows, strings, utf8, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-BLANKS = " \t"
-_NO_BREAK_SPACES = "\u00a0\u2007\u202f"
-_TO_SPACES = dict.fromkeys(map(ord, _NO_BREAK_SPACES), " ")
-_ANY_NO_BREAK_SPACE = f"[{_NO_BREAK_SPACES}]"
+_ANY_NO_BREAK_SPACE = f"[{NO_BREAK_SPACES}]"
 _IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
 
 # Bytes of UTF-8 that begin characters: the first outside of ASCII, and U+00A0 beside others; U+0300, the first that
@@ -30,21 +28,8 @@ _IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
 _FIRST_NOT_ASCII, _LATIN_SIGNS, _FIRST_THAT_COMBINES, _SPACES = 0xC2, 0xC2, 0xCC, 0xE2
 _AFTER_LATIN_SIGNS = 0xA0  # of U+00A0
 
-MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
-"""Texts that pandas, NumPy, Java, databases, Excel and Hive write where there is no value. They count as whole texts,
-in exactly these letters: ``Nan`` is a first name, and ``Null`` a surname."""
 _LONGEST_WORD = max(map(len, MISSING_WORDS))
 _BEGINS_WORD = np.isin(np.arange(256), [ord(word[0]) for word in MISSING_WORDS])
-
-
-def tidy_text(text: str) -> str:
-    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces, without blanks around it."""
-    return plain_text(text).strip(BLANKS)
-
-
-def plain_text(text: str) -> str:
-    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces."""
-    return unicodedata.normalize("NFC", text).translate(_TO_SPACES)
 
 
 def tidy(column: pa.Array) -> pa.Array:

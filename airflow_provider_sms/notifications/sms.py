@@ -29,6 +29,7 @@ from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.messages.parts import truncate
 from airflow_provider_sms.notifications.default_text import default_text
+from airflow_provider_sms.recipients.regions import read_region
 from airflow_provider_sms.sending.backoff import Backoff
 
 if TYPE_CHECKING:
@@ -117,8 +118,8 @@ class SmsNotifier(BaseNotifier):
     :param send_options: the service's Send Options, passed through; None means none. (templated)
     :param max_parts: SMS parts of the text at most, at least 1; a longer text is cut and ends with three full stops.
     :param default_region: ISO 3166 alpha-2 code of the country of numbers that are written without country code, for
-        example ``"ZA"``. None means that every number has its country code.
-    :param sleep: waits for a number of seconds; for tests.
+        example ``"ZA"``, in capitals or not. None means that every number has its country code.
+    :raises InputError: ``max_parts`` or ``default_region`` cannot be used.
     """
 
     template_fields: Sequence[str] = ("message", "to", "sms_conn_id", "send_options")
@@ -132,9 +133,12 @@ class SmsNotifier(BaseNotifier):
         send_options: Mapping[str, Any] | None = None,
         max_parts: int = 2,
         default_region: str | None = None,
-        sleep: Callable[[float], None] = time.sleep,
         **kwargs: Any,
     ) -> None:
+        if type(max_parts) is not int or max_parts < 1:
+            raise InputError(f"max_parts must be a whole number, at least 1, not {max_parts!r}")
+        if default_region is not None:
+            read_region(default_region)
         super().__init__(**kwargs)  # the context, which Airflow 3.1 and newer may pass
         self.message = message
         self.to = to
@@ -142,7 +146,7 @@ class SmsNotifier(BaseNotifier):
         self.send_options = send_options
         self.max_parts = max_parts
         self.default_region = default_region
-        self._sleep = sleep
+        self._sleep: Callable[[float], None] = time.sleep
 
     def render_template_fields(self, context: Context, jinja_env: Any = None) -> None:
         """Leave the fields unrendered: each call renders them for its own context."""
@@ -202,8 +206,6 @@ class SmsNotifier(BaseNotifier):
         return _Alert([Message(text, number) for number in numbers], fields["send_options"], fields["sms_conn_id"])
 
     def _text(self, message: Any, context: Context) -> str:
-        if not isinstance(self.max_parts, int) or self.max_parts < 1:
-            raise InputError(f"max_parts must be a whole number, at least 1, not {self.max_parts!r}")
         if message is None:
             message = default_text(context, conf.get("api", "base_url", fallback=None), self.max_parts)
         text = str(message).strip()

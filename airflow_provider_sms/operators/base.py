@@ -13,37 +13,40 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.base_options import BASE_CHECKS
+from airflow_provider_sms.operators.checks import check_rendered
 from airflow_provider_sms.operators.links import SmsSandboxLink
+from airflow_provider_sms.operators.sms_hook import HasSmsHook
 from airflow_provider_sms.operators.sql_templates import RendersSqlSources
+from airflow_provider_sms.operators.text_files import RendersTextFiles
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+    from datetime import timedelta
 
-    from airflow.providers.common.compat.sdk import BaseOperatorLink, Context
+    from airflow.providers.common.compat.sdk import BaseNotifier, BaseOperatorLink, Context
 
+    from airflow_provider_sms.execution.options import OnUnknown
     from airflow_provider_sms.ledger.backend import LedgerBackend
-
-MAX_SETTLE_SECONDS = 86_400
-"""A day: the task waits for that long, and keeps its slot."""
-ON_UNKNOWN = ("fail", "reconcile", "ask", "resend")
+    from airflow_provider_sms.operators.checks import Check
 
 
-class SmsOperatorBase(RendersSqlSources, BaseOperator):
+class SmsOperatorBase(RendersTextFiles, RendersSqlSources, HasSmsHook, BaseOperator):
     """The base of the operators that send; it sends nothing without a subclass.
 
     :param send_options: the service's Send Options, passed through.
-    :param sms_conn_id: the connection to send with.
     :param campaign: within it a message goes out at most once. None means one campaign for each task and DAG run,
         ``{dag_id}/{task_id}/{run_id}``.
     :param on_unknown: ``fail``, ``reconcile``, ``ask`` or ``resend``.
-    :param settle_seconds: for ``reconcile``, seconds after a lost response in which the service may still charge for
-        its request. None means until the deadline of the request's claim.
+    :param settle_seconds: for ``reconcile``, seconds, or a timedelta, after a lost response in which the service may
+        still charge for its request. None means until the deadline of the request's claim.
     :param approvers: users of Airflow who may answer the task's question. None means all whom Airflow lets answer.
     :param four_eyes: whether the person who triggered the run may not answer it.
     :param approval_notifiers: Airflow's notifiers that say that the question waits.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
+    :param sms_conn_id: the connection to send with.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine.
     """
@@ -54,20 +57,19 @@ class SmsOperatorBase(RendersSqlSources, BaseOperator):
         self,
         *,
         send_options: dict[str, Any] | None = None,
-        sms_conn_id: str = SmsHook.default_conn_name,
         campaign: str | None = None,
-        on_unknown: str = "fail",
-        settle_seconds: float | None = None,
+        on_unknown: OnUnknown = "fail",
+        settle_seconds: float | timedelta | None = None,
         approvers: Sequence[str | Mapping[str, str]] | None = None,
         four_eyes: bool = False,
-        approval_notifiers: Any = None,
+        approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
         raw_responses: bool = False,
+        sms_conn_id: str = SmsHook.default_conn_name,
         ledger_conn_id: str | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.send_options = send_options
-        self.sms_conn_id = sms_conn_id
         self.campaign = campaign
         # What a template renders to may be None, which is no name.
         self._is_named = campaign is not None
@@ -77,6 +79,7 @@ class SmsOperatorBase(RendersSqlSources, BaseOperator):
         self.four_eyes = four_eyes
         self.approval_notifiers = approval_notifiers
         self.raw_responses = raw_responses
+        self.sms_conn_id = sms_conn_id
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
         self.links_pushed: dict[str, str] = {}
@@ -108,7 +111,7 @@ class SmsOperatorBase(RendersSqlSources, BaseOperator):
         self.stop_signal = StopFlag()
         self.links_pushed, self.is_resumed = {}, event is not None
         name = partial(self.campaign_name, context)
-        task = SendingTask(context, event, self.sms_conn_id, self.ledger_conn_id, self.stop_signal, name, deadline)
+        task = SendingTask(context, event, self.hook, self.ledger_conn_id, self.stop_signal, name, deadline)
         try:
             return self.send(task)
         except AirflowException:
@@ -122,32 +125,25 @@ class SmsOperatorBase(RendersSqlSources, BaseOperator):
         """Claim nothing more; ``execute`` ends once the requests in flight are recorded."""
         self.stop_signal.set()
 
+    @property
+    def argument_checks(self) -> tuple[Check, ...]:
+        """The checks of the task's arguments, in the order in which errors are told.
+
+        A subclass ends its ``__init__`` with :func:`~airflow_provider_sms.operators.checks.check_loaded`.
+        """
+        return BASE_CHECKS
+
     def check_arguments(self) -> None:
         """Refuse rendered arguments that cannot be used.
 
         :raises InputError: names the argument.
         """
-        if self.on_unknown not in ON_UNKNOWN:
-            raise InputError(f"on_unknown must be one of {', '.join(ON_UNKNOWN)}, not {self.on_unknown!r}")
-        if self.settle_seconds is not None:
-            _check_settle_seconds(self.settle_seconds, self.on_unknown)
-        if self.on_unknown == "ask":
-            from airflow_provider_sms.execution.human_input import require_asking
-
-            require_asking()
-        if self._has_name:
-            from airflow_provider_sms.ledger.campaign_names import read_name
-
-            read_name(self.campaign)
-        if not isinstance(self.raw_responses, bool):
-            raise InputError("raw_responses must be True or False")
+        check_rendered(self, self.argument_checks)
         if self.raw_responses:
             from airflow_provider_sms.hooks.ledger import keeps_response_texts
 
             if not keeps_response_texts():
                 raise InputError("raw_responses=True is not possible here: [sms] keep_response_texts is False")
-        if self.send_options is not None and not isinstance(self.send_options, dict):
-            raise InputError("send_options must be a dict of the service's Send Options, or None")
 
     def campaign_name(self, context: Context, store: LedgerBackend | None = None) -> str:
         """Return the campaign's name: as a ledger has it, where one is given; empty where it is refused later.
@@ -155,9 +151,10 @@ class SmsOperatorBase(RendersSqlSources, BaseOperator):
         :raises LedgerError: the ledger cannot be read.
         """
         from airflow_provider_sms.execution.ledger_session import claimant_of
-        from airflow_provider_sms.ledger.campaign_names import default_name, default_name_in, given_name_in, read_name
+        from airflow_provider_sms.ledger.campaign_names import default_name, default_name_in, given_name_in
+        from airflow_provider_sms.ledger.name_rules import read_name
 
-        if not self._has_name:
+        if not self.has_name:
             who = claimant_of(context)
             return default_name(who) if store is None else default_name_in(store, who)
         try:
@@ -166,12 +163,6 @@ class SmsOperatorBase(RendersSqlSources, BaseOperator):
             return ""  # check_arguments says so, once the attempt has left its trace in the ledger
 
     @property
-    def _has_name(self) -> bool:
+    def has_name(self) -> bool:
+        """Whether the task names its campaign."""
         return self._is_named or self.campaign is not None
-
-
-def _check_settle_seconds(value: Any, on_unknown: str) -> None:
-    if type(value) not in (int, float) or not 0 <= value <= MAX_SETTLE_SECONDS:
-        raise InputError(f"settle_seconds must be a number of seconds from 0 to 86400, or None, not {value!r}")
-    if on_unknown != "reconcile":
-        raise InputError("settle_seconds needs on_unknown='reconcile': nothing else waits for a charge")

@@ -7,19 +7,22 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import redacted_source, with_assets
+from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base import SmsOperatorBase
-from airflow_provider_sms.operators.bulk_options import MAX_CHUNK, read_bulk_options
+from airflow_provider_sms.operators.bulk_options import BULK_CHECKS, MAX_CHUNK, read_bulk_options
+from airflow_provider_sms.operators.checks import check_loaded
 from airflow_provider_sms.operators.links import SmsReportLink
-from airflow_provider_sms.operators.templated_values import check_values, read_value
+from airflow_provider_sms.operators.templated_values import limits_set, read_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import timedelta
     from decimal import Decimal
 
-    from airflow.providers.common.compat.sdk import Context
+    from airflow.providers.common.compat.sdk import BaseNotifier, Context
 
-    from airflow_provider_sms.execution.options import BulkOptions, SendingTask
+    from airflow_provider_sms.execution.options import BulkOptions, OnInvalid, OnUnknown, SendingTask
+    from airflow_provider_sms.operators.checks import Check
     from airflow_provider_sms.send_window.window import SendWindow
 
 
@@ -37,85 +40,86 @@ class BulkSmsOperator(SmsOperatorBase):
     :param source: recipients: a file, directory, glob or URI of Parquet, Arrow or Feather (``.arrow``, ``.feather``),
         ORC (``.orc``), CSV (``.csv``, ``.tsv``; every column is text) or JSON lines (``.jsonl``, ``.ndjson``), the
         latter two also with ``.gz``, ``.bz2``, ``.zst``; an asset whose URI names one, which becomes an inlet; a list
-        of these; a :class:`~airflow_provider_sms.hooks.sql_source.SqlSource`; a DataFrame of pandas or polars, a
+        of these; a :class:`~airflow_provider_sms.operators.sms.SqlSource`; a DataFrame of pandas or polars, a
         ``pyarrow.Table``, or any object with Arrow's C stream interface; a list, or an iterator, of dicts; a dict of
         columns; a number or a list of numbers, which become ``destination_column``; or an upstream task's result.
         (templated)
-    :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. None means that
-        ``content_column`` has the texts. (templated)
-    :param content_column: the column with each row's text, in place of ``message``.
     :param destination_column: the column with the numbers.
-    :param default_region: ISO 3166 code such as ``ZA``, completes numbers that are written nationally. None means that
-        every number must carry its country code.
+    :param default_region: ISO 3166 code such as ``ZA``, in capitals or not, completes numbers that are written
+        nationally. None means that every number must carry its country code.
+    :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
+        counted and left out.
+    :param suppress: numbers that are not texted, in any form that ``source`` takes, with the numbers in
+        ``destination_column``, such as a file of opt-outs, or reports of earlier sends. None means no numbers.
+        (templated)
+    :param campaign_group: the campaigns that share one ``min_interval``: all with the same name here. (templated)
+    :param min_interval: the least time between two texts to a person by the campaigns of the group: seconds, or a
+        timedelta. None means no least time.
+    :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. One word that ends
+        with ``.txt`` or ``.j2`` names a file with the text, which is looked up as Airflow does it for templates, and
+        rendered. None means that ``content_column`` has the texts. (templated)
+    :param content_column: the column with each row's text, in place of ``message``.
     :param send_options: the service's Send Options, passed through. (templated)
-    :param sms_conn_id: the connection. (templated)
     :param campaign: within it a message goes out at most once. None means ``{dag_id}/{task_id}/{run_id}``.
         (templated)
     :param key_columns: columns that identify a message beside its destination, for texts that change between
         attempts. None means the text itself.
-    :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
-        counted and left out.
+    :param chunk_size: messages in a request, 1 to 100.
+    :param concurrency: requests in flight at once, at least 1.
+    :param max_requests_per_second: above 0. None means no limit.
+    :param dry_run: check every row, make the plan, and send nothing. (templated)
+    :param min_rows: rows of the source; with fewer nothing is sent. 1 refuses an empty source. None means no limit.
+        (templated)
+    :param max_rows: rows of the source; with more nothing is sent. None means no limit. (templated)
+    :param max_cost: credits, as estimated; with more nothing is sent. None means no limit. (templated)
+    :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None means no
+        limit.
+    :param max_invalid: rows that cannot be texted, a whole number or a share below 1 such as ``0.02``; with more
+        nothing is sent. For ``on_invalid="skip"``. None means no limit. (templated)
+    :param max_repeats: people who have had another text of the campaign, from another task or run; with more nothing is
+        sent. 0 refuses any. None means no limit. (templated)
+    :param cost_per_part: credits that the estimate takes for an SMS part: a number, or numbers by the first digits of
+        the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest that fit count, and ``""`` is for all
+        others.
+    :param check_balance: fail before the first request where the balance is below the estimate.
+    :param wait_for_credit: give up the slot, before the first request and in the middle, until the balance covers the
+        rest, and go on then. A post-paid account always does.
+    :param credit_interval: seconds, or a timedelta, between two readings of the balance while waiting.
+    :param approve: wait, without a slot, until a person has seen the plan and approves it in Airflow's required actions
+        (Airflow 3.1 and newer). (templated)
+    :param approve_above: the same for a plan of more than that many messages, or beyond one of
+        ``{"rows": 10000, "cost": 500}``. None means no size.
+    :param approval_timeout: seconds, or a timedelta, within which a person has to decide about the plan; later nothing
+        is sent, and the task fails without a retry. None means no limit.
+    :param approvers: users of Airflow who may answer the question of ``approve`` or of ``on_unknown="ask"``, each by
+        id, or as ``{"id": …, "name": …}``. None means all whom Airflow lets answer.
+    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
+    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
+        means that nobody is notified.
+    :param send_window: the hours in which messages may go out, a
+        :class:`~airflow_provider_sms.operators.sms.SendWindow`; outside of them the task gives up its slot until
+        they begin. None means any hours.
+    :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last 1,000;
+        above it sending stops. None means no limit.
+    :param fail_on_rejected: fail in the end, without a retry, where the service took fewer messages than were
+        submitted. Otherwise such messages are counted and logged, and the task fails only for a request of which none
+        was taken.
     :param on_unknown: what happens to messages whose response was lost. ``fail``: the task fails, and they are not sent
         again; ``reconcile``: the task closes by itself what the balance proves, and fails for the rest. A request that
         was charged for counts as accepted, and one that was not is sent again. That assumes that a pre-paid account is
         charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
         as the numbers tell; ``resend``: they are sent again, at the risk of texting people twice; ``ask``: the task
         waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and newer).
-    :param settle_seconds: for ``reconcile``, seconds after a lost response in which the service may still charge for
-        its request: the task waits as long before it takes a request for not charged. None means until the deadline of
-        the request's claim.
-    :param chunk_size: messages in a request, 1 to 100.
-    :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: above 0. None means no limit.
-    :param max_xcom_responses: above that many requests, XComs hold their number in place of their responses.
-    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
-        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
+    :param settle_seconds: for ``reconcile``, seconds, or a timedelta, after a lost response in which the service may
+        still charge for its request: the task waits as long before it takes a request for not charged. None means until
+        the deadline of the request's claim.
     :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
         ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
         too, and replaced by the next attempt. None means no report. (templated)
-    :param dry_run: check every row, make the plan, and send nothing. (templated)
-    :param suppress: numbers that are not texted, in any form that ``source`` takes, with the numbers in
-        ``destination_column``, such as a file of opt-outs, or reports of earlier sends. None means no numbers.
-        (templated)
-    :param campaign_group: the campaigns that share one ``min_interval``: all with the same name here. (templated)
-    :param min_interval: the least time between two texts to a person by the campaigns of the group. None means no
-        least time.
-    :param min_rows: rows of the source; with fewer nothing is sent. 1 refuses an empty source. None means no limit.
-        (templated)
-    :param max_rows: rows of the source; with more nothing is sent. None means no limit. (templated)
-    :param max_invalid: rows that cannot be texted, a whole number or a share below 1 such as ``0.02``; with more
-        nothing is sent. For ``on_invalid="skip"``. None means no limit. (templated)
-    :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None means no
-        limit.
-    :param max_cost: credits, as estimated; with more nothing is sent. None means no limit. (templated)
-    :param max_repeats: people who have had another text of the campaign, from another task or run; with more nothing is
-        sent. 0 refuses any. None means no limit. (templated)
-    :param cost_per_part: credits that the estimate takes for an SMS part: a number, or numbers by the first digits of
-        the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest that fit count, and ``""`` is for all
-        others.
-    :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last 1,000;
-        above it sending stops. None means no limit.
-    :param fail_on_rejected: fail in the end, without a retry, where the service took fewer messages than were
-        submitted. Otherwise such messages are counted and logged, and the task fails only for a request of which none
-        was taken.
-    :param check_balance: fail before the first request where the balance is below the estimate.
-    :param wait_for_credit: give up the slot, before the first request and in the middle, until the balance covers the
-        rest, and go on then. A post-paid account always does.
-    :param credit_interval: seconds between two readings of the balance while waiting.
-    :param approve: wait, without a slot, until a person has seen the plan and approves it in Airflow's required actions
-        (Airflow 3.1 and newer). (templated)
-    :param approve_above: the same for a plan of more than that many messages, or beyond one of
-        ``{"rows": 10000, "cost": 500}``. None means no size.
-    :param approvers: users of Airflow who may answer the question of ``approve`` or of ``on_unknown="ask"``, each by
-        id, or as ``{"id": …, "name": …}``. None means all whom Airflow lets answer.
-    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
-    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
-        means that nobody is notified.
-    :param approval_timeout: seconds, or a timedelta, within which a person has to decide about the plan; later nothing
-        is sent, and the task fails without a retry. None means no limit.
-    :param send_window: the hours in which messages may go out, a
-        :class:`~airflow_provider_sms.send_window.window.SendWindow`; outside of them the task gives up its slot until
-        they begin. None means any hours.
+    :param max_xcom_responses: above that many requests, XComs hold their number in place of their responses.
+    :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
+        ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
+    :param sms_conn_id: the connection. (templated)
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
     """
@@ -146,66 +150,90 @@ class BulkSmsOperator(SmsOperatorBase):
     def __init__(
         self,
         *,
+        # Whom does it text?
         source: Any,
-        message: str | None = None,
-        content_column: str | None = None,
         destination_column: str = "destination",
         default_region: str | None = None,
+        on_invalid: OnInvalid = "fail",
+        suppress: Any = None,
+        campaign_group: str | None = None,
+        min_interval: float | timedelta | None = None,
+        # What does it send?
+        message: str | None = None,
+        content_column: str | None = None,
+        send_options: dict[str, Any] | None = None,
+        campaign: str | None = None,
         key_columns: Sequence[str] | None = None,
-        on_invalid: str = "fail",
+        # How fast does it send?
         chunk_size: int = MAX_CHUNK,
         concurrency: int = 4,
         max_requests_per_second: float | None = None,
-        max_xcom_responses: int = 1000,
-        report: str | None = None,
+        # What may stop or delay it?
         dry_run: bool | str = False,
-        suppress: Any = None,
-        campaign_group: str | None = None,
-        min_interval: timedelta | None = None,
         min_rows: int | str | None = None,
         max_rows: int | str | None = None,
-        max_invalid: float | Decimal | str | None = None,
-        max_parts_per_message: int | None = None,
         max_cost: float | Decimal | str | None = None,
+        max_parts_per_message: int | None = None,
+        max_invalid: float | Decimal | str | None = None,
         max_repeats: int | str | None = None,
         cost_per_part: float | Mapping[str, float] = 1,
-        max_error_rate: float | None = None,
-        fail_on_rejected: bool = False,
         check_balance: bool = False,
         wait_for_credit: bool = False,
-        credit_interval: float = 60.0,
+        credit_interval: float | timedelta = 60.0,
         approve: bool | str = False,
         approve_above: int | Mapping[str, float] | None = None,
         approval_timeout: float | timedelta | None = None,
+        approvers: Sequence[str | Mapping[str, str]] | None = None,
+        four_eyes: bool = False,
+        approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
         send_window: SendWindow | None = None,
+        max_error_rate: float | None = None,
+        fail_on_rejected: bool = False,
+        on_unknown: OnUnknown = "fail",
+        settle_seconds: float | timedelta | None = None,
+        # What comes back?
+        report: str | None = None,
+        max_xcom_responses: int = 1000,
+        raw_responses: bool = False,
+        # Which account and ledger?
+        sms_conn_id: str = SmsHook.default_conn_name,
+        ledger_conn_id: str | None = None,
         **kwargs: Any,
     ) -> None:
-        super().__init__(**kwargs)
+        super().__init__(
+            send_options=send_options,
+            campaign=campaign,
+            approvers=approvers,
+            four_eyes=four_eyes,
+            approval_notifiers=approval_notifiers,
+            on_unknown=on_unknown,
+            settle_seconds=settle_seconds,
+            raw_responses=raw_responses,
+            sms_conn_id=sms_conn_id,
+            ledger_conn_id=ledger_conn_id,
+            **kwargs,
+        )
         self.source = source
-        self.message = message
-        self.content_column = content_column
         self.destination_column = destination_column
         self.default_region = default_region
-        self.key_columns = key_columns
         self.on_invalid = on_invalid
-        self.chunk_size = chunk_size
-        self.concurrency = concurrency
-        self.max_requests_per_second = max_requests_per_second
-        self.max_xcom_responses = max_xcom_responses
-        self.report = report
-        self.dry_run = dry_run
         self.suppress = suppress
         self.campaign_group = campaign_group
         self.min_interval = min_interval
+        self.message = message
+        self.content_column = content_column
+        self.key_columns = key_columns
+        self.chunk_size = chunk_size
+        self.concurrency = concurrency
+        self.max_requests_per_second = max_requests_per_second
+        self.dry_run = dry_run
         self.min_rows = min_rows
         self.max_rows = max_rows
-        self.max_invalid = max_invalid
-        self.max_parts_per_message = max_parts_per_message
         self.max_cost = max_cost
+        self.max_parts_per_message = max_parts_per_message
+        self.max_invalid = max_invalid
         self.max_repeats = max_repeats
         self.cost_per_part = cost_per_part
-        self.max_error_rate = max_error_rate
-        self.fail_on_rejected = fail_on_rejected
         self.check_balance = check_balance
         self.wait_for_credit = wait_for_credit
         self.credit_interval = credit_interval
@@ -213,7 +241,17 @@ class BulkSmsOperator(SmsOperatorBase):
         self.approve_above = approve_above
         self.approval_timeout = approval_timeout
         self.send_window = send_window
-        self.limits_set = check_values(self)
+        self.max_error_rate = max_error_rate
+        self.fail_on_rejected = fail_on_rejected
+        self.report = report
+        self.max_xcom_responses = max_xcom_responses
+        self.limits_set = limits_set(self)
+        check_loaded(self, self.argument_checks)
+
+    @property
+    def argument_checks(self) -> tuple[Check, ...]:
+        """The checks of the task's arguments, in the order in which errors are told."""
+        return (*super().argument_checks, *BULK_CHECKS)
 
     @property
     def source(self) -> Any:
@@ -244,7 +282,6 @@ class BulkSmsOperator(SmsOperatorBase):
 
         :raises InputError: names the argument.
         """
-        self.check_arguments()
         return read_bulk_options(self)
 
     def send(self, task: SendingTask) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The check of a :class:`BulkSmsOperator`'s arguments, once they are rendered.
+"""The checks of the arguments that are a :class:`BulkSmsOperator`'s own, and the options that are made of all.
 
 Below the operator, whose attributes it reads: a rendered template may be of any type, whatever the operator declares.
 """
@@ -7,67 +7,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import timedelta
 from decimal import Decimal
-from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.options import BulkOptions
-from airflow_provider_sms.operators.question_options import read_question_options
-from airflow_provider_sms.operators.templated_values import read_value
+from airflow_provider_sms.execution.options import BulkOptions, OnInvalid
+from airflow_provider_sms.operators.base_options import read_settle_seconds
+from airflow_provider_sms.operators.checks import Check, is_number, require_flag, require_whole
+from airflow_provider_sms.operators.durations import read_duration
+from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
+from airflow_provider_sms.operators.question_options import read_question_options, require_asking
+from airflow_provider_sms.operators.templated_values import VALUE_CHECKS, read_value
 from airflow_provider_sms.planning.limits import Limits, Threshold
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
 MAX_CHUNK = 100
 """Messages in a request: the service's own limit."""
-
-_WHOLE = (
-    ("chunk_size", 1, MAX_CHUNK),
-    ("concurrency", 1, 1000),
-    ("max_xcom_responses", 0, None),
+MAX_CONCURRENCY = 1000
+"""Requests in flight at once, each with a thread of its own."""
+_NUMBERS = (
+    "chunk_size",
+    "concurrency",
+    "max_xcom_responses",
+    "max_parts_per_message",
+    "max_requests_per_second",
+    "max_error_rate",
 )
 
 
 def read_bulk_options(task: Any) -> BulkOptions:
-    """Check the arguments that are a :class:`BulkSmsOperator`'s own, and return them with those of its base.
+    """Check all arguments of a :class:`BulkSmsOperator`, and return them; its templates are rendered.
 
     :raises InputError: names the argument.
     """
-    if task.on_invalid not in ("fail", "skip"):
-        raise InputError(f"on_invalid must be 'fail' or 'skip', not {task.on_invalid!r}")
-    for name, least, most in _WHOLE:
-        _require_whole(name, getattr(task, name), least, most)
-    if task.max_parts_per_message is not None:
-        _require_whole("max_parts_per_message", task.max_parts_per_message, 1, None)
-    read_value(task, "dry_run")
-    if not isinstance(task.destination_column, str):
-        raise InputError("destination_column must be the name of a column")
-    rate = task.max_requests_per_second
-    if rate is not None and not (_is_number(rate) and rate > 0):
-        raise InputError("max_requests_per_second must be a number above 0, or None for no limit")
-    if task.report is not None and not (isinstance(task.report, str) and task.report.strip()):
-        raise InputError("report must be the path or URI of a file to write, or None for no report")
-    errors = task.max_error_rate
-    if errors is not None and not (_is_number(errors) and 0 <= errors <= 1):
-        raise InputError("max_error_rate must be a share, 0 to 1, or None for no limit")
+    task.check_arguments()
     made: dict[str, Any] = {
+        "settle_seconds": read_settle_seconds(task),
+        "credit_interval": read_duration("credit_interval", task.credit_interval),
         "approve": read_value(task, "approve"),
         "approval_threshold": threshold_of(task.approve_above),
         "limits": Limits(
             max_rows=read_value(task, "max_rows"),
             min_rows=read_value(task, "min_rows"),
             max_cost=read_value(task, "max_cost"),
-            max_invalid=_max_invalid(task),
+            max_invalid=read_value(task, "max_invalid"),
             max_parts_per_message=task.max_parts_per_message,
             max_repeats=read_value(task, "max_repeats"),
         ),
         "frequency_cap": _frequency_cap(task.campaign_group, task.min_interval),
+        "question": read_question_options(task),
     }
-    _check_waits(task, approve=made["approve"])
-    made["question"] = read_question_options(task)
     taken = {each.name: getattr(task, each.name) for each in fields(BulkOptions) if each.name not in made}
     return BulkOptions(**taken, **made)
 
@@ -82,59 +75,105 @@ def threshold_of(value: int | Mapping[str, float] | None) -> Threshold | None:
         return None
     given = value if isinstance(value, Mapping) else {"rows": value}
     rows, cost = given.get("rows"), given.get("cost")
-    if not given or set(given) - {"rows", "cost"} or not all(_is_number(each) and each >= 0 for each in given.values()):
+    if not given or set(given) - {"rows", "cost"} or not all(is_number(each) and each >= 0 for each in given.values()):
         raise InputError("approve_above must be a number of messages, or a dict with 'rows', 'cost' or both")
     return Threshold(None if rows is None else int(rows), None if cost is None else Decimal(str(cost)))
 
 
-def _max_invalid(task: Any) -> int | Decimal | None:
-    limit: int | Decimal | None = read_value(task, "max_invalid")
-    if limit is not None and task.on_invalid != "skip":
-        raise InputError("max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many")
-    return limit
-
-
-def _check_waits(task: Any, *, approve: bool) -> None:
-    for name in ("check_balance", "wait_for_credit", "fail_on_rejected"):
-        if not isinstance(getattr(task, name), bool):
-            raise InputError(f"{name} must be True or False")
-    if not (_is_number(task.credit_interval) and task.credit_interval > 0):
-        raise InputError("credit_interval must be a number of seconds above 0")
-    window = task.send_window
-    if window is not None and not hasattr(window, "closed_until"):
-        raise InputError("send_window must be a SendWindow, or None for any hours")
-    if approve or task.approve_above is not None:
-        from airflow_provider_sms.execution.human_input import require_asking
-
-        argument = "approve=True" if approve else "approve_above"
-        require_asking(argument, "leave it out, and look at the plan of a task with dry_run=True")
-        if task.on_unknown == "ask":
-            raise InputError(
-                f"{argument} and on_unknown='ask' cannot be in one task: Airflow shows the first question of a task "
-                "again, whatever it asks later. Use on_unknown='fail', and airflow-sms ledger resolve"
-            )
-
-
-def _frequency_cap(group: Any, interval: Any) -> FrequencyCap | None:
+def _frequency_cap(group: str | None, interval: float | timedelta | None) -> FrequencyCap | None:
     """Return how often the group may text a person; None where nothing limits that."""
-    if group is not None and not (isinstance(group, str) and group.strip()):
-        raise InputError("campaign_group must be a name that is not empty, or None")
-    if interval is not None and not (isinstance(interval, timedelta) and interval > timedelta(0)):
-        raise InputError("min_interval must be a timedelta above 0, or None")
-    if (group is None) != (interval is None):
-        raise InputError("campaign_group and min_interval belong together: set both or neither")
     if group is None or interval is None:
         return None
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 
-    return FrequencyCap(group, interval.total_seconds())
+    return FrequencyCap(group, float(read_duration("min_interval", interval)))
 
 
-def _require_whole(name: str, value: Any, least: int, most: int | None) -> None:
-    if type(value) is not int or value < least or (most is not None and value > most):
-        limits = f"at least {least}" if most is None else f"{least} to {most}"
-        raise InputError(f"{name} must be a whole number, {limits}, not {value!r}")
+def _check_on_invalid(task: Any) -> None:
+    if task.on_invalid not in get_args(OnInvalid):
+        raise InputError(f"on_invalid must be 'fail' or 'skip', not {task.on_invalid!r}")
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and isfinite(value)
+def _check_numbers(task: Any) -> None:
+    require_whole(task, "chunk_size", 1, MAX_CHUNK)
+    require_whole(task, "concurrency", 1, MAX_CONCURRENCY)
+    require_whole(task, "max_xcom_responses", 0)
+    if task.max_parts_per_message is not None:
+        require_whole(task, "max_parts_per_message", 1)
+    rate = task.max_requests_per_second
+    if rate is not None and not (is_number(rate) and rate > 0):
+        raise InputError("max_requests_per_second must be a number above 0, or None for no limit")
+    errors = task.max_error_rate
+    if errors is not None and not (is_number(errors) and 0 <= errors <= 1):
+        raise InputError("max_error_rate must be a share, 0 to 1, or None for no limit")
+
+
+def _check_report(task: Any) -> None:
+    if task.report is not None and not (isinstance(task.report, str) and task.report.strip()):
+        raise InputError("report must be the path or URI of a file to write, or None for no report")
+
+
+def _check_max_invalid(task: Any) -> None:
+    if task.max_invalid is not None and task.on_invalid != "skip":
+        raise InputError("max_invalid needs on_invalid='skip': without it one row that cannot be texted is too many")
+
+
+def _check_campaign_group(task: Any) -> None:
+    group = task.campaign_group
+    if group is not None and not (isinstance(group, str) and group.strip()):
+        raise InputError("campaign_group must be a name that is not empty, or None")
+
+
+def _check_min_interval(task: Any) -> None:
+    if task.min_interval is not None:
+        read_duration("min_interval", task.min_interval, "or None")
+    if (task.campaign_group is None) != (task.min_interval is None):
+        raise InputError("campaign_group and min_interval belong together: set both or neither")
+
+
+def _check_waits(task: Any) -> None:
+    for name in ("check_balance", "wait_for_credit", "fail_on_rejected"):
+        require_flag(task, name)
+    read_duration("credit_interval", task.credit_interval)
+    window = task.send_window
+    if window is not None and not hasattr(window, "closed_until"):
+        raise InputError("send_window must be a SendWindow, or None for any hours")
+
+
+def _check_approve(task: Any) -> None:
+    if read_value(task, "approve"):
+        _require_approval(task, "approve=True")
+
+
+def _check_approve_above(task: Any) -> None:
+    if threshold_of(task.approve_above) is not None:
+        _require_approval(task, "approve_above")
+
+
+def _require_approval(task: Any, argument: str) -> None:
+    """Refuse to ask about a plan where that is not possible.
+
+    :param argument: the one that asks.
+    :raises InputError: Airflow cannot ask, or the task would ask two kinds of question.
+    """
+    require_asking(argument, "leave it out, and look at the plan of a task with dry_run=True")
+    if task.on_unknown == "ask":
+        raise InputError(
+            f"{argument} and on_unknown='ask' cannot be in one task: Airflow shows the first question of a task "
+            "again, whatever it asks later. Use on_unknown='fail', and airflow-sms ledger resolve"
+        )
+
+
+BULK_CHECKS = (
+    Check(_check_on_invalid, ("on_invalid",)),
+    Check(_check_numbers, _NUMBERS),
+    *VALUE_CHECKS,
+    Check(_check_report, ("report",)),
+    Check(_check_max_invalid, ("on_invalid",)),
+    Check(_check_campaign_group, ("campaign_group",)),
+    Check(_check_min_interval, ("min_interval",)),
+    Check(_check_waits, ("check_balance", "wait_for_credit", "fail_on_rejected", "credit_interval", "send_window")),
+    Check(_check_approve, ("approve", "on_unknown")),
+    Check(_check_approve_above, ("approve_above", "on_unknown")),
+    *MESSAGE_CHECKS,
+)

@@ -6,13 +6,21 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import GroupOptions
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.messages.group_names import read_groups
+from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.operators.base import SmsOperatorBase
+from airflow_provider_sms.operators.base_options import read_settle_seconds
+from airflow_provider_sms.operators.checks import Check, check_loaded
 from airflow_provider_sms.operators.question_options import read_question_options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from datetime import timedelta
 
-    from airflow_provider_sms.execution.options import SendingTask
+    from airflow.providers.common.compat.sdk import BaseNotifier
+
+    from airflow_provider_sms.execution.options import OnUnknown, SendingTask
 
 
 class GroupSmsOperator(SmsOperatorBase):
@@ -22,28 +30,29 @@ class GroupSmsOperator(SmsOperatorBase):
     :class:`BulkSmsOperator` is. Returns the service's response, also where an earlier attempt or run of the campaign
     sent the text; the XCom ``responses`` is a list with it.
 
-    :param message: the text. (templated)
-    :param groups: at least one name. (templated)
+    :param message: the text. One word that ends with ``.txt`` or ``.j2`` names a file with the text, which is looked up
+        as Airflow does it for templates, and rendered. (templated)
+    :param groups: one name, or a list of names, at least one. (templated)
     :param send_options: the service's Send Options, passed through. (templated)
-    :param sms_conn_id: the connection. (templated)
     :param campaign: within it the text goes to the groups at most once. None means ``{dag_id}/{task_id}/{run_id}``.
         (templated)
+    :param approvers: users of Airflow who may answer the question of ``on_unknown="ask"``, each by id, or as
+        ``{"id": …, "name": …}``. None means all whom Airflow lets answer.
+    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
+    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
+        means that nobody is notified.
     :param on_unknown: what happens to a send whose response was lost. ``fail``: the task fails, and the text is not
         sent again; ``reconcile``: the task closes by itself what the balance proves, and fails otherwise. A send that
         was charged for counts as accepted, and one that was not is made again. That assumes that a pre-paid account is
         charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
         as the numbers tell; ``resend``: the text is sent again, at the risk of texting people twice; ``ask``: the task
         waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and newer).
-    :param settle_seconds: for ``reconcile``, seconds after a lost response in which the service may still charge for
-        its request: the task waits as long before it takes the send for not charged. None means until the deadline of
-        the request's claim.
-    :param approvers: users of Airflow who may answer that question, each by id, or as ``{"id": …, "name": …}``. None
-        means all whom Airflow lets answer.
-    :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
-    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
-        means that nobody is notified.
+    :param settle_seconds: for ``reconcile``, seconds, or a timedelta, after a lost response in which the service may
+        still charge for its request: the task waits as long before it takes the send for not charged. None means until
+        the deadline of the request's claim.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
+    :param sms_conn_id: the connection. (templated)
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
     """
@@ -59,10 +68,48 @@ class GroupSmsOperator(SmsOperatorBase):
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
     ui_color = "#e3f2ee"
 
-    def __init__(self, *, message: str, groups: Sequence[str] | str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(
+        self,
+        *,
+        # Whom does it text, and what?
+        message: str,
+        groups: Sequence[str] | str,
+        send_options: dict[str, Any] | None = None,
+        campaign: str | None = None,
+        # What may stop or delay it?
+        approvers: Sequence[str | Mapping[str, str]] | None = None,
+        four_eyes: bool = False,
+        approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
+        on_unknown: OnUnknown = "fail",
+        settle_seconds: float | timedelta | None = None,
+        # What comes back?
+        raw_responses: bool = False,
+        # Which account and ledger?
+        sms_conn_id: str = SmsHook.default_conn_name,
+        ledger_conn_id: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(
+            send_options=send_options,
+            campaign=campaign,
+            approvers=approvers,
+            four_eyes=four_eyes,
+            approval_notifiers=approval_notifiers,
+            on_unknown=on_unknown,
+            settle_seconds=settle_seconds,
+            raw_responses=raw_responses,
+            sms_conn_id=sms_conn_id,
+            ledger_conn_id=ledger_conn_id,
+            **kwargs,
+        )
         self.message = message
         self.groups = groups
+        check_loaded(self, self.argument_checks)
+
+    @property
+    def argument_checks(self) -> tuple[Check, ...]:
+        """The checks of the task's arguments, in the order in which errors are told."""
+        return (*super().argument_checks, *_GROUP_CHECKS)
 
     def send(self, task: SendingTask) -> dict[str, Any] | None:
         """Send, and return the service's response."""
@@ -75,18 +122,32 @@ class GroupSmsOperator(SmsOperatorBase):
 
         :raises InputError: names the argument.
         """
-        from airflow_provider_sms.messages.keys import check_groups
-        from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy_text
-
         self.check_arguments()
-        groups = [self.groups] if isinstance(self.groups, str) else list(self.groups)
-        check_groups(groups)
-        if not isinstance(self.message, str) or not self.message.strip():
-            raise InputError("message must be a text that is not empty")
-        message = tidy_text(self.message)
-        if message in MISSING_WORDS:
-            raise InputError(f"message is {message!r}: was there no value to render it from?")
-        question = read_question_options(self)
         return GroupOptions(
-            message, groups, self.send_options, self.on_unknown, self.settle_seconds, question, self.raw_responses
+            _read_message(self),
+            read_groups(self.groups),
+            self.send_options,
+            self.on_unknown,
+            read_settle_seconds(self),
+            read_question_options(self),
+            self.raw_responses,
         )
+
+
+def _read_message(task: GroupSmsOperator) -> str:
+    """Return the text, tidied.
+
+    :raises InputError: there is none.
+    """
+    if not isinstance(task.message, str) or not task.message.strip():
+        raise InputError("message must be a text that is not empty")
+    message = tidy_text(task.message)
+    if message in MISSING_WORDS:
+        raise InputError(f"message is {message!r}: was there no value to render it from?")
+    return message
+
+
+_GROUP_CHECKS = (
+    Check(lambda task: read_groups(task.groups), ("groups",)),
+    Check(_read_message, ("message",)),
+)

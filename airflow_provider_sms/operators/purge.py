@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException, BaseOperator
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
+from airflow_provider_sms.operators.checks import Check, check_loaded
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
@@ -24,8 +27,8 @@ class PurgeLedgerOperator(BaseOperator):
 
     Returns counts: what was forgotten, and which campaigns were kept. Running it again forgets nothing more.
 
-    :param retention_days: whole days without activity after which a campaign is forgotten. None means ``[sms]
-        retention_days``; 0 means that nothing is forgotten.
+    :param retention_days: whole days, or a timedelta of whole days, without activity after which a campaign is
+        forgotten. None means ``[sms] retention_days``; 0 means that nothing is forgotten.
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
     """
@@ -33,11 +36,14 @@ class PurgeLedgerOperator(BaseOperator):
     template_fields: Sequence[str] = ("ledger_conn_id",)
     ui_color = "#e3f2ee"
 
-    def __init__(self, *, retention_days: int | None = None, ledger_conn_id: str | None = None, **kwargs: Any) -> None:
+    def __init__(
+        self, *, retention_days: int | timedelta | None = None, ledger_conn_id: str | None = None, **kwargs: Any
+    ) -> None:
         super().__init__(**kwargs)
         self.retention_days = retention_days
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
+        check_loaded(self, (Check(lambda task: _days(task.retention_days), ("retention_days",)),))
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
         """Forget what is older than the retention.
@@ -49,7 +55,7 @@ class PurgeLedgerOperator(BaseOperator):
 
         self.stop_signal = StopFlag()
         try:
-            return apply_retention(self.ledger_conn_id, self.retention_days, self.stop_signal)
+            return apply_retention(self.ledger_conn_id, _days(self.retention_days), self.stop_signal)
         except AirflowException:
             raise
         except Exception as error:  # noqa: BLE001  # the words of an error of the database may quote a row
@@ -60,3 +66,18 @@ class PurgeLedgerOperator(BaseOperator):
     def on_kill(self) -> None:
         """End after the transaction that runs; the next run goes on from there."""
         self.stop_signal.set()
+
+
+def _days(retention: Any) -> int | None:
+    """Return a retention in days; None means the configured one.
+
+    :raises InputError: it is no whole number of days.
+    """
+    if isinstance(retention, timedelta) and retention == timedelta(days=retention.days):
+        retention = retention.days
+    if retention is not None and (type(retention) is not int or retention < 0):
+        raise InputError(
+            "retention_days must be a whole number of days, at least 1, or a timedelta of whole days, or 0 for no end; "
+            f"not {retention!r}"
+        )
+    return retention

@@ -1,38 +1,60 @@
-"""The check of an operator's arguments about its question to a person, once they are rendered."""
+"""The check of an operator's arguments about its question to a person."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from math import isfinite
+from importlib.util import find_spec
 from typing import Any
 
 from airflow.providers.common.compat.sdk import BaseNotifier
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.decision_rules import Approver, QuestionOptions
+from airflow_provider_sms.operators.checks import Check
+from airflow_provider_sms.operators.durations import read_duration
 from airflow_provider_sms.operators.templated_values import read_value
 
 
 def read_question_options(task: Any) -> QuestionOptions:
     """Return ``approvers``, ``four_eyes``, ``approval_notifiers`` and ``approval_timeout`` of an operator.
 
-    An argument about a question that is never asked is refused: it would protect nothing.
-
     :raises InputError: names the argument.
     """
-    approves = hasattr(task, "approve") and (read_value(task, "approve") or task.approve_above is not None)
     timeout = getattr(task, "approval_timeout", None)
-    options = QuestionOptions(
+    return QuestionOptions(
         _approvers(task.approvers), _is_on(task.four_eyes), _notifiers(task.approval_notifiers), _timeout(timeout)
     )
+
+
+def require_asking(argument: str, instead: str) -> None:
+    """Refuse to ask where Airflow cannot.
+
+    :param argument: the operator's argument that asks.
+    :param instead: the alternative, for the error.
+    :raises InputError: names the version of Airflow from which on it can.
+    """
+    try:
+        can_ask = find_spec("airflow.sdk.execution_time.hitl") is not None
+    except ModuleNotFoundError:  # Airflow 2 need not have the package around it
+        can_ask = False
+    if not can_ask:
+        raise InputError(f"{argument} needs Airflow 3.1 or newer, which can ask a person: {instead}")
+
+
+def _check_values(task: Any) -> None:
+    read_question_options(task)
+
+
+def _check_is_asked(task: Any) -> None:
+    """Refuse an argument about a question that is never asked: it would protect nothing."""
+    approves = hasattr(task, "approve") and (read_value(task, "approve") or task.approve_above is not None)
     if not (approves or task.on_unknown == "ask"):
         for name in ("approvers", "four_eyes", "approval_notifiers"):
             if getattr(task, name):
                 raise InputError(f"{name} needs a question: set approve=True, approve_above or on_unknown='ask'")
-    if timeout is not None and not approves:
+    if getattr(task, "approval_timeout", None) is not None and not approves:
         raise InputError("approval_timeout needs approve=True or approve_above: no other question has a time limit")
-    return options
 
 
 def _approvers(given: Any) -> tuple[Approver, ...] | None:
@@ -74,8 +96,11 @@ def _notifiers(given: Any) -> Sequence[BaseNotifier]:
 def _timeout(given: Any) -> timedelta | None:
     if given is None:
         return None
-    if type(given) in (int, float) and isfinite(given):
-        given = timedelta(seconds=given)
-    if not isinstance(given, timedelta) or given <= timedelta(0):
-        raise InputError("approval_timeout must be a number of seconds above 0, a timedelta, or None for no limit")
-    return given
+    return timedelta(seconds=read_duration("approval_timeout", given, "or None for no limit"))
+
+
+QUESTION_CHECKS = (
+    Check(_check_values, ("approvers", "four_eyes", "approval_notifiers", "approval_timeout")),
+    Check(_check_is_asked, ("approve", "on_unknown")),
+)
+"""The checks of the arguments about a question. ``approve`` is one of operators that make a plan."""

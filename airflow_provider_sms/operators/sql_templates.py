@@ -32,5 +32,4 @@ class RendersSqlSources(_Base):
         if not isinstance(content, SqlSource) or id(content) in (seen_oids or ()):
             return super().render_template(content, context, jinja_env, seen_oids)
         environment = jinja_env or self.get_template_env()
-        render = super().render_template
-        return content.rendered(lambda value: render(value, context, environment), environment)
+        return content.rendered(lambda value: self.render_template(value, context, environment), environment)

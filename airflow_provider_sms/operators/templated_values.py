@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import is_to_be_rendered
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.operators.checks import Check
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -82,19 +82,21 @@ _KINDS = {
 }
 
 
-def check_values(task: Any) -> frozenset[str]:
-    """Check the values that no template renders, when the DAG is loaded.
+def _check_of(name: str) -> Check:
+    return Check(lambda task: read_value(task, name), (name,))
 
-    :returns: the names of the limits that are set.
-    :raises InputError: names the argument and the form of the value.
+
+def limits_set(task: Any) -> frozenset[str]:
+    """Return the names of the limits that a new task has, whether or not their templates are rendered.
+
+    The argument of a mapped task group is a value of a list, in which None says that there is no limit.
     """
-    # Airflow makes the copies of a mapped task where they run, and would retry an error from there.
-    if not getattr(task, "_BaseOperator__from_mapped", False):
-        for name in _KINDS:
-            value = getattr(task, name)
-            if not (is_to_be_rendered(value) or callable(value)):
-                _read(name, value)
-    return frozenset(name for name, kind in _KINDS.items() if kind.is_limit and getattr(task, name) is not None)
+    limits = {name: getattr(task, name) for name, kind in _KINDS.items() if kind.is_limit}
+    return frozenset(name for name, value in limits.items() if value is not None and not _is_of_group(value))
+
+
+def _is_of_group(value: Any) -> bool:
+    return type(value).__name__ == "MappedArgument"  # Airflow's own, in a module of another name in each version
 
 
 def read_value(task: Any, name: str) -> Any:
@@ -133,3 +135,7 @@ def _form_of(value: Any) -> str:
         text = mask_numbers_in(value)
         return f"the text {text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + '…'!r}"
     return f"a value of type {type(value).__name__}"
+
+
+VALUE_CHECKS = tuple(_check_of(name) for name in _KINDS)
+"""The checks of these values; one that a template renders is read by :func:`read_value`."""

@@ -6,14 +6,11 @@ from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-import pyarrow.compute as pc
-
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.masking import mask_number
-from airflow_provider_sms.recipients.columns import integers, strings, valid_rows
 
 if TYPE_CHECKING:
+    import numpy as np
     import numpy.typing as npt
     import pyarrow as pa
 
@@ -70,6 +67,12 @@ class Prices:
         :param parts: SMS parts that each takes.
         :raises InputError: there is no price for a number, which the error shows masked.
         """
+        # Imported here: the prices of a task are read, and refused, when its DAG is loaded.
+        import numpy as np
+        import pyarrow.compute as pc
+
+        from airflow_provider_sms.recipients.columns import integers, strings, valid_rows
+
         total, left = Decimal(0), np.ones(len(parts), np.bool_)
         for length in filter(None, self._lengths):
             prefixes = [prefix for prefix in self._prices if len(prefix) == length]

@@ -24,7 +24,11 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.checks import Check, check_loaded, check_rendered, require_whole
+from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
+from airflow_provider_sms.operators.sms_hook import HasSmsHook
 from airflow_provider_sms.operators.sql_templates import RendersSqlSources
+from airflow_provider_sms.operators.text_files import RendersTextFiles
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -36,7 +40,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import Balance
 
 
-class BalanceSensor(RendersSqlSources, BaseSensorOperator):
+class BalanceSensor(RendersTextFiles, RendersSqlSources, HasSmsHook, BaseSensorOperator):
     """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
 
     The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.
@@ -60,7 +64,6 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
     :param deferrable: wait in the triggerer, without a worker slot. Default: Airflow's
         ``operators.default_deferrable``.
     :param max_failures: transient errors in a row that are ridden out, at least 0.
-    :param sleep: waits for a number of seconds; for tests.
     """
 
     template_fields: Sequence[str] = ("min_balance", "source", "message", "sms_conn_id")
@@ -79,7 +82,6 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
         sms_conn_id: str = SmsHook.default_conn_name,
         deferrable: bool = conf.getboolean("operators", "default_deferrable", fallback=False),
         max_failures: int = 5,
-        sleep: Callable[[float], None] = time.sleep,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -93,11 +95,12 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
         self.sms_conn_id = sms_conn_id
         self.deferrable = deferrable
         self.max_failures = max_failures
-        self._sleep = sleep
+        self._sleep: Callable[[float], None] = time.sleep
         self._failures = 0
         self._started_at = 0.0
         self._needed: Decimal | None = None
         self._notes: BalanceNotes | None = None
+        check_loaded(self, SENSOR_CHECKS)
 
     @property
     def source(self) -> Any:
@@ -128,6 +131,7 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
             cannot be reached.
         """
         try:
+            check_rendered(self, SENSOR_CHECKS)
             wanted = self._wanted()
             balance = self._balance()
         except InputError as error:
@@ -155,8 +159,6 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
 
     def _wanted(self) -> Decimal:
         """Return the lowest balance that suffices; the recipients are read once for all pokes of this process."""
-        if (self.min_balance is None) == (self.source is None):
-            raise InputError("exactly one of min_balance and source is needed")
         if self.min_balance is not None:
             return _amount(self.min_balance)
         if self._needed is None:
@@ -201,23 +203,24 @@ class BalanceSensor(RendersSqlSources, BaseSensorOperator):
 
     def _balance(self) -> Balance | None:
         """Return the balance; None after a transient error that is ridden out."""
-        hook = SmsHook(self.sms_conn_id)
-        while True:
-            try:
-                balance = hook.get_balance()
-            except ServiceError as error:
-                self._failures += 1
-                if not error.transient or self._failures > self.max_failures:
-                    raise
-                self.log.warning("The balance cannot be read (%d in a row): %s", self._failures, error)
-                if self.deferrable or not self.reschedule:
-                    return None
-                self._sleep(2.0 ** (self._failures - 1))
-            else:
-                self._failures = 0
-                gauge_balance(self.sms_conn_id, balance)
-                self._record(None if balance.post_paid else balance.amount)
-                return balance
+        # Each poke reads the connection anew: somebody may have put a new token there.
+        with self.hook.get_settings().client() as client:
+            while True:
+                try:
+                    balance = client.get_balance()
+                except ServiceError as error:
+                    self._failures += 1
+                    if not error.transient or self._failures > self.max_failures:
+                        raise
+                    self.log.warning("The balance cannot be read (%d in a row): %s", self._failures, error)
+                    if self.deferrable or not self.reschedule:
+                        return None
+                    self._sleep(2.0 ** (self._failures - 1))
+                else:
+                    self._failures = 0
+                    gauge_balance(self.sms_conn_id, balance)
+                    self._record(None if balance.post_paid else balance.amount)
+                    return balance
 
     def _record(self, amount: Decimal | None) -> None:
         """Record the balance in the ledger, where there is one.
@@ -262,3 +265,26 @@ def _amount(value: object) -> Decimal:
     if not amount.is_finite():
         raise InputError(f"min_balance must be a number, not {value!r}")
     return amount
+
+
+def _check_need(task: BalanceSensor) -> None:
+    if (task.min_balance is None) == (task.source is None):
+        raise InputError("exactly one of min_balance and source is needed")
+
+
+def _check_min_balance(task: BalanceSensor) -> None:
+    if task.min_balance is not None:
+        _amount(task.min_balance)
+
+
+def _of_source(check: Check) -> Check:
+    """Return a check of how a source is read, for a sensor that may have none."""
+    return Check(lambda task: None if task.source is None else check.refuse(task), check.reads)
+
+
+SENSOR_CHECKS = (
+    Check(_check_need),
+    Check(_check_min_balance, ("min_balance",)),
+    Check(lambda task: require_whole(task, "max_failures", 0), ("max_failures",)),
+    *map(_of_source, MESSAGE_CHECKS),
+)

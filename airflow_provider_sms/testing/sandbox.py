@@ -6,7 +6,7 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -46,7 +46,7 @@ class DagRunResult:
         list; a task that returned nothing has None.
     """
 
-    state: str
+    state: RunState
     run_id: str
     states: dict[str, Any]
     returned: dict[str, Any]
@@ -155,11 +155,12 @@ class SmsSandbox:
         conf: Mapping[str, Any] | None = None,
         xcoms: Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
+        answer: str | None = None,
     ) -> Any:
         """Execute one task in this process, without a metadata database, and return what it returns.
 
-        Its templates are rendered, and then ``execute`` is called. There are no retries, callbacks or deferrals: for
-        these, use :meth:`run`. A second call is the same task of the same run again.
+        Its templates are rendered, and then ``execute`` is called. There are no retries or callbacks, and no deferrals
+        but for a question: for these, use :meth:`run`. A second call is the same task of the same run again.
 
         :param task: an operator, in a DAG or in none, or what the call of a decorated task returns.
         :param logical_date: of the run, as for :meth:`run`.
@@ -167,9 +168,15 @@ class SmsSandbox:
         :param xcoms: what other tasks returned, by task id, as far as this one asks for it; None means nothing.
         :param context: more of the context, for templates and for the task's own code. Dates, ``params``, ``dag_run``,
             ``run_id`` and ``ti`` are there already.
-        :raises LookupError: the task asks for an XCom that is not in ``xcoms``. Nothing was run.
+        :param answer: the button that a person presses when the task asks: ``Send`` or ``Stop`` about a plan;
+            ``Resend``, ``Treat as sent`` or ``Fail`` about messages whose response was lost. None means that nobody
+            answers.
+        :raises LookupError: the task asks for an XCom that is not in ``xcoms``, and nothing was run; or it asks a
+            person, and ``answer`` does not answer that.
         :raises ValueError: the task's connection does not lead to this machine, or it has a ledger of its own.
         """
+        from airflow_provider_sms.execution.deferral import gives_up_slot
+        from airflow_provider_sms.testing.questions import answer_event, questions_in_memory
         from airflow_provider_sms.testing.task_context import task_context
 
         operator = getattr(task, "operator", task)
@@ -177,8 +184,21 @@ class SmsSandbox:
         full = {**own, **(context or {})}
         operator.render_template_fields(full)
         _refuse_other_services([operator])
-        with _only_on_this_machine():
-            return operator.execute(full)
+        with _only_on_this_machine(), questions_in_memory() as questions:
+            try:
+                return operator.execute(full)
+            except BaseException as signal:
+                if not (questions and gives_up_slot(signal)):
+                    raise
+                event = answer_event(operator.task_id, questions[0], answer)
+                waiting: Any = signal
+            resume = getattr(operator, waiting.method_name)
+            try:
+                return resume(full, event=event, **(waiting.kwargs or {}))
+            except BaseException as signal:
+                if len(questions) > 1 and gives_up_slot(signal):
+                    answer_event(operator.task_id, questions[1], None)
+                raise
 
 
 @contextmanager
@@ -252,4 +272,4 @@ def _result_of(run: Any) -> DagRunResult:
         else:
             states.setdefault(task_id, []).append(state)
             returned.setdefault(task_id, []).append(value)
-    return DagRunResult(str(run.state), run.run_id, states, returned)
+    return DagRunResult(cast("RunState", str(run.state)), run.run_id, states, returned)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from airflow_provider_sms.testing.questions import WHO_TRIGGERED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +23,7 @@ class TaskInstance:
 
     def __init__(self, task: Any, run_id: str, returned: Mapping[str, Any]) -> None:
         self.task = task
+        self.id = uuid4()
         self.dag_id: str = task.dag_id
         self.task_id: str = task.task_id
         self.run_id = run_id
@@ -83,6 +87,8 @@ def task_context(
             data_interval_start=date,
             data_interval_end=date,
             run_after=date,
+            run_type="manual",
+            triggering_user_name=WHO_TRIGGERED,
         ),
         "data_interval_end": date,
         "data_interval_start": date,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from datetime import timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -31,15 +32,16 @@ class BalanceTrigger(BaseTrigger):
 
     :param sms_conn_id: the connection.
     :param min_balance: a decimal number as text.
-    :param poke_interval: seconds between two readings.
+    :param poke_interval: seconds, or a timedelta, between two readings.
     :param max_failures: transient errors in a row that are tolerated. None means any number.
     :param failures: transient errors in a row so far.
     :param started_at: time of the sensor's first reading, in seconds since the epoch. None means now, and the trigger
         begins by reading the balance.
-    :param timeout: seconds after ``started_at`` at which the balance is read for the last time. None means no limit.
+    :param timeout: seconds, or a timedelta, after ``started_at`` at which the balance is read for the last time. None
+        means no limit.
     :param exponential_backoff: whether the intervals grow, see
         :func:`~airflow_provider_sms.triggers.balance_polling.backoff_interval`.
-    :param max_wait: limit of such an interval in seconds. None means no limit.
+    :param max_wait: limit of such an interval, in seconds or as a timedelta. None means no limit.
     :param seed: seed of the jitter of such intervals.
     """
 
@@ -47,26 +49,26 @@ class BalanceTrigger(BaseTrigger):
         self,
         sms_conn_id: str,
         min_balance: str,
-        poke_interval: float,
+        poke_interval: float | timedelta,
         max_failures: int | None,
         *,
         failures: int = 0,
         started_at: float | None = None,
-        timeout: float | None = None,
+        timeout: float | timedelta | None = None,
         exponential_backoff: bool = False,
-        max_wait: float | None = None,
+        max_wait: float | timedelta | None = None,
         seed: str = "",
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Airflow's is untyped
         self.sms_conn_id = sms_conn_id
         self.min_balance = min_balance
-        self.poke_interval = poke_interval
+        self.poke_interval = _seconds(poke_interval)
         self.max_failures = max_failures
         self.failures = failures
         self.started_at = started_at
-        self.timeout = timeout
+        self.timeout = None if timeout is None else _seconds(timeout)
         self.exponential_backoff = exponential_backoff
-        self.max_wait = max_wait
+        self.max_wait = None if max_wait is None else _seconds(max_wait)
         self.seed = seed
 
     def serialize(self) -> tuple[str, dict[str, Any]]:
@@ -132,6 +134,11 @@ class BalanceTrigger(BaseTrigger):
             if self.max_wait is not None:
                 wait = min(wait, self.max_wait)
         return wait if self.timeout is None else min(wait, self.timeout - elapsed)
+
+
+def _seconds(duration: float | timedelta) -> float:
+    """Return a duration as Airflow stores it."""
+    return duration.total_seconds() if isinstance(duration, timedelta) else duration
 
 
 def _seconds_since(moment: float) -> float:

@@ -6,8 +6,8 @@ import pendulum
 import pytest
 from support.pages import ROOT, blocks
 
+from airflow_provider_sms.operators.sms import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
 from airflow_provider_sms.reporting.summary import COUNTS
-from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
 
 DAG_ID, TASK_ID = "example_sms_controls", "text_customers"
 PAGE = ROOT / "docs" / "before-sending.md"

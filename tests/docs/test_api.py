@@ -5,7 +5,7 @@ import inspect
 import re
 
 import pytest
-from support.pages import ROOT
+from support.pages import PAGES, ROOT
 
 from airflow_provider_sms import exceptions
 from airflow_provider_sms.get_provider_info import get_provider_info
@@ -68,6 +68,33 @@ def test_every_parameter_is_documented(path):
         if parameter.name != "self" and parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
     }
     assert taken == set(re.findall(r":param (\w+):", CLASSES[path].__doc__))
+
+
+def _signatures():
+    """Give every public function, class and public method, by its path."""
+    for path, thing in PUBLIC.items():
+        yield path, thing
+        if inspect.isclass(thing):
+            methods = inspect.getmembers(thing, inspect.isfunction)
+            yield from ((f"{path}.{name}", each) for name, each in methods if not name.startswith("_"))
+
+
+def test_no_public_signature_has_a_part_for_tests():
+    """Tests replace a wait by a private way."""
+    calls = {path: each.__init__ if inspect.isclass(each) else each for path, each in _signatures()}
+    assert [path for path, call in calls.items() if "sleep" in inspect.signature(call).parameters] == []
+
+
+IMPORTS = re.compile(rf"^ *from ({PACKAGE}\S*) import (.+)$", re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted(ROOT.glob("dags/*.py"))], ids=lambda page: page.name)
+def test_pages_and_examples_import_what_is_public(page):
+    """By the paths of the reference, such as ``SendWindow`` from the module of the operators."""
+    reference = (ROOT / "docs" / "api.md").read_text()
+    found = IMPORTS.findall(page.read_text())
+    named = [f"{module}.{name.strip()}" for module, names in found for name in names.split(",")]
+    assert [path for path in named if path not in PUBLIC and path not in reference] == []
 
 
 @pytest.mark.parametrize("path", PUBLIC)

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from support.pages import ROOT, blocks, dags
 
-from airflow_provider_sms.send_window.window import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
+from airflow_provider_sms.operators.sms import SOUTH_AFRICAN_DIRECT_MARKETING, SendWindow
 
 PAGE = ROOT / "docs" / "before-sending.md"
 

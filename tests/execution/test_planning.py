@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 from support.versions import CAN_ASK
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.reporting.summary import COUNTS
 
 SENDS = ("bulk", "group")
@@ -199,7 +200,9 @@ def test_suppressed_rows_are_kept_out_of_sight(send, people):
 
 @pytest.mark.skipif(CAN_ASK, reason="this Airflow can ask a person")
 def test_approval_is_refused_where_nobody_can_be_asked(send, people, sandbox):
-    """The error says what to do instead."""
-    ran = send(people(3), approve=True)
+    """When the DAG is loaded, or by the task if a template asks; the error says what to do instead."""
+    with pytest.raises(InputError, match=r"approve=True needs Airflow 3\.1 or newer"):
+        send(people(3), approve=True)
+    ran = send(people(3), approve="{{ 1 }}")
     assert (ran.state, sent(sandbox)) == ("failed", [])
     assert "approve=True needs Airflow 3.1 or newer" in ran.log

@@ -134,8 +134,8 @@ def test_an_asset_that_names_no_place_is_refused_by_its_name():
     """The error says which asset it is, and how a URI should look."""
     asset = Asset("people")
     assert redacted_source(asset) is asset
-    with pytest.raises(InputError, match=r"asset 'people' has no file location: its URI is 'people'; it should be"):
-        located([asset])
+    with pytest.raises(InputError, match=r"^list: asset 'people' has no file location: its URI is 'people'; it should"):
+        located([asset], "list")
 
 
 def test_an_asset_is_an_inlet_once():
@@ -161,9 +161,14 @@ def test_the_people_of_an_asset_are_texted(send, asset, people, witnessed):
     assert set(witnessed().values()) == {1}
 
 
-def test_an_asset_without_a_place_fails_the_task(send, sandbox):
-    """The DAG loads, the task fails without a retry, and nothing is sent."""
-    ran = send(Asset("people"), retries=1)
+def test_an_asset_without_a_place_fails_the_task(sms_default, ledger_path, sandbox):
+    """One that another task returns; the task fails without a retry, and nothing is sent."""
+    from airflow.providers.common.compat.sdk import task
+
+    def make():
+        return BulkSmsOperator(task_id="send", source=task(task_id="first")(lambda: Asset("people"))(), message="Hi")
+
+    ran = run_task(make, retries=1)
     assert (ran.state, ran.tries, sandbox.state.requests) == ("failed", 1, [])
     assert "asset 'people' has no file location" in ran.log
 

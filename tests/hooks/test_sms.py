@@ -25,6 +25,22 @@ def test_a_group_send_is_one_request(sms_default, sandbox):
     assert answer.messages == len(sandbox.state.accepted_messages) > 0
 
 
+@pytest.mark.parametrize("groups", ["staff", ["staff"], ("staff",)])
+def test_a_group_is_named_as_in_the_operator(sms_default, sandbox, groups):
+    """The text first, then one name or several."""
+    SmsHook().send_group("Hi", groups)
+    SmsHook().send_group(message="Hi", groups=groups)
+    assert [request.status for request in sandbox.state.requests] == [200, 200]
+
+
+@pytest.mark.parametrize("groups", [[], "", "staff ", ["Staff", "staff"], None])
+def test_a_name_that_could_miss_its_group_is_refused(sms_default, sandbox, groups):
+    """As by the operator, and nothing is sent."""
+    with pytest.raises(InputError, match="groups"):
+        SmsHook().send_group("Hi", groups)
+    assert sandbox.state.requests == []
+
+
 def test_the_balance_is_exact(sms_default, sandbox):
     """Money is a decimal number."""
     sandbox.state.set_balance(Decimal("17.35"))
@@ -108,5 +124,5 @@ def test_a_missing_token_is_named(sms_default):
 def test_a_refusal_carries_the_services_code(sms_default):
     """What the service said is in the error."""
     with pytest.raises(RefusedError) as caught:
-        SmsHook().send_group("Hi", ["nobody"])
+        SmsHook().send_group("Hi", "nobody")
     assert caught.value.code == "EntityNotFound.Group"

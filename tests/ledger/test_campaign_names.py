@@ -12,9 +12,9 @@ from airflow_provider_sms.ledger.campaign_names import (
     given_name_in,
     id_and_sender,
     latest_names,
-    read_name,
 )
 from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.ledger.pauses import pause
 from airflow_provider_sms.ledger.progress import note_progress
 
@@ -36,41 +36,6 @@ def test_no_two_tasks_have_one_campaign_by_default():
 def test_mapped_copies_share_a_campaign():
     """Their tables may overlap, and may be cut anew."""
     assert default_name(claimant(map_index=3)) == default_name(claimant()) == "d/t/r"
-
-
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [("spring", "spring"), (" spring\n", "spring"), ("\u00a0spring\u00a0", "spring"), ("Cafe\u0301", "Caf\u00e9")],
-)
-def test_names_that_look_the_same_are_the_same(given, name):
-    """Blanks around a name do not count, nor how a letter is composed."""
-    assert read_name(given) == name
-
-
-@pytest.mark.parametrize(
-    ("given", "says"),
-    [
-        (None, r"^campaign is None, once its template is rendered"),
-        ("None", r"^campaign is None"),
-        (" None ", r"^campaign is None"),
-        ("", r"^campaign is empty"),
-        (" \n\u00a0", r"^campaign is empty"),
-        (5, r"^campaign must be text, and is of the type int"),
-        ("spring\tsale", r"^campaign has a control character \(U\+0009\) at position 7"),
-        ("spring\x00", r"^campaign has a control character \(U\+0000\)"),
-        ("spring\u2028sale", r"^campaign has a line break \(U\+2028\)"),
-        ("spring\ud800", r"^campaign has a half of a character"),
-        ("x" * 1001, r"^campaign has 1001 characters, and may have 1000"),
-    ],
-    ids=ascii,
-)
-def test_what_is_no_name_is_refused(given, says):
-    """The error names the argument, and says what to do."""
-    with pytest.raises(InputError, match=says) as raised:
-        read_name(given)
-    assert str(raised.value).endswith(
-        "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
-    )
 
 
 def test_a_name_may_be_as_long_as_the_ledger_takes(enter):

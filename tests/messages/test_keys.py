@@ -13,13 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.keys import message_keys
 
-from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.keys import (
     Fingerprint,
     batch_digest,
     can_be_key,
     canonical,
-    check_groups,
     group_key,
 )
 from airflow_provider_sms.messages.prepared import PreparedBatch
@@ -284,35 +282,6 @@ def test_keys_stay_what_they_are():
 def test_an_accent_has_one_key_however_it_is_stored():
     """Composed or not, a name that looks the same is the same group."""
     assert group_key("Hi", ["Jos\u00e9"]) == group_key("Hi", ["Jose\u0301"])
-
-
-@pytest.mark.parametrize("name", [" staff", "staff ", "staff\n", "\tstaff", "\u00a0staff"])
-def test_blanks_around_a_name_are_refused(name):
-    """A name with blanks around it is refused, with the name to write."""
-    with pytest.raises(InputError, match=r"blanks around the name .* write 'staff'"):
-        check_groups(["customers", name])
-
-
-@pytest.mark.parametrize("names", [["Staff", "staff"], ["a", "STAFF", "b", "Staff"], ["JOS\u00c9", "Jose\u0301"]])
-def test_names_that_differ_in_capitals_are_refused(names):
-    """Two spellings of a name in one list could be one group, whose people would be texted twice."""
-    with pytest.raises(InputError, match="differ in capitals alone"):
-        check_groups(names)
-
-
-@pytest.mark.parametrize(
-    "names", [["staff"], ["staff", "staff"], ["Staff", "Customers A"], ["Jos\u00e9", "Jose\u0301"]]
-)
-def test_clear_names_are_taken(names):
-    """Names that are clear, and repeats of one, are taken as they are."""
-    check_groups(names)
-
-
-@pytest.mark.parametrize("names", [[], [""], [" "], ["a", None]])
-def test_names_are_needed(names):
-    """Without a name there is no group."""
-    with pytest.raises(InputError, match="at least one group's name"):
-        check_groups(names)
 
 
 # Fingerprints and digests of batches

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from airflow_provider_sms.exceptions import TemplateError
+from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.messages.prepare import Preparation
-from airflow_provider_sms.messages.texts import MISSING_WORDS, tidy, tidy_text, without_empty, without_missing
+from airflow_provider_sms.messages.texts import tidy, without_empty, without_missing
 
 SIGNS = " \t\n\u00a0\u2007\u202f\u2003ae\u0301\u00e9\u0327\u1100\u1161\u212b\u00c2\u00a9\u20ac\U0001f600x"
 

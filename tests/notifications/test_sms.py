@@ -42,6 +42,14 @@ def awaited(notifier):
     asyncio.run(wait())
 
 
+def waits_of(notifier):
+    """Call a notifier, and return the seconds that it would have waited between its requests."""
+    waits = []
+    notifier._sleep = waits.append
+    called(notifier)
+    return waits
+
+
 # What awaits a notifier is a deadline.
 WAYS = pytest.mark.parametrize("run", [called, awaited] if HAS_DEADLINES else [called])
 needs_deadlines = pytest.mark.skipif(not HAS_DEADLINES, reason="Airflow before 3.1 has no deadlines")
@@ -114,10 +122,26 @@ def test_a_long_text_is_cut(sms_default, sandbox):
     assert [(message.parts, message.content[-4:]) for message in sandbox.state.accepted] == [(2, "a..."), (1, "a...")]
 
 
-def test_national_numbers_are_completed(sms_default, texts):
+@pytest.mark.parametrize("region", ["ZA", "za"])
+def test_national_numbers_are_completed(sms_default, texts, region):
     """``default_region`` is the country of those without a country code."""
-    called(SmsNotifier("down", to="082 123 4567", default_region="ZA"))
+    called(SmsNotifier("down", to="082 123 4567", default_region=region))
     assert texts() == [(FIRST, "down")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"max_parts": 0}, "max_parts must be a whole number, at least 1, not 0"),
+        ({"max_parts": "2"}, "max_parts must be a whole number, at least 1, not '2'"),
+        ({"default_region": "XX"}, "default_region must be a country as in ISO 3166 alpha-2"),
+    ],
+    ids=str,
+)
+def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(arguments, words):
+    """And not when the alert is due."""
+    with pytest.raises(InputError, match=words):
+        SmsNotifier("down", to=FIRST, **arguments)
 
 
 @needs_deadlines
@@ -153,7 +177,9 @@ def test_it_does_not_hold_up_the_triggerer(sms_default, sandbox, texts):
         waits.append(went_on.wait(10))
 
     async def wait():
-        alert = asyncio.ensure_future(SmsNotifier("down", to=FIRST, sleep=sleep).async_notify(context()))
+        notifier = SmsNotifier("down", to=FIRST)
+        notifier._sleep = sleep
+        alert = asyncio.ensure_future(notifier.async_notify(context()))
         await asyncio.to_thread(asked.wait, 10)
         went_on.set()
         await alert
@@ -174,8 +200,6 @@ FAILURES = {
         "to has 101 numbers, and an alert goes to at most 100: for more people use BulkSmsOperator",
     ),
     "no text": ({"message": "{{ none_of_it or '' }}"}, "message is empty"),
-    "no parts": ({"max_parts": 0}, "max_parts must be a whole number, at least 1, not 0"),
-    "no such region": ({"default_region": "XX"}, "default_region must be a country as in ISO 3166 alpha-2"),
     "wrong template": (
         {"message": "{% nope %}"},
         "the template of message cannot be rendered: TemplateSyntaxError: Encountered unknown tag 'nope'.",
@@ -222,7 +246,9 @@ def test_a_service_that_fails_is_logged(sms_default, sandbox, said, run, fault, 
     """A request that may have been sent is never repeated, one that was certainly not is made three times."""
     sms_default(extra={"timeout": 0.2})
     sandbox.state.set_faults([{**fault, "persistent": True}])
-    run(SmsNotifier("the house is on fire", to=[FIRST, SECOND], sleep=lambda _: None))
+    notifier = SmsNotifier("the house is on fire", to=[FIRST, SECOND])
+    notifier._sleep = lambda _: None
+    run(notifier)
     assert words in said()
     assert len(sandbox.state.requests) == requests
     assert not [secret for secret in (FIRST, SECOND, "on fire", TOKEN) if secret in said()]
@@ -243,16 +269,13 @@ def test_a_request_that_was_certainly_not_sent_is_repeated(sms_default, sandbox,
             {"kind": "status", "status": 503, "retry_after": "3600"},
         ]
     )
-    waits = []
-    called(SmsNotifier("down", to=FIRST, sleep=waits.append))
-    assert (waits, texts()) == ([3.0, 10.0], [(FIRST, "down")])
+    assert (waits_of(SmsNotifier("down", to=FIRST)), texts()) == ([3.0, 10.0], [(FIRST, "down")])
 
 
 def test_a_service_that_is_not_there_is_tried_three_times(sms_default, said):
     """A refused connection is known to be unsent, and the waits are short: the task's process ends after them."""
     sms_default(host="http://127.0.0.1:9/v1")
-    waits = []
-    called(SmsNotifier("down", to=FIRST, sleep=waits.append))
+    waits = waits_of(SmsNotifier("down", to=FIRST))
     assert "The alert was not sent: bulkmessages: not sent: Connection refused" in said()
     assert [0.0 <= wait <= longest for wait, longest in zip(waits, (1.0, 2.0), strict=True)] == [True, True]
 
@@ -318,7 +341,9 @@ def test_an_error_that_is_not_ours_is_named_by_its_kind(sms_default, said):
         raise OSError(f"cannot reach {FIRST}")
 
     sms_default(host="http://127.0.0.1:9/v1")
-    called(SmsNotifier("down", to=FIRST, sleep=raises))
+    notifier = SmsNotifier("down", to=FIRST)
+    notifier._sleep = raises
+    called(notifier)
     assert "The alert was not sent: OSError in test_sms.py, line " in said()
     assert FIRST not in said()
 

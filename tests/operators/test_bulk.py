@@ -458,23 +458,10 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (
-            {"on_unknown": "reconcile", "settle_seconds": "5"},
-            "settle_seconds must be a number of seconds from 0 to 86400, or None, not '5'",
-        ),
-        (
-            {"on_unknown": "reconcile", "settle_seconds": 86_401},
-            "settle_seconds must be a number of seconds from 0 to 86400, or None, not 86401",
-        ),
-        ({"settle_seconds": 5}, "settle_seconds needs on_unknown='reconcile'"),
-        ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, ask, resend"),
-        ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip'"),
-        ({"chunk_size": 101}, "chunk_size must be a whole number, 1 to 100, not 101"),
-        ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),
-        ({"max_requests_per_second": 0}, "max_requests_per_second must be a number above 0"),
-        ({"send_options": "SenderId"}, "send_options must be a dict"),
-        ({"content_column": "text"}, "exactly one of message and content_column"),
-        ({"default_region": "Atlantis"}, "default_region"),
+        ({"send_options": "{{ 'SenderId' }}"}, "send_options must be a dict"),
+        ({"report": "{{ ' ' }}"}, "report must be the path"),
+        ({"message": "Hi {first_name{{ '!r' }}}"}, "has a conversion; only a format is allowed"),
+        ({"message": "{{ none }}"}, "message is 'None': was there no value to render it from?"),
         ({"source": "nowhere.parquet"}, "nowhere.parquet"),
         ({"source": "nowhere://x/y.parquet"}, "no file system for nowhere://"),
         ({"sms_conn_id": "nowhere"}, "Connection 'nowhere' does not exist"),
@@ -482,32 +469,11 @@ def test_a_dry_run_sends_nothing(send, people, sandbox):
     ],
     ids=str,
 )
-def test_wrong_arguments_are_refused_with_their_name(send, sandbox, people, arguments, says):
-    """An argument that cannot be obeyed fails at once, in words that name it, and nothing is sent."""
+def test_what_only_the_task_knows_is_refused_before_anything_is_sent(send, sandbox, people, arguments, says):
+    """What a template renders, and what the worker has: it fails at once, in words that name the argument."""
     ran = send(**{"source": people(1), **arguments}, retries=1)
     assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
     assert says in ran.log
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ({"send_options": {"Big": 2**70}}, "JSON"),
-        ({"campaign": ""}, "campaign is empty"),
-        ({"campaign": 5}, "campaign must be text"),
-        ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not '100'"),
-        ({"concurrency": 2.5}, "concurrency must be a whole number"),
-        ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),
-        ({"max_xcom_responses": None}, "max_xcom_responses must be a whole number"),
-        ({"destination_column": None}, "destination_column must be the name"),
-    ],
-    ids=str,
-)
-def test_arguments_of_another_type_are_refused(send, people, sandbox, arguments, says):
-    """Whatever a template or a configuration gave: nothing is sent, nothing is called unknown, no retry is spent."""
-    ran = send(people(150), **arguments, retries=1)
-    assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
-    assert (counts(ran).get("unknown"), says in ran.log) == (None, True)
 
 
 def test_half_an_emoji_in_an_answer_fails_nothing(send, people, sandbox):

@@ -1,36 +1,159 @@
 from __future__ import annotations
 
 import inspect
+from datetime import timedelta
 
 import pytest
+from airflow.providers.common.compat.sdk import Asset
+from support.pages import ROOT
 from support.versions import CAN_ASK
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.operators.bulk_options import read_bulk_options, threshold_of
-from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
 
 
-@pytest.mark.parametrize(
-    ("argument", "words"),
-    [
-        ({"max_parts_per_message": 0}, "max_parts_per_message must be a whole number, at least 1"),
-        ({"max_invalid": 5}, "max_invalid needs on_invalid='skip'"),
-        ({"max_error_rate": 2}, "max_error_rate must be a share"),
-        ({"check_balance": "yes"}, "check_balance must be True or False"),
-        ({"fail_on_rejected": "yes"}, "fail_on_rejected must be True or False"),
-        ({"credit_interval": 0}, "credit_interval must be a number of seconds"),
-        ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
-        ({"campaign_group": "g"}, "campaign_group and min_interval belong together"),
-        ({"campaign_group": " ", "min_interval": None}, "campaign_group must be a name"),
-        ({"campaign_group": "g", "min_interval": 7}, "min_interval must be a timedelta"),
-        ({"approve_above": {"people": 3}}, "approve_above must be a number of messages"),
-    ],
-)
-def test_arguments_that_cannot_be_obeyed_are_refused(argument, words):
-    """Each by its name, and before anything is read."""
-    task = BulkSmsOperator(task_id="t", source="s", message="m", **argument)
-    with pytest.raises(InputError, match=words.replace("(", "\\(")):
+def bulk(**arguments):
+    return BulkSmsOperator(**{"task_id": "t", "source": "s", "message": "m", **arguments})
+
+
+REFUSED = [
+    ({"on_unknown": "retry"}, "on_unknown must be one of fail, reconcile, ask, resend, not 'retry'"),
+    (
+        {"on_unknown": "reconcile", "settle_seconds": "5"},
+        "settle_seconds must be a number of seconds from 0 to 86400, a timedelta, or None, not '5'",
+    ),
+    ({"on_unknown": "reconcile", "settle_seconds": 86_401}, "settle_seconds must be a number of seconds"),
+    ({"on_unknown": "reconcile", "settle_seconds": timedelta(days=2)}, "settle_seconds must be a number of seconds"),
+    ({"settle_seconds": 5}, "settle_seconds needs on_unknown='reconcile'"),
+    ({"raw_responses": "yes"}, "raw_responses must be True or False"),
+    ({"send_options": "SenderId"}, "send_options must be a dict"),
+    ({"send_options": {"Big": 2**70}}, "send_options cannot be written as JSON: Integer exceeds 64-bit range"),
+    ({"campaign": ""}, "campaign is empty"),
+    ({"campaign": 5}, "campaign must be text"),
+    ({"campaign": "sale\x1fspring"}, "campaign has a control character"),
+    ({"on_invalid": "drop"}, "on_invalid must be 'fail' or 'skip', not 'drop'"),
+    ({"chunk_size": 101}, "chunk_size must be a whole number, 1 to 100, not 101"),
+    ({"chunk_size": "100"}, "chunk_size must be a whole number, 1 to 100, not '100'"),
+    ({"concurrency": 0}, "concurrency must be a whole number, 1 to 1000, not 0"),
+    ({"concurrency": 2.5}, "concurrency must be a whole number"),
+    ({"max_xcom_responses": None}, "max_xcom_responses must be a whole number"),
+    ({"max_parts_per_message": 0}, "max_parts_per_message must be a whole number, at least 1"),
+    ({"max_requests_per_second": 0}, "max_requests_per_second must be a number above 0"),
+    ({"max_requests_per_second": "5"}, "max_requests_per_second must be a number"),
+    ({"max_error_rate": 2}, "max_error_rate must be a share"),
+    ({"max_invalid": 5}, "max_invalid needs on_invalid='skip'"),
+    ({"max_invalid": "{{ params.share }}"}, "max_invalid needs on_invalid='skip'"),
+    ({"report": " "}, "report must be the path or URI"),
+    ({"check_balance": "yes"}, "check_balance must be True or False"),
+    ({"wait_for_credit": 1}, "wait_for_credit must be True or False"),
+    ({"fail_on_rejected": "yes"}, "fail_on_rejected must be True or False"),
+    ({"credit_interval": 0}, "credit_interval must be a number of seconds above 0, or a timedelta"),
+    ({"credit_interval": timedelta(0)}, "credit_interval must be a number of seconds above 0, or a timedelta"),
+    ({"send_window": "08:00-20:00"}, "send_window must be a SendWindow"),
+    ({"campaign_group": "g"}, "campaign_group and min_interval belong together"),
+    ({"min_interval": 7}, "campaign_group and min_interval belong together"),
+    ({"campaign_group": " ", "min_interval": None}, "campaign_group must be a name"),
+    ({"campaign_group": "g", "min_interval": "7"}, "min_interval must be a number of seconds above 0, a timedelta, or"),
+    ({"approve_above": {"people": 3}}, "approve_above must be a number of messages"),
+    ({"content_column": "text"}, "exactly one of message and content_column"),
+    ({"content_column": "text", "message": "{{ params.text }}"}, "exactly one of message and content_column"),
+    ({"message": None}, "exactly one of message and content_column"),
+    ({"message": "Hi {first_name"}, "message is not a template"),
+    ({"message": "Hi {first_name!r}"}, "has a conversion; only a format is allowed"),
+    ({"message": " "}, "message is empty"),
+    ({"message": "None"}, "message is 'None'"),
+    ({"message": None, "content_column": 5}, "content_column must be the name of a column"),
+    ({"destination_column": None}, "destination_column must be the name of a column"),
+    ({"destination_column": "{{ params.column }}"}, "destination_column takes no template"),
+    ({"key_columns": "order"}, r"key_columns is a list of column names: write \['order'\]"),
+    ({"key_columns": [5]}, "key_columns is a list of column names"),
+    ({"default_region": "Atlantis"}, "default_region must be a country"),
+    ({"default_region": "XX"}, "default_region must be a country"),
+    ({"cost_per_part": {"27": -1}}, r"cost_per_part\['27'\] is -1"),
+    ({"source": Asset("people")}, "source: asset 'people' has no file location"),
+    ({"source": SqlSource("warehouse", " ")}, "source: the sql of a SqlSource must be a statement"),
+    ({"suppress": SqlSource("warehouse", None)}, "suppress: the sql of a SqlSource must be a statement"),
+    ({"suppress": ["/data/a.csv", Asset("people")]}, "suppress: asset 'people' has no file location"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "words"), REFUSED, ids=str)
+def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(arguments, words):
+    """Each argument by its name, and not at nine in the morning."""
+    with pytest.raises(InputError, match=f"^{words}" if "conversion" not in words else words):
+        bulk(**arguments)
+
+
+@pytest.mark.parametrize("name", ["on_unknown", "chunk_size", "credit_interval", "default_region"])
+def test_an_argument_that_was_changed_later_is_refused_by_the_task(name):
+    """A DAG file may set an attribute of a task, which no ``__init__`` sees."""
+    task = bulk()
+    setattr(task, name, "nonsense")
+    with pytest.raises(InputError, match=f"^{name}"):
         read_bulk_options(task)
+
+
+def test_what_a_template_renders_waits_for_the_task():
+    """Whatever the template is, the DAG loads; of the rest, nothing waits with it."""
+    template = "{{ params.x }}"
+    task = bulk(message=template, campaign=template, report=template, send_options=template, campaign_group="g",
+                min_interval=60, approve=template, four_eyes=True, approval_timeout=60)  # fmt: skip
+    assert task.campaign == template
+    bulk(source=SqlSource(template, template, template))
+    with pytest.raises(InputError, match="chunk_size"):
+        bulk(message=template, chunk_size=0)
+
+
+def test_a_subclass_may_template_more():
+    """An argument that it adds to ``template_fields`` waits, too."""
+
+    class Sized(BulkSmsOperator):
+        template_fields = (*BulkSmsOperator.template_fields, "chunk_size")
+
+    assert Sized(task_id="t", source="s", message="m", chunk_size="{{ params.size }}").chunk_size == "{{ params.size }}"
+    with pytest.raises(InputError, match="chunk_size"):
+        Sized(task_id="t", source="s", message="m", chunk_size="5")
+
+
+def test_defaults_of_a_dag_are_checked_as_arguments_are():
+    """``default_args`` reach every argument, and a wrong one is refused."""
+    from airflow.providers.common.compat.sdk import DAG
+
+    defaults = {
+        "on_unknown": "resend",
+        "settle_seconds": None,
+        "sms_conn_id": "other",
+        "retries": 2,
+        "four_eyes": False,
+    }
+    with DAG("d", schedule=None, default_args=defaults):
+        task = bulk()
+        assert (task.on_unknown, task.sms_conn_id, task.retries) == ("resend", "other", 2)
+    with DAG("e", schedule=None, default_args={"on_unknown": "retry"}), pytest.raises(InputError, match="on_unknown"):
+        bulk()
+
+
+@pytest.mark.parametrize("seconds", [90, 90.0, timedelta(minutes=1.5)])
+def test_a_duration_is_seconds_or_a_timedelta(seconds):
+    """Of every argument that is one."""
+    task = bulk(
+        on_unknown="reconcile",
+        settle_seconds=seconds,
+        credit_interval=seconds,
+        campaign_group="g",
+        min_interval=seconds,
+    )
+    options = read_bulk_options(task)
+    assert (options.settle_seconds, options.credit_interval, options.frequency_cap.min_seconds) == (90.0, 90.0, 90.0)
+
+
+def test_the_name_dry_run_hides_a_method_of_airflow():
+    """``airflow tasks test --dry-run`` of Airflow 2 calls it, and ends as the page says."""
+    words = "'bool' object is not callable"
+    with pytest.raises(TypeError, match=words):
+        bulk().dry_run()
+    assert words in (ROOT / "docs" / "operators.md").read_text()
 
 
 def test_the_threshold_is_of_messages_or_of_credits():
@@ -41,19 +164,21 @@ def test_the_threshold_is_of_messages_or_of_credits():
 
 
 @pytest.mark.skipif(not CAN_ASK, reason="this Airflow cannot ask; test_human_input.py holds that it refuses")
-def test_one_task_asks_one_kind_of_question():
+@pytest.mark.parametrize("argument", [{"approve": True}, {"approve_above": 5}])
+def test_one_task_asks_one_kind_of_question(argument):
     """Airflow would show the first question for the second one."""
-    task = BulkSmsOperator(task_id="t", source="s", message="m", approve=True, on_unknown="ask")
-    with pytest.raises(InputError, match="approve=True and on_unknown='ask' cannot be in one task"):
-        read_bulk_options(task)
+    (name,) = argument
+    with pytest.raises(InputError, match=f"{name}.* and on_unknown='ask' cannot be in one task"):
+        bulk(on_unknown="ask", **argument)
 
 
 def test_options_hold_every_argument_of_the_operator():
     """An attempt is given each argument as it was rendered, or the value that is made of it, and never the operator."""
     made = {"min_rows", "max_rows", "max_invalid", "max_parts_per_message", "max_cost", "approve_above"}
-    made |= {"max_repeats", "campaign_group", "min_interval", "approval_timeout"}
+    made |= {"campaign_group", "min_interval", "approval_timeout", "approvers", "four_eyes", "approval_notifiers"}
+    made |= {"max_repeats", "campaign", "sms_conn_id", "ledger_conn_id"}
     above = 7 if CAN_ASK else None
-    task = BulkSmsOperator(task_id="t", source="s", message="m", max_rows=5, approve_above=above, report="r.parquet")
+    task = bulk(max_rows=5, approve_above=above, report="r.parquet")
     options = read_bulk_options(task)
     names = set(inspect.signature(BulkSmsOperator.__init__).parameters) - made - {"self", "kwargs", "source", "dry_run"}
     assert {name: getattr(options, name) for name in names} == {name: getattr(task, name) for name in names}

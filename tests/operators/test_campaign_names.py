@@ -49,7 +49,7 @@ def test_a_campaign_that_runs_while_the_package_is_upgraded_goes_on(sms_default,
 
 @pytest.mark.parametrize(
     "campaign",
-    ["{{ dag_run.conf.get('name') }}", " {{ '' }} ", "{{ none }}", "sale\x1fspring", "{{ 'x' * 1001 }}"],
+    ["{{ dag_run.conf.get('name') }}", " {{ '' }} ", "{{ none }}", "sale{{ '\\x1f' }}spring", "{{ 'x' * 1001 }}"],
     ids=ascii,
 )
 def test_a_campaign_that_renders_to_no_name_is_refused(send, people, sandbox, ledger_path, campaign):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from support.airflow import run_task
@@ -148,16 +150,53 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
     [
         ({"groups": []}, "groups must be at least one"),
         ({"groups": [""]}, "groups must be at least one"),
-        ({"groups": ["staff "]}, "blanks around the name"),
+        ({"groups": None}, "groups must be at least one"),
+        ({"groups": "staff "}, "blanks around the name"),
         ({"groups": ["Staff", "staff"]}, "differ in capitals alone"),
         ({"message": " "}, "message must be a text"),
-        ({"raw_responses": "yes"}, "raw_responses must be True or False"),
         ({"message": "None"}, "was there no value to render it from"),
+        ({"raw_responses": "yes"}, "raw_responses must be True or False"),
+        ({"on_unknown": "retry"}, "on_unknown must be one of"),
+        ({"settle_seconds": 5}, "settle_seconds needs on_unknown='reconcile'"),
+        ({"send_options": "SenderId"}, "send_options must be a dict"),
+        ({"campaign": " "}, "campaign is empty"),
+        ({"four_eyes": True}, "four_eyes needs a question"),
     ],
     ids=str,
 )
-def test_wrong_arguments_are_refused(text, sandbox, arguments, says):
-    """An argument that cannot be obeyed fails at once, in words that name it."""
+def test_wrong_arguments_are_refused(arguments, says):
+    """An argument that cannot be obeyed is refused when the DAG is loaded, in words that name it."""
+    with pytest.raises(InputError, match=says):
+        GroupSmsOperator(**{"task_id": "text", "message": "All hands", "groups": "staff", **arguments})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"groups": ["staff{{ ' ' }}"]}, "blanks around the name"),
+        ({"message": "{{ none }}"}, "was there no value to render it from"),
+        ({"send_options": "{{ 'SenderId' }}"}, "send_options must be a dict"),
+    ],
+    ids=str,
+)
+def test_wrong_rendered_arguments_fail_the_task(text, sandbox, arguments, says):
+    """What a template renders is refused before anything is sent, and no retry is spent."""
     ran = text(**arguments, retries=1)
     assert (ran.state, ran.tries, sends(sandbox)) == ("failed", 1, [])
     assert says in ran.log
+
+
+def test_one_group_is_named_without_a_list(text, sandbox):
+    """As in the hook, and it is the same message as the list of one."""
+    text(groups="staff", campaign="spring")
+    text(groups=["staff"], campaign="spring")
+    assert len(sends(sandbox)) == 1
+
+
+def test_a_duration_is_seconds_or_a_timedelta():
+    """The time for a late charge, too."""
+    for settle in (90, timedelta(minutes=1.5)):
+        task = GroupSmsOperator(
+            task_id="text", message="Hi", groups="staff", on_unknown="reconcile", settle_seconds=settle
+        )
+        assert task.read_options().settle_seconds == 90.0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import closing
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
@@ -11,6 +12,7 @@ from support.airflow import run_task
 from support.sending import claimant
 from support.sending import people as recipients
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution import retention
 from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.balances import record_balance
@@ -77,7 +79,7 @@ def test_what_is_older_than_the_retention_is_forgotten(store, sent, purge, names
     waits = sent(recipients(2), "waiting", days=14)
     note_progress(store, "waiting", waits._claimant_id, "waiting for hours")
     sent(recipients(2), "young", days=9)
-    ran = purge(retention_days=10)
+    ran = purge(retention_days=timedelta(days=10))
     kept = {**KEPT, "open": 1, "paused": 1, "waiting": 1}
     assert ran.state == "success"
     before, erased = ran.summary.pop("before"), ran.summary.pop("erased")
@@ -126,11 +128,15 @@ def test_no_send_forgets_anything(send, people, sent, names, monkeypatch):
     assert names() == ["new", "old"]
 
 
-@pytest.mark.parametrize("days", [-1, 1.5, "10", True])
+@pytest.mark.parametrize("days", [-1, 1.5, "10", True, timedelta(days=1.5), timedelta(days=-1)])
 def test_days_that_are_no_whole_number_are_refused(purge, ledger_path, days):
-    """A retry could not help, and nothing is forgotten; the error is one message, and not two in a chain."""
+    """When the DAG is loaded; and one that was set later, without a retry, in one message; nothing is forgotten."""
+    with pytest.raises(InputError, match="retention_days must be a whole number of days"):
+        PurgeLedgerOperator(task_id="purge", retention_days=days)
+    task = PurgeLedgerOperator(task_id="purge")
+    task.retention_days = days
     with pytest.raises(AirflowFailException, match="retention_days must be a whole number of days") as caught:
-        PurgeLedgerOperator(task_id="purge", retention_days=days).execute({})
+        task.execute({})
     assert (caught.value.__cause__, caught.value.__suppress_context__) == (None, True)
 
 

@@ -20,7 +20,7 @@ NEEDS_ANSWERS = pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.
 
 
 def task(**arguments):
-    return BulkSmsOperator(task_id="t", source="s", message="m", **arguments)
+    return BulkSmsOperator(**{"task_id": "t", "source": "s", "message": "m", "on_invalid": "skip", **arguments})
 
 
 def rendered(name, value):
@@ -196,6 +196,42 @@ def test_mapped_tasks_read_their_own(sms_default, ledger_path, sandbox):
     copies = sorted((ti.map_index, str(ti.state), ti.try_number) for ti in run.get_task_instances())
     assert copies == [(0, "success", 1), (1, "success", 1), (2, "failed", 1)]
     assert len(sandbox.state.accepted) == 2
+
+
+def test_mapped_tasks_may_have_no_limit(sms_default, ledger_path, sandbox):
+    """``None`` in a list says so, whether the list stands in the DAG or another task returns it."""
+    from airflow.providers.common.compat.sdk import task as airflow_task
+
+    def literal():
+        mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", campaign="{{ ti.map_index }}")
+        return mapped.expand(max_rows=[None, 2, 1])
+
+    def returned():
+        limits = airflow_task(task_id="limits")(lambda: [None, 2, 1])()
+        mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, message="Hi", campaign="r{{ ti.map_index }}")
+        return mapped.expand(max_rows=limits)
+
+    for make in (literal, returned):
+        run = run_task(make, only=None)
+        copies = [ti for ti in run.get_task_instances() if ti.task_id == "send"]
+        assert sorted((ti.map_index, str(ti.state)) for ti in copies) == [(0, "success"), (1, "success"), (2, "failed")]
+    assert len(sandbox.state.accepted) == 8
+
+
+def test_a_mapped_group_of_tasks_may_have_no_limit(sms_default, ledger_path, sandbox):
+    """The argument of a mapped task group is a value of a list as well."""
+    from airflow.providers.common.compat.sdk import task_group
+
+    def make():
+        @task_group
+        def texts(limit):
+            BulkSmsOperator(task_id="send", source=ROWS, message="Hi", max_rows=limit, campaign="g{{ ti.map_index }}")
+
+        texts.expand(limit=[None, 1])
+
+    run = run_task(make, only=None)
+    states = sorted((ti.map_index, str(ti.state)) for ti in run.get_task_instances())
+    assert states == [(0, "success"), (1, "failed")]
 
 
 @NEEDS_ANSWERS

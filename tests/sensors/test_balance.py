@@ -5,9 +5,10 @@ import time
 from datetime import timedelta
 
 import pytest
-from airflow.providers.common.compat.sdk import DAG, TaskDeferred
+from airflow.providers.common.compat.sdk import DAG, AirflowFailException, TaskDeferred
 from support.airflow import run_task
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.sensors.balance import BalanceSensor
 
 MODES = {
@@ -23,7 +24,13 @@ def wait(request, sms_default):
 
     def wait(min_balance, *, retries=0, **arguments):
         arguments = {"poke_interval": 0.05, "timeout": 20, **request.param, **arguments}
-        return run_task(lambda: BalanceSensor(task_id="wait", min_balance=min_balance, **arguments), retries=retries)
+
+        def make():
+            sensor = BalanceSensor(task_id="wait", min_balance=min_balance, **arguments)
+            sensor._sleep = lambda seconds: None  # a poke that retries within itself does not really wait
+            return sensor
+
+        return run_task(make, retries=retries)
 
     return wait
 
@@ -72,7 +79,7 @@ def test_transient_errors_are_ridden_out(wait, sandbox):
             {"kind": "drop_before", "on": "balance"},
         ]
     )
-    ran = wait(1, **fast_poke())
+    ran = wait(1)
     assert ran.state == "success"
 
 
@@ -80,7 +87,7 @@ def test_transient_errors_are_ridden_out(wait, sandbox):
 def test_too_many_transient_errors_fail(wait, sandbox, max_failures, says):
     """A service that stays broken fails the sensor, in the same bounded number of looks, said in the same words."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
-    ran = wait(1, max_failures=max_failures, **fast_poke())
+    ran = wait(1, max_failures=max_failures)
     assert (ran.state, f"The balance could not be read {says}" in ran.log) == ("failed", True)
     assert len(balance_requests(sandbox)) == max_failures + 1
 
@@ -89,13 +96,13 @@ def test_too_many_transient_errors_fail(wait, sandbox, max_failures, says):
 def test_a_service_that_stays_broken_is_what_never_fail_is_for(wait, sandbox, option, state):
     """Transient errors are no failure that ``soft_fail`` skips: the task's retries are for them."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "persistent": True}])
-    assert wait(1, max_failures=1, **{option: True}, **fast_poke()).state == state
+    assert wait(1, max_failures=1, **{option: True}).state == state
 
 
 def test_silent_fail_rides_out_any_number(wait, sandbox):
     """With ``silent_fail`` only what is permanent ends the wait."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance", "times": 6}])
-    assert wait(1, max_failures=1, silent_fail=True, **fast_poke()).state == "success"
+    assert wait(1, max_failures=1, silent_fail=True).state == "success"
 
 
 @pytest.mark.parametrize("status", [401, 403])
@@ -131,9 +138,42 @@ def test_a_refusal_while_waiting_fails(wait, sandbox):
 
 
 def test_a_wrong_amount_is_named(wait):
-    """``min_balance`` that is no number is refused."""
-    ran = wait("plenty", retries=2)
+    """``min_balance`` that renders to no number is refused."""
+    ran = wait("{{ 'plenty' }}", retries=2)
     assert (ran.state, ran.tries, "min_balance must be a number, not 'plenty'" in ran.log) == ("failed", 1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"min_balance": "plenty"}, "min_balance must be a number, not 'plenty'"),
+        ({}, "exactly one of min_balance and source is needed"),
+        ({"min_balance": "{{ 1 }}", "source": "{{ 'x' }}"}, "exactly one of min_balance and source is needed"),
+        ({"min_balance": 1, "max_failures": -1}, "max_failures must be a whole number, at least 0, not -1"),
+        ({"source": "a.csv"}, "exactly one of message and content_column is needed"),
+        ({"source": "a.csv", "message": "Hi {name!r}"}, "has a conversion"),
+        ({"source": "a.csv", "message": "Hi", "default_region": "Atlantis"}, "default_region must be a country"),
+        ({"source": "a.csv", "message": "Hi", "cost_per_part": -1}, "cost_per_part is -1"),
+    ],
+    ids=str,
+)
+def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(arguments, words):
+    """Each argument by its name; of a sensor without a source, nothing of the source's."""
+    with pytest.raises(InputError, match=words):
+        BalanceSensor(task_id="wait", **arguments)
+    BalanceSensor(task_id="wait", min_balance="{{ params.x }}")
+    BalanceSensor(task_id="wait", source="{{ params.x }}", message="{{ params.y }}")
+
+
+def test_a_new_token_is_used_by_the_next_poke(sms_default, sandbox):
+    """The hook is the task's, and each poke reads the connection anew."""
+    sensor = BalanceSensor(task_id="wait", min_balance=1)
+    sms_default(password="an-old-token")
+    with pytest.raises(AirflowFailException, match="401"):
+        sensor.poke({})
+    hook = sensor.hook
+    sms_default()
+    assert (sensor.poke({}).is_done, sensor.hook is hook) == (True, True)
 
 
 def test_the_amount_is_templated(wait, sandbox):
@@ -145,7 +185,7 @@ def test_the_amount_is_templated(wait, sandbox):
 def test_no_token_is_shown(wait, sandbox):
     """The token is in no log, XCom or rendered field."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance"}])
-    ran = wait(1, **fast_poke())
+    ran = wait(1)
     assert "sandbox-token-0123" not in f"{ran.log}{ran.xcoms}{ran.rendered}"
 
 
@@ -165,12 +205,18 @@ def deferred(**arguments):
     return caught.value
 
 
-def test_what_it_defers_with(sms_default, sandbox):
+@pytest.mark.parametrize("unit", ["seconds", "timedelta"])
+def test_what_it_defers_with(sms_default, sandbox, unit):
     """The trigger is told all that the base's options say, and what has happened so far."""
     sandbox.state.set_faults([{"kind": "status", "status": 500, "on": "balance"}])
     before = time.time()
+    seconds = float if unit == "seconds" else lambda given: timedelta(seconds=given)
     given = deferred(
-        poke_interval=30, timeout=3600, max_failures=3, exponential_backoff=True, max_wait=timedelta(minutes=10)
+        poke_interval=seconds(30),
+        timeout=seconds(3600),
+        max_failures=3,
+        exponential_backoff=True,
+        max_wait=seconds(600),
     )
     arguments = given.trigger.serialize()[1]
     started_at = arguments.pop("started_at")
@@ -193,8 +239,3 @@ def test_the_first_look_is_of_the_timeout(sms_default, sandbox):
     sandbox.state.set_balance(1)
     sandbox.state.set_faults([{"kind": "delay", "seconds": 0.05, "on": "balance"}])
     assert timedelta(seconds=3590) < deferred(timeout=3600).timeout <= timedelta(seconds=3599.95)
-
-
-def fast_poke():
-    """A poke that retries within itself does not really wait in tests."""
-    return {"sleep": lambda seconds: None}

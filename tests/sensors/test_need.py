@@ -63,12 +63,10 @@ def test_prices_are_by_prefix(sms_default, sandbox, source):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({}, "exactly one of min_balance and source is needed"),
-        ({"min_balance": 1, "source": "x", "message": "Hi"}, "exactly one of min_balance and source is needed"),
-        ({"source": [{"destination": "27820000001"}]}, "exactly one of message and content_column is needed"),
+        ({"source": [{"destination": "27820000001"}], "message": "Hi {name{{ '!r' }}}"}, "has a conversion"),
         ({"source": [{"number": "27820000001"}], "message": "Hi"}, "'destination'"),
     ],
-    ids=["neither", "both", "no text", "no column"],
+    ids=["no text", "no column"],
 )
 def test_a_need_that_cannot_be_told_fails_at_once(sms_default, sandbox, arguments, words):
     """The error names the argument, and nothing is waited for."""

@@ -4,9 +4,11 @@ import os
 from datetime import datetime, timezone
 
 import pytest
+from support.versions import CAN_ASK
 
 PEOPLE = [{"destination": "27820000001", "name": "Thandi"}, {"destination": "27820000002", "name": "Pieter"}]
 EVERYBODY = {"27820000001": ["Hi Thandi"], "27820000002": ["Hi Pieter"]}
+ASKS = pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody")
 MONDAY, TUESDAY = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (5, 6))
 
 
@@ -163,6 +165,43 @@ class TestRunTask:
         sms_sandbox.fail_next("drop_after")
         with pytest.raises(AirflowFailException, match="may have been sent"):
             sms_sandbox.run_task(make_dag().get_task("text"))
+
+    @ASKS
+    @pytest.mark.parametrize("arguments", [{}, {"approvers": ["ann"], "four_eyes": True}, {"approval_timeout": 60}])
+    @pytest.mark.parametrize(("answer", "sent"), [("Send", EVERYBODY), ("Stop", {})])
+    def test_a_person_answers(self, sms_sandbox, make_dag, arguments, answer, sent):
+        """A plan that a person must approve goes out, or does not."""
+        from airflow.providers.common.compat.sdk import AirflowFailException
+
+        task = make_dag(approve=True, **arguments).get_task("text")
+        if answer == "Send":
+            assert sms_sandbox.run_task(task, answer=answer)["accepted"] == 2
+        else:
+            with pytest.raises(AirflowFailException, match=r"decided that campaign .* is not sent"):
+                sms_sandbox.run_task(task, answer=answer)
+        assert sms_sandbox.texts() == sent
+
+    @ASKS
+    def test_a_question_that_nobody_answers_is_an_error(self, sms_sandbox, make_dag):
+        """It says what can be answered, and nobody is texted."""
+        with pytest.raises(LookupError, match=r"nobody answers: .*send 2 messages.*'Send' or 'Stop'"):
+            sms_sandbox.run_task(make_dag(approve=True).get_task("text"))
+        assert sms_sandbox.texts() == {}
+
+    @ASKS
+    def test_a_person_answers_about_lost_responses(self, sms_sandbox, make_dag):
+        """The request that was lost goes out again, as the person says."""
+        sms_sandbox.fail_next("drop_before")
+        task = make_dag(on_unknown="ask").get_task("text")
+        assert sms_sandbox.run_task(task, answer="Resend")["accepted"] == 2
+        assert sms_sandbox.texts() == EVERYBODY
+
+    @ASKS
+    def test_a_person_answers_one_question(self, sms_sandbox, make_dag):
+        """A second one is an error, and not a wait for ever."""
+        sms_sandbox.fail_next("drop_before", times=2)
+        with pytest.raises(LookupError, match="A person answers one question of a task"):
+            sms_sandbox.run_task(make_dag(on_unknown="ask").get_task("text"), answer="Resend")
 
     def test_a_connection_to_a_service_is_refused(self, sms_sandbox, make_dag, monkeypatch):
         """The connection is looked at once its template is rendered."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import pkgutil
 import time
+from datetime import timedelta
 
 import pytest
 from support.metrics import Told
@@ -38,6 +39,12 @@ def test_it_survives_serialising():
     path, arguments = BalanceTrigger(**EVERYTHING).serialize()
     assert pkgutil.resolve_name(path) is BalanceTrigger
     assert arguments == EVERYTHING
+
+
+def test_a_duration_may_be_a_timedelta():
+    """It is stored as seconds."""
+    as_timedelta = {name: timedelta(seconds=EVERYTHING[name]) for name in ("poke_interval", "timeout", "max_wait")}
+    assert BalanceTrigger(**{**EVERYTHING, **as_timedelta}).serialize()[1] == EVERYTHING
 
 
 def test_what_an_older_version_stored_still_loads():

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.recipients.columns import constant, replace_rows, strings
+from airflow_provider_sms.recipients.regions import read_region
 
 IMPOSSIBLE = "not a possible number in default_region; write those of other countries with + or 00"
 AMBIGUOUS = "can be read with and without a country code: write it with +"
@@ -54,15 +55,19 @@ class Region:
         return pa.Array.from_buffers(pa.int32(), len(lengths), [None, pa.py_buffer(lengths)])
 
 
-@lru_cache
 def find_region(name: str) -> Region:
     """Return a region from the metadata of ``phonenumbers``.
 
-    :param name: ISO 3166 alpha-2 code in capitals, for example ``ZA``.
+    :param name: ISO 3166 alpha-2 code, for example ``ZA``; in small letters as well.
     :raises InputError: there is no such region.
     """
+    return _region_of(read_region(name))
+
+
+@lru_cache
+def _region_of(name: str) -> Region:
     if name not in phonenumbers.SUPPORTED_REGIONS:
-        raise InputError(f"default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not {name!r}")
+        raise InputError(f"default_region: the installed phonenumbers {phonenumbers.__version__} does not know {name}")
     own: Any = phonenumbers.PhoneMetadata.metadata_for_region(name)
     # Countries share codes (+1, +44, +7): once the parser has read a code, it uses the main country's rules.
     main: Any = phonenumbers.PhoneMetadata.metadata_for_region(

@@ -7,6 +7,7 @@ from support.faults.mutation import Mutation
 CHANGED = "tests/execution/test_changed_texts.py"
 EARLIER = "tests/planning/test_changed_texts.py"
 NAMES = "tests/ledger/test_campaign_names.py"
+NAME_RULES = "tests/ledger/test_name_rules.py"
 NAMES_IN_AIRFLOW = "tests/operators/test_campaign_names.py"
 PURGE = "tests/ledger/test_purge.py"
 TRACE = "tests/execution/test_ledger_session.py"
@@ -141,10 +142,10 @@ TRACE_MUTATIONS = (
     ),
     Mutation(
         "a campaign may be called None",
-        "ledger/campaign_names.py",
+        "ledger/name_rules.py",
         'if given is None or (isinstance(given, str) and given.strip() == "None"):',
         "if given is None:",
-        (NAMES, NAMES_IN_AIRFLOW),
+        (NAME_RULES, NAMES_IN_AIRFLOW),
     ),
     Mutation(
         "a template that renders to None itself is no campaign's name, and the default is taken",

@@ -8,7 +8,7 @@ ONE_TEXT = "tests/messages/test_one_text.py"
 ANY_FORM = "tests/recipients/test_any_form.py"
 TEXTS = "tests/messages/test_texts.py"
 TEMPLATE = "tests/messages/test_template.py"
-GROUP_NAMES = "tests/messages/test_keys.py"
+GROUP_NAMES = "tests/messages/test_group_names.py"
 VALUES = "tests/faults/test_values.py"
 
 VALUE_MUTATIONS = (
@@ -140,7 +140,7 @@ VALUE_MUTATIONS = (
     ),
     Mutation(
         "nobody may be called Nan",
-        "messages/texts.py",
+        "messages/plain_text.py",
         'MISSING_WORDS = ("nan", ',
         'MISSING_WORDS = ("nan", "Nan", ',
         (TEXTS,),
@@ -182,14 +182,14 @@ VALUE_MUTATIONS = (
     ),
     Mutation(
         "blanks around the name of a group are taken",
-        "messages/keys.py",
+        "messages/group_names.py",
         "        if spelt != spelt.strip():\n",
         "        if not spelt:\n",
         (GROUP_NAMES,),
     ),
     Mutation(
         "one group may be named in two ways",
-        "messages/keys.py",
+        "messages/group_names.py",
         "        if other != spelt:\n",
         "        if not other:\n",
         (GROUP_NAMES,),
@@ -199,21 +199,21 @@ VALUE_MUTATIONS = (
         "messages/keys.py",
         "{plain_text(name) for name in groups}",
         "set(groups)",
-        (GROUP_NAMES,),
+        (KEYS,),
     ),
     Mutation(
         "groups are texted what was rendered from nothing",
         "operators/group.py",
-        "        if message in MISSING_WORDS:\n",
-        "        if not message:\n",
+        "    if message in MISSING_WORDS:\n",
+        "    if not message:\n",
         ("tests/operators/test_group.py",),
         first="test_wrong_arguments_are_refused",
     ),
     Mutation(
         "a text to groups that looks the same is another",
         "operators/group.py",
-        "        message = tidy_text(self.message)\n",
-        "        message = self.message\n",
+        "    message = tidy_text(task.message)\n",
+        "    message = task.message\n",
         ("tests/operators/test_group.py",),
         first="test_a_campaign_texts_a_group_once",
     ),

@@ -1,0 +1,40 @@
+"""What a campaign may be called.
+
+Apart from :mod:`~airflow_provider_sms.ledger.campaign_names`, which looks into a ledger: the name of a task's campaign
+is checked when its DAG is loaded, too, which needs no database.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from airflow_provider_sms.exceptions import InputError
+
+MAX_CHARACTERS = 1000
+"""The length of the ledger's column."""
+
+_REFUSED = {"Cc": "control character", "Cs": "half of a character", "Zl": "line break", "Zp": "line break"}
+_INSTEAD = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
+
+
+def read_name(given: object) -> str:
+    """Return the name that a task is given, without surrounding blanks and in Unicode's composed form (NFC).
+
+    :raises InputError: it cannot be a campaign's name; says why.
+    """
+    if given is None or (isinstance(given, str) and given.strip() == "None"):
+        raise InputError(
+            "campaign is None, once its template is rendered: all runs of which that is so would be one campaign, and "
+            f"only the first of them would text anybody. {_INSTEAD}"
+        )
+    if not isinstance(given, str):
+        raise InputError(f"campaign must be text, and is of the type {type(given).__name__}. {_INSTEAD}")
+    name = unicodedata.normalize("NFC", given).strip()
+    if not name:
+        raise InputError(f"campaign is empty. {_INSTEAD}")
+    if len(name) > MAX_CHARACTERS:
+        raise InputError(f"campaign has {len(name)} characters, and may have {MAX_CHARACTERS}. {_INSTEAD}")
+    for place, character in enumerate(name):
+        if (kind := _REFUSED.get(unicodedata.category(character))) is not None:
+            raise InputError(f"campaign has a {kind} (U+{ord(character):04X}) at position {place + 1}. {_INSTEAD}")
+    return name

@@ -1,0 +1,57 @@
+"""The arguments that turn rows into messages, as far as they can be checked without a row.
+
+They are checked when a DAG is loaded, so without Arrow, and again before a table is read, once templates are rendered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow_provider_sms.exceptions import InputError, TemplateError
+from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
+from airflow_provider_sms.messages.template_syntax import parse_template
+
+
+def check_message(message: Any) -> None:
+    """Refuse a message that could not be written for any row.
+
+    :param message: the template; None means that the texts are in a column.
+    :raises TemplateError: it is no template, is blank, or is a word for a missing value.
+    """
+    if message is None:
+        return
+    parse_template(message)
+    if not message.strip():
+        raise TemplateError("message is empty")
+    if tidy_text(message) in MISSING_WORDS:
+        raise TemplateError(f"message is {message!r}: was there no value to render it from?")
+
+
+def check_one_text(message: Any, content_column: Any) -> None:
+    """Refuse both or neither of the places where texts may be.
+
+    :raises InputError: both or neither are given.
+    """
+    if (message is None) == (content_column is None):
+        raise InputError("exactly one of message and content_column is needed")
+
+
+def check_columns(destination_column: Any, content_column: Any, key_columns: Any) -> None:
+    """Refuse what cannot be the names of columns.
+
+    :raises InputError: names the argument.
+    """
+    if not isinstance(destination_column, str):
+        raise InputError("destination_column must be the name of a column")
+    if content_column is not None and not isinstance(content_column, str):
+        raise InputError("content_column must be the name of a column, or None")
+    if isinstance(key_columns, str):
+        raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
+    # Not every iterable: one that can be read once would be empty where it is used.
+    keys = key_columns if isinstance(key_columns, (list, tuple)) else ()
+    if not all(isinstance(name, str) for name in keys):
+        raise InputError("key_columns is a list of column names, such as ['first_name']")
+    given = {"destination_column": [destination_column], "content_column": [content_column], "key_columns": keys}
+    for argument, names in given.items():
+        if any(name is not None and "{{" in name for name in names):
+            raise InputError(f"{argument} takes no template: write the name of the column itself")

@@ -1,0 +1,33 @@
+"""Names of groups that the service knows: one name or several → a list, without names that could miss their group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.plain_text import plain_text
+
+
+def read_groups(given: Any) -> list[str]:
+    """Return the names of groups as a list, as they are written.
+
+    :param given: one name, or several.
+    :raises InputError: there is no name, or one is empty, has blanks around it, or differs from another in capitals
+        alone: it could miss the group that is meant, or reach one group twice.
+    """
+    groups = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
+    if not groups or not all(isinstance(name, str) and name.strip() for name in groups):
+        raise InputError("groups must be at least one group's name, and no name may be empty")
+    known: dict[str, str] = {}
+    for name in groups:
+        spelt = plain_text(name)
+        if spelt != spelt.strip():
+            raise InputError(f"groups: there are blanks around the name {name!r}; write {spelt.strip()!r}")
+        other = known.setdefault(spelt.casefold(), spelt)
+        if other != spelt:
+            raise InputError(
+                f"groups: {other!r} and {spelt!r} differ in capitals alone. If they are one group at the service, its "
+                "people would get the text twice. Name the group once, as the service does"
+            )
+    return groups

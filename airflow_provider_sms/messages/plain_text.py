@@ -1,0 +1,27 @@
+"""One text as a value: in the form in which it is compared and sent, and the words that stand for no text.
+
+Apart from :mod:`~airflow_provider_sms.messages.texts`, which does the same to whole Arrow columns: a DAG file is loaded
+every few seconds, and its texts are checked without Arrow.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+BLANKS = " \t"
+NO_BREAK_SPACES = "\u00a0\u2007\u202f"
+_TO_SPACES = dict.fromkeys(map(ord, NO_BREAK_SPACES), " ")
+
+MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
+"""Texts that pandas, NumPy, Java, databases, Excel and Hive write where there is no value. They count as whole texts,
+in exactly these letters: ``Nan`` is a first name, and ``Null`` a surname."""
+
+
+def tidy_text(text: str) -> str:
+    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces, without blanks around it."""
+    return plain_text(text).strip(BLANKS)
+
+
+def plain_text(text: str) -> str:
+    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces."""
+    return unicodedata.normalize("NFC", text).translate(_TO_SPACES)

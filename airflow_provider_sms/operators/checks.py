@@ -1,0 +1,89 @@
+"""The checks of an operator's arguments: when Airflow loads the DAG, and again once the task's templates are rendered.
+
+What no template renders is refused when the DAG is loaded, and not at nine in the morning. A check waits for the task
+if a template renders an argument that it reads. It needs nothing that takes long to import, no connection, and nothing
+of the machine on which the task will run.
+"""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.redaction import is_to_be_rendered
+from airflow_provider_sms.operators.text_files import is_text_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+class Check(NamedTuple):
+    """A check of some arguments.
+
+    :param refuse: takes the task, and raises an ``InputError`` where its arguments cannot be obeyed.
+    :param reads: the arguments whose values it reads. One of which it only asks whether it is given is not among them.
+    """
+
+    refuse: Callable[[Any], object]
+    reads: tuple[str, ...] = ()
+
+
+def check_loaded(task: Any, checks: Iterable[Check]) -> None:
+    """Check the arguments that no template renders.
+
+    :param task: the operator or sensor, with all of its arguments.
+    :raises InputError: names the argument.
+    """
+    # Airflow makes the copies of a mapped task where they run, and would retry an error from there.
+    if getattr(task, "_BaseOperator__from_mapped", False):
+        return
+    for check in checks:
+        if not any(is_rendered_later(task, name) for name in check.reads):
+            check.refuse(task)
+
+
+def check_rendered(task: Any, checks: Iterable[Check]) -> None:
+    """Check all arguments of a task whose templates are rendered.
+
+    :raises InputError: names the argument.
+    """
+    for check in checks:
+        check.refuse(task)
+
+
+def is_rendered_later(task: Any, name: str) -> bool:
+    """Return whether Airflow puts another value in place of an argument before the task runs.
+
+    :param name: of the argument. A subclass may have added it to ``template_fields``.
+    """
+    if name not in task.template_fields:
+        return False
+    value = getattr(task, name)
+    return is_to_be_rendered(value) or callable(value) or (name == "message" and is_text_file(value))
+
+
+def require_flag(task: Any, name: str) -> None:
+    """Refuse what is not a bool.
+
+    :raises InputError: names the argument.
+    """
+    if not isinstance(getattr(task, name), bool):
+        raise InputError(f"{name} must be True or False")
+
+
+def require_whole(task: Any, name: str, least: int, most: int | None = None) -> None:
+    """Refuse what is not a whole number within limits.
+
+    :param most: None means no limit.
+    :raises InputError: names the argument and the limits.
+    """
+    value = getattr(task, name)
+    if type(value) is not int or value < least or (most is not None and value > most):
+        limits = f"at least {least}" if most is None else f"{least} to {most}"
+        raise InputError(f"{name} must be a whole number, {limits}, not {value!r}")
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a finite number, and not a bool."""
+    return type(value) is int or (type(value) is float and isfinite(value))

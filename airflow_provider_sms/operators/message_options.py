@@ -1,0 +1,59 @@
+"""The checks of the arguments that say whom to text, and what: those of ``BulkSmsOperator`` that the sensor has, too.
+
+Below both, whose attributes it reads.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from airflow.providers.common.compat.sdk import Asset
+
+from airflow_provider_sms.execution.redaction import is_to_be_rendered, require_location
+from airflow_provider_sms.hooks.sql_source import SqlSource
+from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
+from airflow_provider_sms.operators.checks import Check
+from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.recipients.regions import read_region
+
+
+def _check_one_text(task: Any) -> None:
+    check_one_text(task.message, task.content_column)
+
+
+def _check_message(task: Any) -> None:
+    check_message(task.message)
+
+
+def _check_columns(task: Any) -> None:
+    check_columns(task.destination_column, task.content_column, getattr(task, "key_columns", None))
+
+
+def _check_region(task: Any) -> None:
+    if task.default_region is not None:
+        read_region(task.default_region)
+
+
+def _check_prices(task: Any) -> None:
+    Prices(task.cost_per_part)
+
+
+def _check_sources(task: Any) -> None:
+    """Refuse assets that name no place, where others are paths by now, and queries without a statement."""
+    for argument in ("source", "suppress"):
+        given = getattr(task, argument, None)
+        for each in given if isinstance(given, (list, tuple)) else [given]:
+            if isinstance(each, Asset):
+                require_location(each, argument)
+            elif isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
+                each.require_statement(argument)
+
+
+MESSAGE_CHECKS = (
+    Check(_check_one_text),
+    Check(_check_message, ("message",)),
+    Check(_check_columns, ("destination_column", "content_column", "key_columns")),
+    Check(_check_region, ("default_region",)),
+    Check(_check_prices, ("cost_per_part",)),
+    Check(_check_sources),
+)

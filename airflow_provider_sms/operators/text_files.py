@@ -1,0 +1,95 @@
+"""Texts in files: a message that is the name of a file stands for the text in it.
+
+Airflow reads a file for every templated argument that ends like one: for a text that happens to end with the name of a
+file, and for a path in ``source`` as well. This does so for a message alone, and only if it is a single word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.execution.redaction import is_to_be_rendered
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import jinja2
+    from airflow.providers.common.compat.sdk import BaseOperator, Context
+
+    _Base = BaseOperator
+else:
+    _Base = object
+
+EXTENSIONS = (".txt", ".j2")
+_EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
+_NOTHING = "{##}"
+"""A comment of Jinja: behind it, a text does not end like the name of a file."""
+_BYTE_ORDER_MARK = "\ufeff"
+
+
+def is_text_file(message: Any) -> bool:
+    """Return whether a message is the name of a file: one word that ends so, and no address of a page.
+
+    Templates in the name may hold blanks.
+    """
+    if not isinstance(message, str) or not message.endswith(EXTENSIONS):
+        return False
+    name = _EXPRESSION.sub("", message)
+    return "://" not in name and not any(map(str.isspace, name))
+
+
+class RendersTextFiles(_Base):
+    """Render the file that ``message`` names; a base beside Airflow's ``BaseOperator``."""
+
+    template_ext: Sequence[str] = EXTENSIONS
+    message: Any
+
+    def resolve_template_files(self) -> None:
+        """Refuse a file that is not there, when Airflow loads the DAG; the task reads it when it runs.
+
+        :raises InputError: names the file.
+        """
+        if is_text_file(self.message) and not is_to_be_rendered(self.message):
+            from jinja2 import TemplateNotFound
+
+            environment = self.get_template_env()
+            try:
+                _loader_of(environment, self.message).get_source(environment, self.message)
+            except TemplateNotFound:
+                raise InputError(
+                    f"message: there is no file {self.message!r} beside the DAG's file, or in the DAG's "
+                    "template_searchpath. To send this word itself, put a blank behind it"
+                ) from None
+        self.prepare_template()
+
+    def render_template(
+        self,
+        content: Any,
+        context: Context,
+        jinja_env: jinja2.Environment | None = None,
+        seen_oids: set[int] | None = None,
+    ) -> Any:
+        """Render a value, as Airflow does it, but read a file for the message alone."""
+        is_like_file = isinstance(content, str) and content.endswith(EXTENSIONS)
+        if not is_like_file or id(content) in (seen_oids or ()):
+            return super().render_template(content, context, jinja_env, seen_oids)
+        environment = jinja_env or self.get_template_env()
+        rendered = super().render_template(f"{content}{_NOTHING}", context, environment, seen_oids)
+        if content is not self.message or not is_text_file(content):
+            return rendered
+        _loader_of(environment, str(rendered))
+        text = super().render_template(str(rendered), context, environment)
+        # Editors end a file with a line break, and may begin it with a mark that would make each text twice as dear.
+        return text.removeprefix(_BYTE_ORDER_MARK).strip() if isinstance(text, str) else text
+
+
+def _loader_of(environment: jinja2.Environment, name: str) -> jinja2.BaseLoader:
+    """Return what looks up files.
+
+    :raises InputError: there is none, because the task is in no DAG.
+    """
+    if environment.loader is None:
+        raise InputError(f"message: {name} cannot be looked up outside of a DAG")
+    return environment.loader

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.messages.group_names import read_groups
+
+
+@pytest.mark.parametrize("name", [" staff", "staff ", "staff\n", "\tstaff", "\u00a0staff"])
+def test_blanks_around_a_name_are_refused(name):
+    """A name with blanks around it is refused, with the name to write."""
+    with pytest.raises(InputError, match=r"blanks around the name .* write 'staff'"):
+        read_groups(["customers", name])
+
+
+@pytest.mark.parametrize("names", [["Staff", "staff"], ["a", "STAFF", "b", "Staff"], ["JOS\u00c9", "Jose\u0301"]])
+def test_names_that_differ_in_capitals_are_refused(names):
+    """Two spellings of a name in one list could be one group, whose people would be texted twice."""
+    with pytest.raises(InputError, match="differ in capitals alone"):
+        read_groups(names)
+
+
+@pytest.mark.parametrize(
+    "names", [["staff"], ["staff", "staff"], ["Staff", "Customers A"], ["Jos\u00e9", "Jose\u0301"]]
+)
+def test_clear_names_are_taken(names):
+    """Names that are clear, and repeats of one, are taken as they are, from a list or another collection."""
+    assert read_groups(names) == read_groups(tuple(names)) == names
+
+
+def test_one_name_is_a_list_of_one():
+    """It is not read letter by letter."""
+    assert read_groups("staff") == ["staff"]
+
+
+@pytest.mark.parametrize("names", [[], [""], [" "], ["a", None], "", " ", None, 5])
+def test_names_are_needed(names):
+    """Without a name there is no group."""
+    with pytest.raises(InputError, match="at least one group's name"):
+        read_groups(names)

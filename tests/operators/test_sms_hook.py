@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from copy import copy, deepcopy
+
+import pytest
+from support.airflow import run_task
+
+from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.sensors.balance import BalanceSensor
+
+TASKS = {
+    "bulk": lambda **more: BulkSmsOperator(task_id="t", source="s", message="m", **more),
+    "group": lambda **more: GroupSmsOperator(task_id="t", message="m", groups="staff", **more),
+    "sensor": lambda **more: BalanceSensor(task_id="t", min_balance=1, **more),
+}
+OF_EACH = pytest.mark.parametrize("make", TASKS.values(), ids=TASKS)
+
+
+@OF_EACH
+def test_a_task_has_the_hook_of_its_connection(make):
+    """One hook, however often it is asked for."""
+    task = make(sms_conn_id="sms_marketing")
+    assert (type(task.hook), task.hook.sms_conn_id, task.hook is task.hook) == (SmsHook, "sms_marketing", True)
+
+
+@OF_EACH
+def test_the_hook_is_of_the_connection_that_the_task_has_now(make):
+    """A hook from before the connection was rendered would send with another account."""
+    task = make(sms_conn_id="{{ 'sms_default' }}")
+    before = task.hook
+    task.sms_conn_id = "sms_default"
+    assert (before.sms_conn_id, task.hook.sms_conn_id) == ("{{ 'sms_default' }}", "sms_default")
+
+
+@OF_EACH
+def test_a_task_can_be_copied_once_its_hook_was_used(sms_default, make):
+    """Airflow copies tasks, and open connections cannot be copied: a copy opens its own."""
+    task = make()
+    task.hook.get_balance()
+    for copied in (copy(task), deepcopy(task)):
+        assert copied.hook.get_balance().amount == task.hook.get_balance().amount
+
+
+def test_a_task_sends_with_its_hook(sms_default, sandbox, ledger_path):
+    """A team's own hook, which a subclass brings, is the one that sends."""
+    used = []
+
+    class Ours(SmsHook):
+        def get_settings(self):
+            used.append(self.sms_conn_id)
+            return super().get_settings()
+
+    class WithOurs(BulkSmsOperator):
+        @property
+        def hook(self):
+            return Ours(self.sms_conn_id)
+
+    rows = [{"destination": "27820000001"}]
+    ran = run_task(lambda: WithOurs(task_id="send", source=rows, message="Hi", sms_conn_id="{{ 'sms_default' }}"))
+    assert (ran.state, set(used), len(sandbox.state.accepted)) == ("success", {"sms_default"}, 1)

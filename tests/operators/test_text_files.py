@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import pytest
+from airflow.providers.common.compat.sdk import DAG
+from support.airflow import run_task
+
+from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
+from airflow_provider_sms.operators.text_files import is_text_file
+from airflow_provider_sms.sensors.balance import BalanceSensor
+from airflow_provider_sms.testing.dag_runs import load_dags
+
+ROWS = [{"destination": "27820000001", "first_name": "Ann"}]
+FILES = ["welcome.txt", "welcome.j2", "texts/welcome.txt", "welcome.txt.j2"]
+FILES += ["{{ params.name }}.txt", "{% raw %}a{% endraw %}.j2"]
+TEXTS = ["See terms.txt", "https://example.com/terms.txt", "welcome.txt ", "\nwelcome.txt", "welcome", ".TXT"]
+TEXTS += ["{{ params.text }}", "{{ params.text }} welcome.txt", "", None, 5, ["welcome.txt"]]
+
+
+@pytest.mark.parametrize("message", FILES)
+def test_one_word_is_the_name_of_a_file(message):
+    """If it ends like one."""
+    assert is_text_file(message)
+
+
+@pytest.mark.parametrize("message", TEXTS, ids=repr)
+def test_everything_else_is_a_text(message):
+    """Whatever it ends with."""
+    assert not is_text_file(message)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder in which Airflow looks for templates."""
+    (tmp_path / "welcome.txt").write_text("\ufeffWelcome, {first_name}: {{ params.shop }}\r\n\r\n", encoding="utf-8")
+    (tmp_path / "en.j2").write_text("Hello {first_name}\n")
+    (tmp_path / "af.j2").write_text("{# Afrikaans #}\nHallo {first_name}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def text(sms_default, ledger_path, folder):
+    """Run an operator in a DAG that finds the folder's templates."""
+
+    def text(message, **arguments):
+        return run_task(
+            lambda: BulkSmsOperator(**{"task_id": "send", "source": ROWS, "message": message, **arguments}),
+            template_searchpath=str(folder),
+            params={"shop": "Acacia", "name": "welcome", "text": "en.j2"},
+        )
+
+    return text
+
+
+@pytest.mark.parametrize("message", ["welcome.txt", "{{ params.name }}.txt"])
+def test_the_text_of_a_file_is_rendered_and_sent(text, witnessed, message):
+    """As if it stood in the DAG, without a byte order mark and blank lines, which each text would pay for."""
+    ran = text(message)
+    assert set(witnessed()) == {("27820000001", "Welcome, Ann: Acacia")}
+    assert ran.rendered["message"] == "Welcome, {first_name}: Acacia"
+
+
+@pytest.mark.parametrize(
+    ("message", "sent"),
+    [
+        ("See welcome.txt", "See welcome.txt"),
+        ("https://example.com/welcome.txt", "https://example.com/welcome.txt"),
+        ("welcome.txt ", "welcome.txt"),
+        ("{{ params.text }}", "en.j2"),
+    ],
+)
+def test_a_text_that_ends_like_a_file_is_sent_as_it_is(text, witnessed, message, sent):
+    """No file of that name is looked for, although there is one."""
+    assert text(message).state == "success"
+    assert set(witnessed()) == {("27820000001", sent)}
+
+
+def test_other_arguments_name_no_text(text, folder, witnessed):
+    """Of a source, a campaign, a send option and what is nested in them the end has no meaning."""
+    ran = text("Hi", campaign="en.j2", send_options={"CampaignName": "welcome.txt", "More": ["af.j2"]})
+    assert (ran.state, ran.summary["campaign"]) == ("success", "en.j2")
+    ran = text("Hi", source=str(folder / "welcome.txt"))
+    assert ran.state == "failed"
+    assert "welcome.txt: is not a Parquet file" in ran.log
+
+
+def test_mapped_tasks_have_a_text_each(sms_default, ledger_path, folder, witnessed):
+    """``expand`` over names of files."""
+
+    def make():
+        mapped = BulkSmsOperator.partial(task_id="send", source=ROWS, campaign="c{{ ti.map_index }}")
+        return mapped.expand(message=["en.j2", "af.j2"])
+
+    run = run_task(make, only=None, template_searchpath=str(folder))
+    assert str(run.state) == "success"
+    assert set(witnessed()) == {("27820000001", "Hello Ann"), ("27820000001", "Hallo Ann")}
+
+
+def test_groups_and_the_sensor_read_files_too(sms_default, ledger_path, folder, sandbox):
+    """Their messages are those of the operator."""
+    ran = run_task(
+        lambda: GroupSmsOperator(task_id="text", message="en.j2", groups="staff"), template_searchpath=str(folder)
+    )
+    assert (ran.state, {message.content for message in sandbox.state.accepted}) == ("success", {"Hello {first_name}"})
+    ran = run_task(lambda: BalanceSensor(task_id="wait", source=ROWS, message="en.j2"), template_searchpath=str(folder))
+    assert (ran.state, "1 messages cost about 1 credits" in ran.log) == ("success", True)
+
+
+def test_a_decorated_task_reads_a_file_too(sms_default, ledger_path, folder, witnessed):
+    """Its message is that of the operator."""
+    run_task(
+        lambda: bulk_sms_task(task_id="send", message="en.j2")(lambda: ROWS)().operator, template_searchpath=str(folder)
+    )
+    assert set(witnessed()) == {("27820000001", "Hello Ann")}
+
+
+MISSING = """
+from airflow.providers.common.compat.sdk import DAG
+from airflow_provider_sms.operators.sms import BulkSmsOperator
+with DAG("welcome", schedule=None):
+    BulkSmsOperator(task_id="text", source="people.parquet", message="welcome.txt")
+"""
+
+
+def test_a_file_that_is_not_there_is_an_error_of_the_dag(airflow_home, tmp_path):
+    """Airflow itself would log it, and fail the task; a file beside the DAG's is found."""
+    (tmp_path / "dag.py").write_text(MISSING)
+    (error,) = load_dags(tmp_path).import_errors.values()
+    assert "there is no file 'welcome.txt' beside the DAG's file, or in the DAG's template_searchpath" in error
+    (tmp_path / "welcome.txt").write_text("Hi")
+    assert load_dags(tmp_path).import_errors == {}
+
+
+def test_a_task_in_no_dag_finds_no_file():
+    """The error says why."""
+    task = BulkSmsOperator(task_id="send", source="s", message="welcome.txt")
+    with pytest.raises(InputError, match=r"welcome\.txt cannot be looked up outside of a DAG"):
+        task.render_template_fields({})
+    with DAG("d", schedule=None):
+        BulkSmsOperator(task_id="send", source="s", message="{{ params.x }}.txt").resolve_template_files()

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import phonenumbers
+import pytest
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.recipients.numbers.national import find_region
+from airflow_provider_sms.recipients.regions import REGIONS, read_region
+
+
+def test_the_regions_are_those_of_phonenumbers():
+    """A country that the DAG file may name is one that the task can read."""
+    assert set(phonenumbers.SUPPORTED_REGIONS) == REGIONS
+
+
+@pytest.mark.parametrize("written", ["ZA", "za", "Za", " za "])
+def test_small_letters_are_taken(written):
+    """As of everything that takes a country; it is the same country everywhere."""
+    assert read_region(written) == "ZA"
+    assert find_region(written) is find_region("ZA")
+
+
+@pytest.mark.parametrize("written", ["", "XX", "ZAF", "South Africa", "27", None, 5, ["ZA"]])
+def test_what_is_no_region_is_refused(written):
+    """The error shows how one is written."""
+    with pytest.raises(
+        InputError, match=r"^default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not "
+    ):
+        read_region(written)

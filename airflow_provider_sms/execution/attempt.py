@@ -280,7 +280,7 @@ class BulkAttempt:
         """
         plan = plan_send(scanned, options, campaign=self._campaign, store=store, balance=balance)
         log.info("%s", plan.table())
-        if plan.repeats:
+        if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
             words = repeats_in_words(plan.repeats, plan.campaign)
             log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
         push(self._context, PLAN, plan.as_json())

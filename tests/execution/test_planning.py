@@ -120,6 +120,14 @@ def test_another_wording_in_the_same_campaign_is_warned_of(send, people, sandbox
     assert sum(request.submitted for request in sent(sandbox)) == 200
 
 
+def test_another_message_by_its_key_columns_is_counted_without_a_warning(send, people, sandbox):
+    """The next invoice in the same campaign is what such a campaign is for: a warning each day would be read by nobody."""
+    keys = {"campaign": "spring", "key_columns": ["first_name"]}
+    send(people(100), **keys)
+    ran = send(people(100, first_name=["Thandi"] * 100), **keys)
+    assert (ran.state, ran.xcoms["plan"]["repeats"], WARNED in ran.log) == ("success", 100, False)
+
+
 def test_another_wording_may_be_refused(send, people, sandbox):
     """Before anything is sent, and without a retry; people who have had none do not count."""
     send(people(100), campaign="spring")

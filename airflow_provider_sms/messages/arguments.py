@@ -51,7 +51,11 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
     keys = key_columns if isinstance(key_columns, (list, tuple)) else ()
     if not all(isinstance(name, str) for name in keys):
         raise InputError("key_columns is a list of column names, such as ['first_name']")
-    given = {"destination_column": [destination_column], "content_column": [content_column], "key_columns": keys}
-    for argument, names in given.items():
+    columns: dict[str, Sequence[str | None]] = {
+        "destination_column": [destination_column],
+        "content_column": [content_column],
+        "key_columns": keys,
+    }
+    for argument, names in columns.items():
         if any(name is not None and "{{" in name for name in names):
             raise InputError(f"{argument} takes no template: write the name of the column itself")

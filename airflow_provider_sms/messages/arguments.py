@@ -5,11 +5,14 @@ They are checked when a DAG is loaded, so without Arrow, and again before a tabl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.messages.template_syntax import parse_template
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def check_message(message: Any) -> None:

@@ -106,9 +106,9 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
     :returns: the status of most messages, and that of the others by destination.
     """
     taken, missing = record.taken or 0, record.submitted - (record.taken or 0)
-    messages = by_count(record.submitted, "message")
-    some = f"the service took {taken} of the request's {record.submitted} {messages}, and does not say which"
-    none = f"the service took none of the request's {record.submitted} {messages}"
+    unit = by_count(record.submitted, "message")
+    some = f"the service took {taken} of the request's {record.submitted} {unit}, and does not say which"
+    none = f"the service took none of the request's {record.submitted} {unit}"
     partial = RowStatus(PARTIAL, some, record.request_id, record.event_id)
     left_out = partial._replace(status=NOT_SENT, reason=none)
     words = "the service found fault with it" if taken else none

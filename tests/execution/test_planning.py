@@ -121,7 +121,7 @@ def test_another_wording_in_the_same_campaign_is_warned_of(send, people, sandbox
 
 
 def test_another_message_by_its_key_columns_is_counted_without_a_warning(send, people, sandbox):
-    """The next invoice in the same campaign is what such a campaign is for: a warning each day would be read by nobody."""
+    """The next invoice in the same campaign is what such a campaign is for: nobody would read a daily warning."""
     keys = {"campaign": "spring", "key_columns": ["first_name"]}
     send(people(100), **keys)
     ran = send(people(100, first_name=["Thandi"] * 100), **keys)

@@ -10,7 +10,7 @@ PEOPLE = 6 * CHUNK
 
 @pytest.fixture
 def in_airflow(airflow_home, monkeypatch):
-    """Send in this process's Airflow; only the fault that is about the timeout has one that a busy machine can exceed."""
+    """Send in this process's Airflow; a busy machine exceeds no timeout but that of the fault *late*."""
 
     def in_airflow(name, way):
         with monkeypatch.context() as patched:

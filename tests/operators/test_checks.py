@@ -28,7 +28,7 @@ def made(value, name="campaign", **more):
     return SimpleNamespace(**{name: value}, template_fields=("campaign", "message"), **more)
 
 
-@pytest.mark.parametrize("value", TEMPLATES, ids=str)
+@pytest.mark.parametrize("value", TEMPLATES, ids=["text", "block", "list", "dict", "function"])
 def test_a_check_waits_for_a_template(value):
     """Of an argument that it reads; the task checks it then."""
     assert is_rendered_later(made(value), "campaign")

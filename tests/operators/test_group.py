@@ -29,7 +29,7 @@ def sends(sandbox):
 class Failing(GroupSmsOperator):
     """An operator whose send fails with an error of the test."""
 
-    def __init__(self, error, cause, **arguments):
+    def __init__(self, *, error, cause, **arguments):
         super().__init__(message="All hands", groups=["staff"], **arguments)
         self.error, self.cause = error, cause
 
@@ -48,7 +48,7 @@ class Failing(GroupSmsOperator):
 def test_an_error_is_told_once(airflow_home, error, cause, raised):
     """A mistake is one message, and not two in a chain with the same words; the error of a driver stays behind it."""
     with pytest.raises(raised, match=str(error)) as caught:
-        Failing(error, cause, task_id="text").execute({})
+        Failing(error=error, cause=cause, task_id="text").execute({})
     assert caught.value.__cause__ is cause
     assert caught.value.__suppress_context__
 

@@ -82,7 +82,7 @@ def test_other_arguments_name_no_text(text, folder, witnessed):
     assert (ran.state, ran.summary["campaign"]) == ("success", "en.j2")
     ran = text("Hi", source=str(folder / "welcome.txt"))
     assert ran.state == "failed"
-    assert "welcome.txt: is not a Parquet file" in ran.log
+    assert "welcome.txt: is text; if it is a table" in ran.log
 
 
 def test_mapped_tasks_have_a_text_each(sms_default, ledger_path, folder, witnessed):
@@ -104,7 +104,7 @@ def test_groups_and_the_sensor_read_files_too(sms_default, ledger_path, folder, 
     )
     assert (ran.state, {message.content for message in sandbox.state.accepted}) == ("success", {"Hello {first_name}"})
     ran = run_task(lambda: BalanceSensor(task_id="wait", source=ROWS, message="en.j2"), template_searchpath=str(folder))
-    assert (ran.state, "1 messages cost about 1 credits" in ran.log) == ("success", True)
+    assert (ran.state, "1 message costs about 1 credit" in ran.log) == ("success", True)
 
 
 def test_a_decorated_task_reads_a_file_too(sms_default, ledger_path, folder, witnessed):

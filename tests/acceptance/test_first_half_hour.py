@@ -54,9 +54,8 @@ class Reader:
         """Type a block of the page in the first terminal, and return what it prints."""
         return self._terminals[0].run(self.adapted(code))
 
-    def start_sandbox(self, activate, code):
+    def start_sandbox(self, code):
         """Type the block that starts the sandbox in the second terminal, and return when it is ready."""
-        self._terminals[1].run(activate)
         self._terminals[1].run(self.adapted(code), until="sandbox ready at ")
 
     def texts(self):
@@ -72,7 +71,7 @@ class Reader:
 
 def dag_of(page):
     """Return the first DAG of a page, and the place below the home folder where the page says to save it."""
-    place, *_ = re.findall(r"^Save th(?:e|is) DAG as `~/(\S+)`", page.read_text(), re.MULTILINE)
+    place, *_ = re.findall(r"^Save th(?:e|is) DAG(?: above)? as `~/(\S+)`", page.read_text(), re.MULTILINE)
     return place, next(block.code for block in blocks(page) if block.is_dag)
 
 
@@ -83,12 +82,12 @@ def counts(said):
 
 def test_the_readme_leads_to_three_texts_and_one_that_is_unknown(home, reader):
     """Connect, run, run again, fail: each block as it stands, and the error that the page shows."""
-    _, install, sandbox, connection, run, fail = (block.code for block in blocks(README, "sh"))
-    reader.start_sandbox(install.splitlines()[1], sandbox)
+    _, install, sandbox, connection, table, run, fail = (block.code for block in blocks(README, "sh"))
+    reader.start_sandbox(sandbox)
     reader.type(install.splitlines()[1])
     reader.type(connection)
+    reader.type(table)
     place, code = dag_of(README)
-    (home / place).parent.mkdir(parents=True)
     (home / place).write_text(reader.adapted(code))
     assert counts(reader.type(run))[-1]["accepted"] == "3"
     assert counts(reader.type(run.splitlines()[-1]))[-1]["already_sent"] == "3"
@@ -104,7 +103,7 @@ def test_the_quickstart_leads_to_four_texts(home, reader):
     (own,) = re.findall(r"venv ~/(\S+)", install)
     (home / own).parent.mkdir()
     (home / own).symlink_to(home / ENVIRONMENT)
-    reader.start_sandbox("", sandbox)
+    reader.start_sandbox(sandbox)
     reader.type(install.splitlines()[1])
     assert "Connection success!" in reader.type(connection)
     reader.type(table)

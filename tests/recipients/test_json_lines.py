@@ -96,7 +96,7 @@ ARRAY = b'[{"a": "27820000001"}]'
     ("name", "content", "words"),
     [
         ("people.json", ARRAY, "is JSON, which is read with one object a line: write it so, and name it .jsonl or"),
-        ("people.JSON.gz", gzip.compress(ARRAY), "is JSON, which is read with one object a line"),
+        ("people.JSON.gz", gzip.compress(ARRAY, mtime=0), "is JSON, which is read with one object a line"),
         ("people.txt", b"27820000001\n", "is text; if it is a table, name it .csv (commas between the values) or .tsv"),
         ("people.xlsx", b"PK\x03\x04...", "is a workbook or a zip archive; save it as CSV, and name it .csv"),
         ("people.xls", b"\xd0\xcf\x11\xe0...", "is an old workbook or document; save it as CSV, and name it .csv"),

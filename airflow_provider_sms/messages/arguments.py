@@ -48,10 +48,11 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
     if isinstance(key_columns, str):
         raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
     # Not every iterable: one that can be read once would be empty where it is used.
-    keys = key_columns if isinstance(key_columns, (list, tuple)) else ()
+    keys = list(key_columns) if isinstance(key_columns, (list, tuple)) else []
     if not all(isinstance(name, str) for name in keys):
         raise InputError("key_columns is a list of column names, such as ['first_name']")
-    given = {"destination_column": [destination_column], "content_column": [content_column], "key_columns": keys}
-    for argument, names in given.items():
-        if any(name is not None and "{{" in name for name in names):
+    texts = [] if content_column is None else [content_column]
+    columns = {"destination_column": [destination_column], "content_column": texts, "key_columns": keys}
+    for argument, names in columns.items():
+        if any("{{" in name for name in names):
             raise InputError(f"{argument} takes no template: write the name of the column itself")

@@ -169,10 +169,10 @@ def test_a_new_token_is_used_by_the_next_poke(sms_default, sandbox):
     sensor = BalanceSensor(task_id="wait", min_balance=1)
     sms_default(password="an-old-token")
     with pytest.raises(AirflowFailException, match="401"):
-        sensor.poke({})
+        sensor.poke({"task": sensor})
     hook = sensor.hook
     sms_default()
-    assert (sensor.poke({}).is_done, sensor.hook is hook) == (True, True)
+    assert (sensor.poke({"task": sensor}).is_done, sensor.hook is hook) == (True, True)
 
 
 def test_the_amount_is_templated(wait, sandbox):

@@ -5,14 +5,11 @@ They are checked when a DAG is loaded, so without Arrow, and again before a tabl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.messages.template_syntax import parse_template
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def check_message(message: Any) -> None:
@@ -51,14 +48,11 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
     if isinstance(key_columns, str):
         raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
     # Not every iterable: one that can be read once would be empty where it is used.
-    keys = key_columns if isinstance(key_columns, (list, tuple)) else ()
+    keys = list(key_columns) if isinstance(key_columns, (list, tuple)) else []
     if not all(isinstance(name, str) for name in keys):
         raise InputError("key_columns is a list of column names, such as ['first_name']")
-    columns: dict[str, Sequence[str | None]] = {
-        "destination_column": [destination_column],
-        "content_column": [content_column],
-        "key_columns": keys,
-    }
+    texts = [] if content_column is None else [content_column]
+    columns = {"destination_column": [destination_column], "content_column": texts, "key_columns": keys}
     for argument, names in columns.items():
-        if any(name is not None and "{{" in name for name in names):
+        if any("{{" in name for name in names):
             raise InputError(f"{argument} takes no template: write the name of the column itself")

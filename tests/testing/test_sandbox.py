@@ -197,11 +197,20 @@ class TestRunTask:
         assert sms_sandbox.texts() == EVERYBODY
 
     @ASKS
-    def test_a_person_answers_one_question(self, sms_sandbox, make_dag):
-        """A second one is an error, and not a wait for ever."""
-        sms_sandbox.fail_next("drop_before", times=2)
+    def test_a_person_answers_one_question(self, sms_sandbox):
+        """A second one, about people who were not approved, is an error, and not a wait for ever."""
+        from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
+
+        calls = []
+
+        @bulk_sms_task(message="Hi {name}", approve=True)
+        def text():
+            calls.append(1)
+            return PEOPLE[: len(calls)]
+
         with pytest.raises(LookupError, match="A person answers one question of a task"):
-            sms_sandbox.run_task(make_dag(on_unknown="ask").get_task("text"), answer="Resend")
+            sms_sandbox.run_task(text(), answer="Send")
+        assert (len(calls), sms_sandbox.texts()) == (2, {})
 
     def test_a_connection_to_a_service_is_refused(self, sms_sandbox, make_dag, monkeypatch):
         """The connection is looked at once its template is rendered."""

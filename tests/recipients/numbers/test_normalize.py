@@ -190,7 +190,12 @@ def test_rows_stay_in_place():
     assert digits == [row[0] for row in cleaned(texts, "ZA")]
 
 
-@pytest.mark.parametrize("region", ["XX", "za", "ZAF", "", "South Africa", 27])
+def test_a_region_may_be_written_in_small_letters():
+    """It is the same region."""
+    assert clean_destinations(pa.array(["0821234567"]), "za").digits.to_pylist() == ["27821234567"]
+
+
+@pytest.mark.parametrize("region", ["XX", "ZAF", "", "South Africa", 27])
 def test_unknown_regions(region):
     """A region that is no country of ISO 3166 is an error that names the argument."""
     with pytest.raises(InputError, match="default_region"):

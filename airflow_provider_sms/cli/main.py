@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import re
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from airflow.cli.cli_config import GroupCommand
@@ -83,7 +83,14 @@ def _add_commands(parser: argparse.ArgumentParser, commands: Iterable[ActionComm
 
 def _log_to_stderr() -> None:
     """Keep stdout for data, as Airflow's own commands do from Airflow 3.3 on."""
-    with suppress(ImportError):
-        from airflow.cli.utils import redirect_stdout_log_handlers_to_stderr
+    from airflow.utils.log.logging_mixin import RedirectStdHandler
 
-        redirect_stdout_log_handlers_to_stderr()
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if isinstance(handler, logging.StreamHandler) and handler.stream is sys.stdout:
+            to_stderr = RedirectStdHandler("stderr")  # type: ignore[no-untyped-call]  # Airflow gives it no types
+            to_stderr.setFormatter(handler.formatter)
+            for mask in handler.filters:
+                to_stderr.addFilter(mask)
+            root.removeHandler(handler)
+            root.addHandler(to_stderr)

@@ -40,6 +40,9 @@ class TaskInstance:
         """
         self._own[key] = value
 
+    def get_relevant_upstream_map_indexes(self, *_: Any, **__: Any) -> None:
+        """Return that all copies of another task are meant, for which Airflow 2 asks before it pulls."""
+
     def xcom_pull(self, task_ids: Any = None, key: str = "return_value", **_: Any) -> Any:
         """Return an XCom: of this task None where there is none, of another one what it is said to have returned.
 
@@ -94,6 +97,7 @@ def task_context(
         "data_interval_start": date,
         "ds": ds,
         "ds_nodash": ds.replace("-", ""),
+        "expanded_ti_count": None,  # which Airflow 2 reads where a task takes what another one returned
         "logical_date": date,
         "params": params,
         "run_id": run_id,

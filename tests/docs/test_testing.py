@@ -60,7 +60,8 @@ def test_the_error_of_the_page_is_the_fixtures(sms_sandbox, monkeypatch):
     """The page shows what a team reads whose task would text people."""
     from airflow_provider_sms.operators.sms import BulkSmsOperator
 
-    monkeypatch.setenv("AIRFLOW_CONN_SMS_MARKETING", '{"conn_type": "sms", "host": "sms.invalid", "password": "t"}')
+    connection = '{"conn_type": "sms", "host": "sms.invalid", "password": "a-real-token"}'
+    monkeypatch.setenv("AIRFLOW_CONN_SMS_MARKETING", connection)
     task = BulkSmsOperator(task_id="text_them", source="none.csv", message="Hi", sms_conn_id="sms_marketing")
     with pytest.raises(ValueError) as refused:
         sms_sandbox.run_task(task)

@@ -107,7 +107,10 @@ def test_unknown_messages_fail_for_good_unless_they_are_resent(resend, permanent
     [
         ({}, "airflow-sms ledger unknown --campaign 'spring sale', then airflow-sms ledger resolve"),
         ({"reconciles": True}, "airflow-sms ledger unknown --campaign 'spring sale' --read-balance, then"),
-        ({"ledger_conn_id": "sms_ledger"}, "unknown --campaign 'spring sale' --ledger-conn-id sms_ledger, then"),
+        (
+            {"ledger_conn_id": "sms_ledger"},
+            "airflow-sms ledger unknown --campaign 'spring sale' --ledger-conn-id sms_ledger, then",
+        ),
     ],
     ids=str,
 )

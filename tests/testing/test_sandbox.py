@@ -9,6 +9,7 @@ from support.versions import CAN_ASK
 PEOPLE = [{"destination": "27820000001", "name": "Thandi"}, {"destination": "27820000002", "name": "Pieter"}]
 EVERYBODY = {"27820000001": ["Hi Thandi"], "27820000002": ["Hi Pieter"]}
 ASKS = pytest.mark.skipif(not CAN_ASK, reason="this Airflow can ask nobody")
+ELSEWHERE = '{"conn_type": "sms", "host": "sms.invalid", "password": "a-real-token"}'
 MONDAY, TUESDAY = (datetime(2026, 1, day, tzinfo=timezone.utc) for day in (5, 6))
 
 
@@ -84,7 +85,7 @@ class TestRun:
 
     def test_a_connection_to_a_service_is_refused(self, sms_sandbox, make_dag, monkeypatch):
         """A task that would reach a real account does not run, until its connection leads to the sandbox."""
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_MARKETING", '{"conn_type": "sms", "host": "sms.invalid", "password": "t"}')
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_MARKETING", ELSEWHERE)
         with pytest.raises(ValueError, match=r"'sms_marketing' does not lead to the sandbox"):
             sms_sandbox.run(make_dag(sms_conn_id="sms_marketing"))
         sms_sandbox.connect("sms_marketing")
@@ -96,7 +97,7 @@ class TestRun:
         """A callback that would text a real person counts, too."""
         from airflow_provider_sms.notifications.sms import SmsNotifier
 
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_ALERTS", '{"conn_type": "sms", "host": "sms.invalid", "password": "t"}')
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_ALERTS", ELSEWHERE)
         dag = make_dag()
         notifier = SmsNotifier(message="failed", to=["27820000009"], sms_conn_id="sms_alerts")
         (dag if owner == "dag" else dag.get_task("text")).on_failure_callback = [notifier]
@@ -214,7 +215,7 @@ class TestRunTask:
 
     def test_a_connection_to_a_service_is_refused(self, sms_sandbox, make_dag, monkeypatch):
         """The connection is looked at once its template is rendered."""
-        monkeypatch.setenv("AIRFLOW_CONN_SMS_REAL", '{"conn_type": "sms", "host": "sms.invalid", "password": "t"}')
+        monkeypatch.setenv("AIRFLOW_CONN_SMS_REAL", ELSEWHERE)
         dag = make_dag(sms_conn_id="sms_{{ params.account }}")
         dag.params["account"] = "real"
         with pytest.raises(ValueError, match="'sms_real' does not lead to the sandbox"):

@@ -484,7 +484,7 @@ def test_a_question_after_the_time_ends_at_once(monkeypatch):
     past = datetime(2026, 1, 1, tzinfo=timezone.utc)
     rules = DecisionRules(QuestionOptions(timeout=timedelta(hours=1)))
     context = {"ti": SimpleNamespace(id="1")}
-    plan = SimpleNamespace(campaign="c", id="1", to_send=1, cost=Decimal(1), lines=list)
+    plan = SimpleNamespace(campaign="c", id="1", to_send=1, cost=Decimal(1), lines=list, repeats=0)
     with pytest.raises(TaskAwaitingInput) as caught:
         ask_about_plan(context, rules, plan, [], deadline=past)
     assert (caught.value.timeout, caught.value.kwargs) == (timedelta(seconds=1), {"deadline": past.isoformat()})

@@ -123,8 +123,8 @@ def test_a_report_that_cannot_be_written_fails_the_try(send, people, tmp_path, n
 
 def test_arguments_that_are_refused_are_noted(send, people, notes):
     """What ends a try before it has counted anything is its end, too; where no campaign is named there is no note."""
-    send(people(3), chunk_size=0, campaign="c")
-    send(people(3), campaign=" ")
+    send(people(3), report="{{ ' ' }}", campaign="c")
+    send(people(3), campaign="{{ ' ' }}")
     (note,) = notes()
     assert (note["campaign"], note["state"], note["total"]) == ("c", "failed", None)
 

@@ -44,7 +44,7 @@ class RendersTextFiles(_Base):
     """Render the file that ``message`` names; a base beside Airflow's ``BaseOperator``."""
 
     template_ext: Sequence[str] = EXTENSIONS
-    message: Any
+    message: Any = None
 
     def resolve_template_files(self) -> None:
         """Refuse a file that is not there, when Airflow loads the DAG; the task reads it when it runs.

@@ -5,6 +5,7 @@ import pytest
 from support.tables import read, write
 
 from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.formatting import counted
 from airflow_provider_sms.recipients.sources import open_source
 
 
@@ -44,7 +45,7 @@ def test_numbers_are_a_table_of_one_column(numbers, rows):
     """A log shows how many there are."""
     source = open_source(numbers, column="mobile")
     assert [batch.to_pydict() for batch in source.batches()] == [{"mobile": rows}]
-    assert source.describe() == f"list of {len(rows)} rows"
+    assert source.describe() == f"list of {counted(len(rows), 'row')}"
 
 
 def test_whole_numbers_keep_their_digits():

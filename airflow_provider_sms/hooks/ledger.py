@@ -257,7 +257,7 @@ def _ledger_connection(
 
     :param ledger_conn_id: as it was given; empty where ``conn_id`` is the configured one.
     :param look_up: returns a connection; without one it returns None or raises Airflow's error.
-    :raises NoConnectionError: there is none; the error names what is to be set.
+    :raises NoConnectionError: there is no such connection; the error says what to set.
     """
     connection: AirflowConnection | None
     try:

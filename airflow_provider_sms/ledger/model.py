@@ -112,8 +112,8 @@ class Holder(NamedTuple):
     :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
     :param awaited: whether another process, of whatever attempt, may still record its outcome, although its claim may
         have lapsed.
-    :param final: whether nothing more is to be expected once it is not awaited: an outcome is recorded, or Airflow has
-        replaced the attempt.
+    :param final: whether its state stays once it is not awaited: its outcome is recorded, or Airflow has replaced the
+        attempt.
     """
 
     request_id: int

@@ -119,7 +119,7 @@ def _add(found: SuppressedNumbers, column: pa.Array, name: str, default_region: 
     found.digits.add(_as_integers(cleaned.digits.drop_null()))
     if cleaned.digits.null_count:
         blank = pc.equal(cleaned.reasons, constant(NO_NUMBER))
-        found.blank += blank.true_count
+        found.blank += pc.sum(blank).as_py()  # true_count of Arrow 14 crashes where a value is missing
         unreadable = pc.fill_null(pc.invert(blank), constant(False))  # noqa: FBT003 - a value, and no switch
         reasons = cleaned.reasons.filter(unreadable).to_pylist()
         found.unreadable.update(reasons)

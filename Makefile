@@ -75,7 +75,7 @@ test-most:
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 
 test-whole:
-	@$(PYTEST) $(sort $(BROWSER) $(WHOLE) $(NESTED)) $(PRINTED)
+	@$(PYTEST) $(PARALLEL) $(sort $(BROWSER) $(WHOLE) $(NESTED)) $(PRINTED)
 
 test-faults:
 	@$(PYTEST) tests/faults $(PRINTED)

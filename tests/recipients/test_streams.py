@@ -169,14 +169,15 @@ def test_a_stream_that_breaks():
     assert caught.value.__cause__ is None
 
 
-def descriptors():
+def descriptors(folder):
+    """Return the open files of a folder that have no name any more."""
     found = {}
     for link in Path("/proc/self/fd").iterdir():
         try:
             target = str(link.readlink())
         except OSError:
             continue
-        if "deleted" in target:
+        if target.startswith(str(folder)) and "deleted" in target:
             found[int(link.name)] = target
     return found
 
@@ -185,15 +186,15 @@ def descriptors():
 def test_the_file_has_no_name(tmp_path, monkeypatch):
     """The rows are in a file that only this user may read, that has no name, and that is gone when closed."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    before = descriptors().keys()
+    before = descriptors(tmp_path).keys()
     source = open_source(iter(ROWS))
     assert list(tmp_path.iterdir()) == []
-    (descriptor,) = descriptors().keys() - before
+    (descriptor,) = descriptors(tmp_path).keys() - before
     found = os.fstat(descriptor)
     assert (stat.S_IMODE(found.st_mode), found.st_nlink) == (0o600, 0)
     source.close()
     source.close()
-    assert descriptors().keys() == before
+    assert descriptors(tmp_path).keys() == before
     with pytest.raises(ValueError, match="closed"):
         list(source.batches())
 
@@ -202,12 +203,12 @@ def test_the_file_has_no_name(tmp_path, monkeypatch):
 def test_the_file_is_gone_where_reading_fails(tmp_path, monkeypatch):
     """Neither an error nor a source that nobody closes leaves a file open."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    before = descriptors().keys()
+    before = descriptors(tmp_path).keys()
     with pytest.raises(SourceError):
         open_source(iter([*ROWS, None]))
     open_source(iter(ROWS))
     gc.collect()
-    assert descriptors().keys() == before
+    assert descriptors(tmp_path).keys() == before
 
 
 def test_a_disk_that_is_full(monkeypatch):

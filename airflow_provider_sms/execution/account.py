@@ -51,7 +51,7 @@ def reconciliation_of(
             with settings.client() as client:
                 return client.get_balance()
         except ServiceError as error:
-            error.place = settings.place(task.sms_conn_id)
+            error.place = settings.place()
             raise
 
     return Reconciliation(

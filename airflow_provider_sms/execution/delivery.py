@@ -173,7 +173,7 @@ class Delivery:
                 figures.update({"error": type(sender.error).__name__} if sender.error else {})
         log_unforeseen(sender.error)
         if isinstance(sender.error, ServiceError):
-            sender.error.place = self.settings.place(self.task.sms_conn_id)
+            sender.error.place = self.settings.place()
         return DeliveryEnd(sender.error, interruption, sender.stop_conditions.stop_reason)
 
     def conclude(self, end: DeliveryEnd) -> None:

@@ -38,6 +38,7 @@ class ConnectionLike(Protocol):
 class ClientSettings:
     """The settings of a client; its repr holds no secrets.
 
+    :param conn_id: the connection that they are from, for the words of an error.
     :param base_url: with its scheme.
     :param token: the bearer token; None means that the client fetches one.
     :param client_id: fetches a token, with ``client_secret``; None means that a token is given.
@@ -48,6 +49,7 @@ class ClientSettings:
     :param billing: ``auto``, ``prepaid`` or ``postpaid``.
     """
 
+    conn_id: str = field(compare=False)
     base_url: str
     token: str | None = field(repr=False)
     client_id: str | None = field(repr=False)
@@ -70,32 +72,37 @@ class ClientSettings:
         credential = self.token if self.client_id is None else self.client_id
         return blake2b(f"{address}\n{credential}".encode(), digest_size=16, person=b"sms-account").hexdigest()
 
-    def place(self, conn_id: str) -> str:
-        """Return the connection and its host for the words of an error: without path, login and token.
-
-        :param conn_id: the connection that has these settings.
-        """
-        return f"connection {conn_id!r}, host {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
+    def place(self) -> str:
+        """Return the connection and its host for the words of an error: without path, login and token."""
+        return f"connection {self.conn_id!r}, host {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
 
     def client(self, *, pool_size: int = 1) -> SmsClient:
         """Return a new client.
 
         :param pool_size: threads that use it at once.
+        :raises InputError: the client takes a setting for wrong; the error names the connection and the setting.
         """
         from airflow_provider_sms.service.client import SmsClient
 
-        return SmsClient(
-            self.base_url,
-            token=self.token,
-            client_id=self.client_id,
-            client_secret=self.client_secret,
-            balance_url=self.balance_url,
-            timeout=self.timeout,
-            connect_timeout=self.connect_timeout,
-            verify=self.verify,
-            billing=self.billing,
-            pool_size=pool_size,
-        )
+        try:
+            return SmsClient(
+                self.base_url,
+                token=self.token,
+                client_id=self.client_id,
+                client_secret=self.client_secret,
+                balance_url=self.balance_url,
+                timeout=self.timeout,
+                connect_timeout=self.connect_timeout,
+                verify=self.verify,
+                billing=self.billing,
+                pool_size=pool_size,
+            )
+        except InputError as error:
+            raise InputError(f"{_name(self.conn_id)}: {error}") from None
+
+
+def _name(conn_id: str) -> str:
+    return f"Connection {conn_id!r}"
 
 
 def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> ClientSettings:
@@ -105,7 +112,7 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
     :param extra: the connection's extra; values may be text, as in a connection's URI.
     :raises InputError: a field is missing or wrong; the error names it, and says what to put there.
     """
-    name = f"Connection {connection.conn_id!r}"
+    name = _name(connection.conn_id)
     if not connection.host:
         raise InputError(f"{name} has no host: put the base URL there, for example https://rest.example.com/v1")
     if not connection.password:
@@ -117,6 +124,7 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
         if balance_url is not None:
             _require_encryption(name, "balance_url", str(balance_url))
     return ClientSettings(
+        conn_id=connection.conn_id,
         base_url=base_url,
         token=None if connection.login else connection.password,
         client_id=connection.login or None,
@@ -153,7 +161,7 @@ def _require_encryption(name: str, field_name: str, url: str) -> None:
     """
     from airflow_provider_sms.service.inputs import checked_url, is_loopback
 
-    parts = urlsplit(checked_url(url, field_name))
+    parts = urlsplit(checked_url(url, f"{name}: {field_name}"))
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise InputError(
             f"{name}: {field_name} is an http:// address of another machine, so everybody on the way there could read "

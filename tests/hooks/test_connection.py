@@ -42,7 +42,7 @@ def test_a_scheme_without_both_slashes_is_refused(host):
 @pytest.mark.parametrize("host", ["https://h.example:8443/v1/SECRET", "h.example:8443"])
 def test_the_place_of_an_error_is_the_host_alone(host):
     """Without scheme and path."""
-    assert settings(host=host).place("promo") == "connection 'promo', host h.example:8443"
+    assert settings(host=host).place() == "connection 'sms_default', host h.example:8443"
 
 
 def test_a_uri_connection_says_the_same(monkeypatch):
@@ -87,6 +87,8 @@ def test_a_login_makes_the_password_an_api_secret():
         ({"extra": {"verify": "false"}}, "certificate checks cannot be switched off"),
         ({"extra": {"allow_http": "maybe"}}, "'allow_http' must be true or false"),
         ({"extra": {"billing": "free"}}, "'billing' must be one of auto, prepaid, postpaid"),
+        ({"host": "ftp://rest.example.com"}, "'sms_default': host must begin with https:// or http://"),
+        ({"extra": {"balance_url": "https://"}}, "'sms_default': balance_url is not a URL"),
     ],
     ids=str,
 )
@@ -94,6 +96,23 @@ def test_wrong_fields_are_named(fields, says):
     """The error names the connection and the field, and says what to do."""
     with pytest.raises(InputError, match=says):
         settings(**fields)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"host": "ftp://rest.example.com", "extra": {"allow_http": True}}, "host must begin with https:// or http://"),
+        ({"extra": {"timeout": 90_000}}, "connect_timeout and timeout must be above 0 and at most 86400 seconds"),
+        ({"extra": {"verify": "/no/such/bundle.pem"}}, "verify: there is no CA bundle at '/no/such/bundle.pem'"),
+        ({"password": "Bearer TOKEN"}, "the token has characters that no header may carry"),
+    ],
+    ids=str,
+)
+def test_what_only_the_client_refuses_names_the_connection(fields, says):
+    """A task with two connections says which of them is wrong."""
+    given = settings(**fields)
+    with pytest.raises(InputError, match=f"^Connection 'sms_default': {says}"):
+        given.client()
 
 
 @pytest.mark.parametrize(

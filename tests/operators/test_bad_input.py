@@ -408,7 +408,7 @@ CASES: dict[str, Case] = {
         {"sms_conn_id": "tokenless"}, FAILS, "Connection 'tokenless' has no password: put the bearer token there"
     ),
     "a scheme that is misspelt": Case(
-        {"sms_conn_id": "htp"}, FAILS, "host must begin with https:// or http://, not with htp://"
+        {"sms_conn_id": "htp"}, FAILS, "Connection 'htp': host must begin with https:// or http://, not with htp://"
     ),
     "a time-out in words": Case(
         {"sms_conn_id": "soon"}, FAILS, "Connection 'soon': extra 'timeout' must be a number of seconds above 0"

@@ -14,6 +14,7 @@ from collections import deque
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from decimal import Decimal
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyErrorsError
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _INSUFFICIENT_CREDITS = "InsufficientCredits"
-"""The service's code for a request that the credit does not cover."""
+"""The service's code, with status 403, for a request that the credit does not cover."""
 
 WINDOW_MESSAGES = 1000
 """How many of the last messages the error rate is of: errors of long ago say little of the rest."""
@@ -70,8 +71,15 @@ def covers(amount: Decimal | None, cost: Decimal) -> bool:
 
 
 def is_out_of_credit(error: BaseException) -> bool:
-    """Return whether the service refused a request because the credit does not cover it."""
-    return isinstance(error, ServiceError) and error.code == _INSUFFICIENT_CREDITS
+    """Return whether the service refused a request because the credit does not cover it.
+
+    With another status than 403 the code has no meaning of its own: that status alone decides, as without a code.
+    """
+    return (
+        isinstance(error, ServiceError)
+        and error.status == HTTPStatus.FORBIDDEN
+        and error.code == _INSUFFICIENT_CREDITS
+    )
 
 
 @dataclass(frozen=True, slots=True)

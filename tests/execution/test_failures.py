@@ -31,6 +31,7 @@ from airflow_provider_sms.sending.counts import SendCounts
         (LedgerLostError(""), True),
         (OutageError(""), False),
         (RefusedError("", status=403, code="InsufficientCredits"), False),
+        (RefusedError("", status=402, code="InsufficientCredits"), True),
         (NotSentError(""), False),
         (ThrottledError("", status=503), False),
         (LedgerError(""), False),

@@ -20,6 +20,8 @@ from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.send_window.window import SendWindow
 from airflow_provider_sms.sending.stop_conditions import MAX_LOST_ALONE, Caution, Credit, StopConditions, StopReason
+from airflow_provider_sms.service.errors import error_for
+from airflow_provider_sms.service.transport import RawResponse
 
 NOON = datetime(2026, 11, 23, 12, 0, tzinfo=timezone.utc)
 CLOSES = datetime(2026, 11, 23, 20, 0, tzinfo=timezone.utc)
@@ -153,6 +155,29 @@ def test_a_service_that_says_that_the_credit_is_out_halts(sender):
     assert (len(service.taken), send.error) == (30, None)
     assert stop_conditions.stop_reason == StopReason(credit=Decimal(70), too_little=Decimal(1000))
     assert send.counts.not_sent == 70
+
+
+@pytest.mark.parametrize(
+    ("status", "unknown", "accepted", "error"),
+    [
+        (401, 0, 0, AuthenticationError),
+        (402, 0, 0, RefusedError),
+        (429, 0, 20, None),
+        (500, 10, 10, None),
+        (503, 0, 20, None),
+    ],
+)
+def test_the_code_of_a_lack_of_credit_means_it_with_403_alone(sender, service, status, unknown, accepted, error):
+    """Any other status with that code is what it is without: refused, posted again, or unknown; nothing waits."""
+    body = b'{"errorCode": "InsufficientCredits"}'
+    service.script = [failing(error_for(RawResponse("bulkmessages", status, None, body), hidden=(), now=0.0))]
+    stop_conditions = credit(1000, 20)
+    send = sender(stop_conditions=stop_conditions, concurrency=1)
+    send.run([people(20)])
+    assert stop_conditions.stop_reason is None
+    assert (send.counts.unknown, send.counts.accepted) == (unknown, accepted)
+    assert send.counts.not_sent == 20 - unknown - accepted
+    assert type(send.error) is (error or type(None))
 
 
 def test_without_the_brake_a_lack_of_credit_is_an_error(sender):

@@ -104,10 +104,12 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "False",
                     },
                     "unrecorded_seconds": {
-                        "description": "Seconds after its claim for which a task waits for the outcome of another "
-                        "attempt's request, as of one that is cut off from the ledger, at least until the claim's "
-                        "deadline. Then the task fails, and Airflow may retry it, unless the request's attempt was "
-                        "replaced by another: then the request is unknown.",
+                        "description": "Seconds for which a task waits for the outcome of another attempt's request, "
+                        "counted from the request's claim. The wait lasts at least until the claim's deadline, and "
+                        "everything else is sent meanwhile. Without an outcome by then, the task fails so that Airflow "
+                        "may retry it. The next attempt finds the outcome, or takes the request for unknown. If a "
+                        "later try has replaced the other attempt, the request is unknown when the wait ends, and the "
+                        "task does what ``on_unknown`` says.",
                         "version_added": "0.1.0",
                         "type": "float",
                         "example": "60",

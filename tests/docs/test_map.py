@@ -51,3 +51,11 @@ def test_each_layer_is_in_the_diagram():
     assert [
         f for f in FOLDERS if f not in {"sandbox", "recipients/numbers"} and not re.search(rf"\b{f}\b", diagram)
     ] == []
+
+
+def test_each_command_of_the_fault_suite_has_one_row():
+    """A command with two rows would be described in two ways; one that is no module would not run."""
+    commands = re.findall(r"^\| `support\.faults\.?(\w*)", CONTRIBUTING, re.MULTILINE)
+    assert len(commands) == len(set(commands)) > 5
+    suite = ROOT / "tests" / "support" / "faults"
+    assert [each for each in commands if not (suite / f"{each or '__main__'}.py").exists()] == []

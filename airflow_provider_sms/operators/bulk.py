@@ -115,7 +115,8 @@ class BulkSmsOperator(SmsOperatorBase):
         the deadline of the request's claim.
     :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
         ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
-        too, and replaced by the next attempt. None means no report. (templated)
+        too, and replaced by the next attempt. Its name may not end like a file of another format, such as ``.csv``.
+        None means no report. (templated)
     :param max_xcom_responses: above that many requests, XComs hold their number in place of their responses.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.

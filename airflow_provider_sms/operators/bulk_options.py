@@ -19,6 +19,7 @@ from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.question_options import read_question_options, require_asking
 from airflow_provider_sms.operators.templated_values import VALUE_CHECKS, read_value
 from airflow_provider_sms.planning.limits import Limits, Threshold
+from airflow_provider_sms.recipients.paths import require_parquet_name
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -111,6 +112,8 @@ def _check_numbers(task: Any) -> None:
 def _check_report(task: Any) -> None:
     if task.report is not None and not (isinstance(task.report, str) and task.report.strip()):
         raise InputError("report must be the path or URI of a file to write, or None for no report")
+    if task.report is not None:
+        require_parquet_name(task.report, "report")
 
 
 def _check_max_invalid(task: Any) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 import fsspec
 
-from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.exceptions import InputError, SourceError
 from airflow_provider_sms.recipients.number_lists import path_without_numbers
 
 CSV_NAME = re.compile(r"\.(csv|tsv)(?:\.(gz|bz2|zst))?$")
@@ -26,6 +26,10 @@ _NAMES = {
     "ORC": re.compile(r"\.orc$"),
     "Parquet": re.compile(r"\.(parquet|parq|pq)$"),
 }
+_NOT_PARQUET = re.compile(
+    r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$"
+)
+"""Searched in a name in lower case: an ending by which a file is opened as something else than Parquet."""
 _MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
 READ = (
     "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV (.csv, .tsv) "
@@ -76,6 +80,22 @@ def codec_of(name: str, pattern: re.Pattern[str]) -> str | None:
 
 def _format_of(name: str) -> str | None:
     return next((kind for kind, pattern in _NAMES.items() if pattern.search(name.lower())), None)
+
+
+def require_parquet_name(path: str, argument: str) -> None:
+    """Refuse a place for a Parquet file whose name says that the file is something else.
+
+    A name that tells no format may be used: such a file is taken for Parquet.
+
+    :param path: path or URI of the file to write.
+    :param argument: what gives the path, for the error.
+    :raises InputError: names the ending, and says what to do.
+    """
+    if found := _NOT_PARQUET.search(path.rstrip("/ ").lower()):
+        raise InputError(
+            f"{argument} is written as Parquet, so its name may not end with {found[0]}: use a name that ends with "
+            ".parquet"
+        )
 
 
 def is_path(source: object) -> bool:

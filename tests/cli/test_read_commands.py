@@ -256,6 +256,16 @@ def test_export_writes_a_campaign(ledger, sent, tmp_path):
     assert ledger("export", "spring", file, "--overwrite").status == 0
 
 
+def test_an_export_is_not_named_as_another_format(ledger, sent, tmp_path):
+    """A file of Parquet that is called CSV would be opened as CSV: nothing is written."""
+    sent(people(1))
+    said = ledger("export", "spring", tmp_path / "spring.csv")
+    assert (said.status, said.out, list(tmp_path.glob("spring*"))) == (1, "", [])
+    assert said.err.strip() == (
+        "FILE is written as Parquet, so its name may not end with .csv: use a name that ends with .parquet"
+    )
+
+
 @pytest.mark.parametrize("arguments", [("status", "sprign"), ("unknown", "--campaign", "sprign"), ("export", "sprign")])
 def test_a_missing_campaign_is_named(ledger, sent, tmp_path, arguments):
     """A mistyped name is status 1 and an error with the name and a similar one, not an empty answer."""

@@ -375,6 +375,16 @@ CASES: dict[str, Case] = {
     "hours in words": Case(
         {"send_window": "09:00-17:00"}, LOAD, "send_window must be a SendWindow, or None for any hours"
     ),
+    "a report that is called CSV": Case(
+        {"report": "FOLDER/report.csv"},
+        LOAD,
+        "report is written as Parquet, so its name may not end with .csv: use a name that ends with .parquet",
+    ),
+    "a report that is called a workbook once it is rendered": Case(
+        {"report": "FOLDER/{{ run_id }}.XLSX"},
+        FAILS,
+        "report is written as Parquet, so its name may not end with .xlsx: use a name that ends with .parquet",
+    ),
     "an argument that is misspelt": Case({"max_row": 5}, LOAD, "max_row"),
     "opt-outs that do not exist": Case(
         {"suppress": "FOLDER/none.csv"}, FAILS, "suppress: FOLDER/none.csv: there is no such file or directory"

@@ -9,7 +9,8 @@ import pytest
 from support.tables import read, write
 from upath import UPath
 
-from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.exceptions import InputError, SourceError
+from airflow_provider_sms.recipients.paths import require_parquet_name
 from airflow_provider_sms.recipients.sources import open_source
 
 
@@ -177,3 +178,27 @@ def test_a_storage_that_fails():
     with pytest.raises(SourceError, match="cannot be looked up: RuntimeError") as caught:
         open_source(SimpleNamespace(fs=BrokenFilesystem(), path="/a.parquet"))
     assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+@pytest.mark.parametrize(
+    ("path", "ending"),
+    [
+        ("/data/r.csv", ".csv"),
+        ("/data/r.CSV ", ".csv"),
+        ("s3://bucket/r.json", ".json"),
+        ("r.jsonl", ".jsonl"),
+        ("r.xls", ".xls"),
+        ("r.parquet.gz", ".gz"),
+        ("/data/r.txt/", ".txt"),
+    ],
+)
+def test_a_file_of_parquet_is_not_named_as_another_format(path, ending):
+    """People and programs open a file by the ending of its name."""
+    with pytest.raises(InputError, match=f"report is written as Parquet, so its name may not end with {ending}: use"):
+        require_parquet_name(path, "report")
+
+
+@pytest.mark.parametrize("path", ["r.parquet", "r.PARQ", "r.pq", "/data/r", "/data/2026.01", "/data.csv/r", "s3://b/r"])
+def test_a_file_of_parquet_may_have_a_name_that_tells_no_format(path):
+    """Such a file is read as Parquet, also by this package."""
+    require_parquet_name(path, "report")

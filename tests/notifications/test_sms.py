@@ -158,6 +158,21 @@ def test_a_missed_deadline_texts_from_the_triggerer(sms_default, texts):
     assert texts() == [(FIRST, MISSED)]
 
 
+@needs_deadlines
+def test_a_wrong_argument_of_a_deadline_is_found_when_it_is_missed(sms_default, texts):
+    """Airflow makes the notifier only then: the callback fails, and nobody is texted."""
+    from airflow.sdk.definitions.deadline import AsyncCallback
+
+    trigger = trigger_of(AsyncCallback(SmsNotifier, kwargs={"to": FIRST, "max_parts": 0}), DEADLINE)
+
+    async def events():
+        return [event.payload async for event in trigger.run()]
+
+    *_, last = asyncio.run(events())
+    assert (last["state"], "max_parts must be a whole number" in str(last)) == ("failed", True)
+    assert texts() == []
+
+
 @pytest.mark.skipif(not EXECUTES_CALLBACKS, reason="Airflow before 3.2 has no deadlines with synchronous callbacks")
 def test_a_missed_deadline_texts_from_an_executor(sms_default, texts):
     """As a synchronous callback of a deadline it texts once, not once when made and once when called."""

@@ -42,6 +42,24 @@ def test_a_task_can_be_copied_once_its_hook_was_used(sms_default, make):
         assert copied.hook.get_balance().amount == task.hook.get_balance().amount
 
 
+def test_a_hook_gives_a_task_its_settings_alone(sms_default, sandbox, ledger_path):
+    """What a subclass of the hook does otherwise is not asked, as the documentation says: a task has its own client."""
+
+    class Ours(SmsHook):
+        def send_bulk(self, messages, *, send_options=None):
+            raise AssertionError
+
+        get_balance = send_bulk
+
+    class WithOurs(BulkSmsOperator):
+        @property
+        def hook(self):
+            return Ours(self.sms_conn_id)
+
+    ran = run_task(lambda: WithOurs(task_id="send", source=[{"destination": "27820000001"}], message="Hi"))
+    assert (ran.state, len(sandbox.state.accepted)) == ("success", 1)
+
+
 def test_a_task_sends_with_its_hook(sms_default, sandbox, ledger_path):
     """A team's own hook, which a subclass brings, is the one that sends."""
     used = []

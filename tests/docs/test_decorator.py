@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta, timezone
+
+import pandas as pd
+from support.airflow import run_task
+from support.pages import ROOT, dags
+
+from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
+
+PAGE = ROOT / "docs" / "decorator.md"
+(REMINDERS,) = dags(PAGE)
+
+
+def test_the_dag_of_the_page_texts_whom_its_function_finds(run_file, sandbox, tmp_path):
+    """Those with a confirmed appointment, in their own words."""
+    booked = {
+        "mobile": ["082 000 0001", "+27 83 000 0002"],
+        "first_name": ["Thandeka", "Pieter"],
+        "time": ["09:00", "10:30"],
+        "confirmed": [True, False],
+    }
+    (tmp_path / "appointments").mkdir()
+    today = datetime.now(timezone.utc).date()
+    for day in (today, today + timedelta(days=1)):  # it may be midnight before the task runs
+        pd.DataFrame(booked).to_parquet(tmp_path / "appointments" / f"{day}.parquet")
+    ran = run_file(REMINDERS)
+    assert (ran.state, ran.xcoms["remind"]["accepted"]) == ("success", 1)
+    assert sandbox.state.accepted_messages == [("27820000001", "Hi Thandeka, we see you at 09:00.")]
+
+
+def test_a_function_that_returns_nothing_is_told_as_on_the_page(sms_default, ledger_path):
+    """The error has the page's words."""
+    (shown,) = re.findall(r"^airflow\S+: (remind\(\) returned nothing; .+)$", PAGE.read_text(), re.MULTILINE)
+
+    def remind():
+        return None
+
+    ran = run_task(lambda: bulk_sms_task(message="Hi")(remind)().operator)
+    assert (ran.state, shown in ran.log) == ("failed", True)

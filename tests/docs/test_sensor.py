@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from support.airflow import run_task
+from support.pages import ROOT, dags
+
+from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.sensors.balance import BalanceSensor
+
+PAGE = ROOT / "docs" / "sensor.md"
+TEXT = PAGE.read_text()
+WAITS, WAITS_FOR_A_TABLE = dags(PAGE)
+
+
+def test_the_sensor_of_the_page_returns_what_the_page_says(run_file, sandbox):
+    """With credit it waits for nothing."""
+    (returned,) = re.findall(r"^The sensor returns `(.+)`\.$", TEXT, re.MULTILINE)
+    sandbox.state.set_balance(2000)
+    ran = run_file(WAITS)
+    assert (ran.state, ran.xcoms) == ("success", {"wait_for_credit": json.loads(returned)})
+
+
+def test_the_table_of_the_page_needs_what_the_page_says(run_file, sandbox, tmp_path):
+    """A text of one part to each of 200 people costs 200 credits."""
+    people = {"destination": [f"082{n:07d}" for n in range(200)], "first_name": ["Ann"] * 200}
+    pd.DataFrame(people).to_parquet(tmp_path / "people.parquet")
+    assert "] 200 messages cost about 200 credits\n" in TEXT
+    sandbox.state.set_balance(200)
+    assert run_file(WAITS_FOR_A_TABLE).xcoms == {"wait": {"balance": 200.0, "post_paid": False}}
+
+
+def test_a_wrong_amount_is_told_as_on_the_page(sms_default):
+    """When the DAG is loaded, and with a template when the task runs, which then fails without a retry."""
+    loaded, rendered = re.findall(r"^(\S+): min_balance must be a number, not 'lots'$", TEXT, re.MULTILINE)
+    with pytest.raises(InputError) as caught:
+        BalanceSensor(task_id="wait", min_balance="lots")
+    assert f"{loaded}: {caught.value}" in TEXT
+    assert loaded == f"{InputError.__module__}.{InputError.__name__}"
+    ran = run_task(lambda: BalanceSensor(task_id="wait", min_balance="{{ 'lots' }}"), retries=1)
+    assert (ran.state, ran.tries) == ("failed", 1)
+    assert f"{rendered.rpartition('.')[2]}: min_balance must be a number, not 'lots'" in ran.log

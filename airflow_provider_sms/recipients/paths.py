@@ -26,9 +26,7 @@ _NAMES = {
     "ORC": re.compile(r"\.orc$"),
     "Parquet": re.compile(r"\.(parquet|parq|pq)$"),
 }
-_NOT_PARQUET = re.compile(
-    r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$"
-)
+_NOT_PARQUET = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$")
 """Searched in a name in lower case: an ending by which a file is opened as something else than Parquet."""
 _MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
 READ = (

@@ -76,9 +76,7 @@ def is_out_of_credit(error: BaseException) -> bool:
     With another status than 403 the code has no meaning of its own: that status alone decides, as without a code.
     """
     return (
-        isinstance(error, ServiceError)
-        and error.status == HTTPStatus.FORBIDDEN
-        and error.code == _INSUFFICIENT_CREDITS
+        isinstance(error, ServiceError) and error.status == HTTPStatus.FORBIDDEN and error.code == _INSUFFICIENT_CREDITS
     )
 
 

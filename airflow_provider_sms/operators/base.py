@@ -16,9 +16,8 @@ from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.base_options import BASE_CHECKS
 from airflow_provider_sms.operators.checks import check_rendered
 from airflow_provider_sms.operators.links import SmsSandboxLink
+from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
-from airflow_provider_sms.operators.sql_templates import RendersSqlSources
-from airflow_provider_sms.operators.text_files import RendersTextFiles
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.operators.checks import Check
 
 
-class SmsOperatorBase(RendersTextFiles, RendersSqlSources, HasSmsHook, BaseOperator):
+class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
     """The base of the operators that send; it sends nothing without a subclass.
 
     :param send_options: the service's Send Options, passed through.

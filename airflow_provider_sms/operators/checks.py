@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import is_to_be_rendered
-from airflow_provider_sms.operators.text_files import is_text_file
+from airflow_provider_sms.operators.rendering import is_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

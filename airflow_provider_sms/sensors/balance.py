@@ -26,9 +26,8 @@ from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
 from airflow_provider_sms.operators.checks import Check, check_loaded, check_rendered, require_whole
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
+from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
-from airflow_provider_sms.operators.sql_templates import RendersSqlSources
-from airflow_provider_sms.operators.text_files import RendersTextFiles
 from airflow_provider_sms.triggers.balance import BalanceTrigger
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import Balance
 
 
-class BalanceSensor(RendersTextFiles, RendersSqlSources, HasSmsHook, BaseSensorOperator):
+class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
     """Delay a DAG until there is credit: the balance is at least an amount, or the account is post-paid.
 
     The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.

@@ -6,8 +6,8 @@ from support.airflow import run_task
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.rendering import is_text_file
 from airflow_provider_sms.operators.sms import BulkSmsOperator, GroupSmsOperator
-from airflow_provider_sms.operators.text_files import is_text_file
 from airflow_provider_sms.sensors.balance import BalanceSensor
 from airflow_provider_sms.testing.dag_runs import load_dags
 

@@ -1,7 +1,10 @@
-"""Texts in files: a message that is the name of a file stands for the text in it.
+"""Rendering, where it differs from Airflow's: queries, and texts in files.
+
+Airflow renders a :class:`SqlSource` in place, so that a retry in the same process finds the text of the attempt before.
+Here it is rendered as a copy.
 
 Airflow reads a file for every templated argument that ends like one: for a text that happens to end with the name of a
-file, and for a path in ``source`` as well. This does so for a message alone, and only if it is a single word.
+file, and for a path in ``source`` as well. Here a file is read for a message alone, and only if it is a single word.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import is_to_be_rendered
+from airflow_provider_sms.hooks.sql_source import SqlSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,8 +44,11 @@ def is_text_file(message: Any) -> bool:
     return "://" not in name and not any(map(str.isspace, name))
 
 
-class RendersTextFiles(_Base):
-    """Render the file that ``message`` names; a base beside Airflow's ``BaseOperator``."""
+class RendersTemplates(_Base):
+    """Render queries, with their ``.sql`` files, and the file that ``message`` names.
+
+    A base beside Airflow's ``BaseOperator``.
+    """
 
     template_ext: Sequence[str] = EXTENSIONS
     message: Any = None
@@ -71,11 +78,14 @@ class RendersTextFiles(_Base):
         jinja_env: jinja2.Environment | None = None,
         seen_oids: set[int] | None = None,
     ) -> Any:
-        """Render a value, as Airflow does it, but read a file for the message alone."""
+        """Render a value, as Airflow does it, but a query as a copy, and read a file for the message alone."""
+        is_query = isinstance(content, SqlSource)
         is_like_file = isinstance(content, str) and content.endswith(EXTENSIONS)
-        if not is_like_file or id(content) in (seen_oids or ()):
+        if not (is_query or is_like_file) or id(content) in (seen_oids or ()):
             return super().render_template(content, context, jinja_env, seen_oids)
         environment = jinja_env or self.get_template_env()
+        if is_query:
+            return content.rendered(lambda value: self.render_template(value, context, environment), environment)
         rendered = super().render_template(f"{content}{_NOTHING}", context, environment, seen_oids)
         if content is not self.message or not is_text_file(content):
             return rendered

@@ -28,10 +28,10 @@ from airflow_provider_sms.ledger.attempts import (
     of_task,
     register,
     registered,
-    replaced,
 )
 from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
+from airflow_provider_sms.ledger.holders import Holders
 from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import (
     ACCEPTED,
@@ -40,7 +40,6 @@ from airflow_provider_sms.ledger.model import (
     UNKNOWN,
     Claim,
     Claimant,
-    Holder,
     Outcome,
     TextedTwice,
 )
@@ -49,12 +48,9 @@ from airflow_provider_sms.ledger.request_queries import KeptResponses, read_reco
 from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
     UNRECORDED_SECONDS,
-    current_state,
     fitting_cost,
     hand_to,
-    is_ahead,
     lapse,
-    may_be_recorded,
     record,
     take_over,
     unclaim,
@@ -69,18 +65,15 @@ if TYPE_CHECKING:
     from sqlalchemy.sql.elements import ColumnElement
 
     from airflow_provider_sms.ledger.account import Account
-    from airflow_provider_sms.ledger.backend import HolderRow, LedgerBackend
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
+    from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.ledger.model import Chunk
     from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.request_queries import RequestRow
 
 FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; it is repeated, so that one wait is short."""
-
-AHEAD_SECONDS = 1.0
-"""Seconds that a claim may lie in the future before it is set right: the clocks of machines differ by as much."""
-
 
 _EVENT = Compiled(
     select(request.c.id).where(
@@ -155,6 +148,7 @@ class CampaignLedger:
         self._parked = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
         with self._write() as connection:
             self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
+        self._holders = Holders(store, self._campaign_id, self._claimant_id, self._parked, self.clock)
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
         self._cap = cap
@@ -169,39 +163,11 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         with self._store.read(quick=True) as connection:
-            holders = self._holders(connection, keys)
+            holders = self._holders.find(connection, keys, wait_seconds=self.unrecorded_seconds)
         if any(holder.ahead for holder in holders.values()):
             # Otherwise a claim from a clock that ran ahead would be waited for as long as that clock was wrong.
             self.lapse()
         return holders
-
-    def _holders(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, Holder]:
-        now = self.clock()
-        rows = list(self._store.holders(connection, self._campaign_id, keys))
-        awaited = self._awaited(rows, now)
-        overdue = {row[1]: row[4] for row in rows if row[6] is None and row[1] not in awaited}
-        gone = replaced(connection, set(overdue.values())) if overdue else set()
-        return {
-            key: Holder(
-                request_id,
-                current_state(state, deadline, now),
-                claimant_id == self._claimant_id,
-                claimant_id in self._parked,
-                is_ahead(state, claimed_at, now + AHEAD_SECONDS),
-                request_id in awaited,
-                finished_at is not None or overdue.get(request_id) in gone,
-            )
-            for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in rows
-        }
-
-    def _awaited(self, rows: Iterable[HolderRow], now: float) -> set[int]:
-        """Return the requests of others whose process may still record their outcome."""
-        return {
-            request_id
-            for _, request_id, _, deadline, claimant_id, claimed_at, finished_at in rows
-            if claimant_id != self._claimant_id
-            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=self.unrecorded_seconds)
-        }
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
         """Return the destinations that the frequency cap protects now; none where there is no cap.
@@ -219,8 +185,7 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         with self._store.read() as connection:
-            rows = self._store.holders(connection, self._campaign_id, keys)
-            held = {key: request_id for key, request_id, *_ in rows}
+            held = self._holders.request_ids(connection, keys)
             return held, read_records(connection, set(held.values()), self._this_attempt, self.clock())
 
     def commit(
@@ -468,10 +433,10 @@ class CampaignLedger:
             # Only this chunk's keys: take_over may still name messages that an earlier claim lost.
             if key in chunk.take_over:
                 self._take_over(connection, key, chunk.take_over[key], request_id)
-        holders = self._holders(connection, chunk.keys)
+        held_by = self._holders.request_ids(connection, chunk.keys)
         # The first place of each key: a key that came twice would be posted twice.
         places = {key: position for position, key in reversed(list(enumerate(chunk.keys)))}
-        won = sorted(position for key, position in places.items() if holders[key].request_id == request_id)
+        won = sorted(position for key, position in places.items() if held_by[key] == request_id)
         if len(won) < len(chunk.keys):
             self._shrink(connection, request_id, len(won))
         return Claim(request_id if won else None, won, deadline)

@@ -103,28 +103,6 @@ class Claimant:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class Holder(NamedTuple):
-    """The request that holds a message.
-
-    :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
-    :param mine: whether this leg of this attempt made the request.
-    :param parked: whether an earlier leg of this attempt made it.
-    :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
-    :param awaited: whether another process, of whatever attempt, may still record its outcome, although its claim may
-        have lapsed.
-    :param final: whether its state stays once it is not awaited: its outcome is recorded, or Airflow has replaced the
-        attempt.
-    """
-
-    request_id: int
-    state: str
-    mine: bool
-    parked: bool = False
-    ahead: bool = False
-    awaited: bool = False
-    final: bool = False
-
-
 @dataclass(frozen=True, slots=True)
 class Chunk:
     """The messages of a request that is about to be claimed.

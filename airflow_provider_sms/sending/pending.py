@@ -12,13 +12,14 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, Holder
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED
 from airflow_provider_sms.messages.outgoing import Block, Outgoing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
+    from airflow_provider_sms.ledger.holders import Holder
     from airflow_provider_sms.sending.counts import SendCounts
 
 log = logging.getLogger(__name__)

@@ -83,16 +83,6 @@ def test_accepted_and_unknown_keep_their_messages(enter, state):
     assert state_of(enter(2), people(1)[0]) == state
 
 
-def test_a_claim_is_its_makers_until_its_deadline(enter, clock):
-    """Until the deadline a process may still live; past it the request is unknown, whoever made it."""
-    claim(enter(1), people(1))
-    other = enter(2)
-    clock.now = DEADLINE - 1
-    assert state_of(other, people(1)[0]) == "claimed"
-    clock.now = AFTER
-    assert state_of(other, people(1)[0]) == UNKNOWN
-
-
 def test_a_late_answer_corrects_unknown(enter, clock):
     """An answer that arrives after its request was called unknown makes it accepted."""
     first, second = enter(1), enter(2)
@@ -224,22 +214,6 @@ def test_lapsing_is_kept_for_those_who_read_the_ledger(enter, store, clock):
     with store.read() as connection:
         rows = connection.exec_driver_sql("SELECT state, reason FROM sms_request").all()
     assert [tuple(row) for row in rows] == [(UNKNOWN, LAPSED)]
-
-
-def test_holders_say_whose_a_claim_is(enter):
-    """A try tells its own claims from those of others."""
-    first, second = enter(1), enter(2)
-    claim(first, people(1))
-    key = people(1)[0].key
-    assert (first.holders([key])[key].mine, second.holders([key])[key].mine) == (True, False)
-
-
-def test_many_keys_are_looked_up_in_pieces(enter):
-    """A look-up is not bounded by the number of parameters of a statement."""
-    ledger = enter()
-    messages = people(2500)
-    claim(ledger, messages[::2])
-    assert {m.key for m in messages[::2]} == ledger.holders([m.key for m in messages]).keys()
 
 
 @pytest.mark.parametrize("event_id", [2**63 - 1, 2**63, 2**64, -(2**63)])

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from support.faults.mutation import CONTACTS, LEDGER, PAIRS, PAUSES, RESPONSES, SCHEDULES, SENDER, SQLITE, Mutation
+from support.faults.mutation import (
+    CONTACTS,
+    HOLDERS,
+    LEDGER,
+    PAIRS,
+    PAUSES,
+    RESPONSES,
+    SCHEDULES,
+    SENDER,
+    SQLITE,
+    Mutation,
+)
 
 LEDGER_FIRST = (LEDGER, SENDER, SCHEDULES, PAIRS)
 
@@ -86,10 +97,10 @@ LEDGER_MUTATIONS = (
     ),
     Mutation(
         "claims never lapse",
-        "ledger/claims.py",
+        "ledger/holders.py",
         "                current_state(state, deadline, now),\n",
         "                state,\n",
-        LEDGER_FIRST,
+        (HOLDERS, SENDER, SCHEDULES, PAIRS),
     ),
     Mutation(
         "SQLite does not wait for the disk",

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 SENDER = "tests/sending/test_sender.py"
 LEDGER = "tests/ledger/test_claims.py"
+HOLDERS = "tests/ledger/test_holders.py"
 RESPONSES = "tests/ledger/test_request_queries.py"
 CONTACTS = "tests/ledger/test_frequency_cap.py"
 PAUSES = "tests/ledger/test_pauses.py"

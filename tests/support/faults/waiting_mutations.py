@@ -49,7 +49,7 @@ WAITING_MUTATIONS = (
     ),
     _defect(
         "what a replaced attempt has not recorded is met again by a retry",
-        "ledger/claims.py",
+        "ledger/holders.py",
         "        gone = replaced(connection, set(overdue.values())) if overdue else set()\n",
         "        gone: set[int] = set()\n",
         "test_requests_of_earlier_tries_are_waited_for_and_then_unknown",
@@ -119,7 +119,7 @@ WAITING_MUTATIONS = (
     ),
     _defect(
         "only attempts that began later are waited for",
-        "ledger/claims.py",
+        "ledger/holders.py",
         "            if claimant_id != self._claimant_id\n",
         "            if claimant_id > self._claimant_id\n",
         "test_requests_of_earlier_tries_are_waited_for_and_then_unknown",

@@ -1,0 +1,104 @@
+"""Who holds a message: the request that has it, and what this attempt may still expect of that request.
+
+A claim is unique, so at most one request holds a message. The look-up writes nothing, and decides nothing: what is
+done with a message that is held is up to :mod:`airflow_provider_sms.sending.pending`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from airflow_provider_sms.ledger.attempts import replaced
+from airflow_provider_sms.ledger.transitions import current_state, is_ahead, may_be_recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+
+    from sqlalchemy.engine import Connection
+
+    from airflow_provider_sms.ledger.backend import HolderRow, LedgerBackend
+
+AHEAD_SECONDS = 1.0
+"""Seconds that a claim may lie in the future before it is set right: the clocks of machines differ by as much."""
+
+
+class Holder(NamedTuple):
+    """The request that holds a message.
+
+    :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
+    :param mine: whether this leg of this attempt made the request.
+    :param parked: whether an earlier leg of this attempt made it.
+    :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
+    :param awaited: whether another process, of whatever attempt, may still record its outcome, although its claim may
+        have lapsed.
+    :param final: whether its state stays once it is not awaited: its outcome is recorded, or Airflow has replaced the
+        attempt.
+    """
+
+    request_id: int
+    state: str
+    mine: bool
+    parked: bool = False
+    ahead: bool = False
+    awaited: bool = False
+    final: bool = False
+
+
+class Holders:
+    """The requests that hold messages of a campaign, as one leg of an attempt sees them.
+
+    :param campaign_id: in the ledger.
+    :param claimant_id: of this leg.
+    :param earlier_legs: the claimants of the attempt's earlier legs.
+    :param clock: seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        store: LedgerBackend,
+        campaign_id: int,
+        claimant_id: int,
+        earlier_legs: Collection[int],
+        clock: Callable[[], float],
+    ) -> None:
+        self._store = store
+        self._campaign_id = campaign_id
+        self._claimant_id = claimant_id
+        self._earlier_legs = earlier_legs
+        self._clock = clock
+
+    def request_ids(self, connection: Connection, keys: Sequence[bytes]) -> dict[bytes, int]:
+        """Return the id of the request that holds each message, by message key; a key that is free is missing."""
+        return {key: request_id for key, request_id, *_ in self._store.holders(connection, self._campaign_id, keys)}
+
+    def find(self, connection: Connection, keys: Sequence[bytes], *, wait_seconds: float) -> dict[bytes, Holder]:
+        """Return the request that holds each message, by message key; a key that is free is missing.
+
+        :param wait_seconds: how long after its claim the outcome of another attempt's request is waited for.
+        """
+        now = self._clock()
+        rows = list(self._store.holders(connection, self._campaign_id, keys))
+        awaited = self._awaited(rows, now, wait_seconds)
+        overdue = {row[1]: row[4] for row in rows if row[6] is None and row[1] not in awaited}
+        gone = replaced(connection, set(overdue.values())) if overdue else set()
+        return {
+            key: Holder(
+                request_id,
+                current_state(state, deadline, now),
+                claimant_id == self._claimant_id,
+                claimant_id in self._earlier_legs,
+                is_ahead(state, claimed_at, now + AHEAD_SECONDS),
+                request_id in awaited,
+                finished_at is not None or overdue.get(request_id) in gone,
+            )
+            for key, request_id, state, deadline, claimant_id, claimed_at, finished_at in rows
+        }
+
+    def _awaited(self, rows: Iterable[HolderRow], now: float, wait_seconds: float) -> set[int]:
+        """Return the requests of others whose process may still record their outcome."""
+        return {
+            request_id
+            for _, request_id, _, deadline, claimant_id, claimed_at, finished_at in rows
+            if claimant_id != self._claimant_id
+            and may_be_recorded(finished_at, claimed_at, deadline, now=now, seconds=wait_seconds)
+        }

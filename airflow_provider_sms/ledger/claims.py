@@ -15,7 +15,6 @@ request that they were taken from. A claim has a deadline; past it the claim has
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from sqlalchemy import and_, bindparam, delete, select, update
@@ -41,7 +40,6 @@ from airflow_provider_sms.ledger.model import (
     Claim,
     Claimant,
     Outcome,
-    TextedTwice,
 )
 from airflow_provider_sms.ledger.pauses import open_pause
 from airflow_provider_sms.ledger.request_queries import KeptResponses, read_records, requests_of_legs
@@ -49,9 +47,10 @@ from airflow_provider_sms.ledger.schema import claimant, request
 from airflow_provider_sms.ledger.transitions import (
     UNRECORDED_SECONDS,
     fitting_cost,
-    hand_to,
     lapse,
+    late_responses,
     record,
+    take_again,
     take_over,
     unclaim,
     values_of,
@@ -68,7 +67,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
     from airflow_provider_sms.ledger.holders import Holder
-    from airflow_provider_sms.ledger.model import Chunk
+    from airflow_provider_sms.ledger.model import Chunk, TextedTwice
     from airflow_provider_sms.ledger.pauses import Pause
     from airflow_provider_sms.ledger.request_queries import RequestRow
 
@@ -86,14 +85,6 @@ _EVENT = Compiled(
 
 class _LateResponseError(Exception):
     """A response came after its request was closed: others may have its messages, so nobody may write beside it."""
-
-
-def _late(outcomes: Iterable[Outcome], states: Mapping[int, str]) -> list[Outcome]:
-    """Return the responses to requests that were closed before: by a person, or because their claim had lapsed.
-
-    :param states: of the requests, before.
-    """
-    return [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
 
 
 class CampaignLedger:
@@ -224,7 +215,7 @@ class CampaignLedger:
         with self._write(shared=shared) as connection:
             states = self._own_states(connection, outcomes)
             self._require_whole(states, outcomes)
-            if shared and _late(outcomes, states):
+            if shared and late_responses(outcomes, states):
                 raise _LateResponseError
             twice = self._record(connection, outcomes, states, claiming=bool(chunks))
             self.paused = open_pause(connection, self._campaign_id)
@@ -337,7 +328,7 @@ class CampaignLedger:
         """
         now = self.clock()
         unsent = [outcome.request_id for outcome in outcomes if outcome.state == NOT_SENT]
-        late = _late(outcomes, states)
+        late = late_responses(outcomes, states)
         cap_group = self._capping.group_id if self._capping is not None and (claiming or late) else None
         groups: Collection[int] = ()
         if unsent or cap_group is not None:
@@ -348,33 +339,11 @@ class CampaignLedger:
         for outcome in outcomes:
             if outcome.state != ACCEPTED:
                 record(connection, outcome, now, groups)
-        return [twice for outcome in late for twice in self._take_again(connection, outcome, cap_group, now)]
-
-    def _take_again(
-        self, connection: Connection, outcome: Outcome, cap_group: int | None, now: float
-    ) -> Iterator[TextedTwice]:
-        """Return its messages to a request, but for those that another one was accepted with; yield what others held.
-
-        :param cap_group: the group of the frequency cap, whose lock is held; None means that there is no cap.
-        """
-        chunk = outcome.chunk
-        if chunk is None:
-            return
-        self._store.insert_messages(connection, self._campaign_id, [outcome.request_id], [chunk])
-        others: Counter[tuple[int, bool]] = Counter()
-        for key, holder, state, *_ in list(self._store.holders(connection, self._campaign_id, chunk.keys)):
-            if holder != outcome.request_id:
-                others[holder, state == ACCEPTED] += 1
-                if state != ACCEPTED:
-                    hand_to(connection, self._campaign_id, bytes(key), outcome.request_id, holder)
-        twice = [TextedTwice(outcome.request_id, *other, messages) for other, messages in sorted(others.items())]
-        if twice:
-            words = "; ".join(map(str, twice))
-            connection.execute(update(request).where(request.c.id == outcome.request_id).values(reason=words))
-        if cap_group is not None:
-            people = {each: outcome.request_id for each in chunk.destinations if each is not None}
-            self._store.insert_contacts(connection, cap_group, people, claimed_at=now, unless_since=now)
-        yield from twice
+        return [
+            twice
+            for outcome in late
+            for twice in take_again(self._store, connection, self._campaign_id, outcome, cap_group=cap_group, now=now)
+        ]
 
     def _claim(self, connection: Connection, chunks: Sequence[Chunk], deadline: float) -> list[Claim]:
         now = self.clock()

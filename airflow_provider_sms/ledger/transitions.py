@@ -6,6 +6,7 @@ whether that is written down or not. Other tasks wait a while longer for its out
 
 from __future__ import annotations
 
+from collections import Counter
 from decimal import Context
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +14,16 @@ from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select,
 
 from airflow_provider_sms.ledger.backend import Compiled
 from airflow_provider_sms.ledger.frequency_cap import give_back_contacts
-from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
+from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, TextedTwice
 from airflow_provider_sms.ledger.schema import former_holder, message, request
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable, Mapping
 
     from sqlalchemy.engine import Connection
     from sqlalchemy.sql.elements import ColumnElement
 
+    from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Outcome
 
 LAPSED = "no outcome was recorded before the deadline: the sending process ended or lost its answer"
@@ -272,6 +274,49 @@ def take_back(connection: Connection, request_id: int) -> None:
     ).all()
     for campaign_id, key, holder in rows:
         hand_to(connection, campaign_id, key, request_id, holder)
+
+
+def late_responses(outcomes: Iterable[Outcome], states: Mapping[int, str]) -> list[Outcome]:
+    """Return the responses to requests that were closed before: by a person, or because their claim had lapsed.
+
+    :param states: of the requests, before.
+    """
+    return [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
+
+
+def take_again(
+    store: LedgerBackend,
+    connection: Connection,
+    campaign_id: int,
+    outcome: Outcome,
+    *,
+    cap_group: int | None,
+    now: float,
+) -> list[TextedTwice]:
+    """Return its messages to a request with a late response, except those that another request was accepted with.
+
+    :param cap_group: the group of the frequency cap, whose lock is held; None means that there is no cap.
+    :param now: seconds since the epoch.
+    :returns: how many of them each other request held: these people were texted twice, or may have been.
+    """
+    chunk = outcome.chunk
+    if chunk is None:
+        return []
+    store.insert_messages(connection, campaign_id, [outcome.request_id], [chunk])
+    others: Counter[tuple[int, bool]] = Counter()
+    for key, holder, state, *_ in list(store.holders(connection, campaign_id, chunk.keys)):
+        if holder != outcome.request_id:
+            others[holder, state == ACCEPTED] += 1
+            if state != ACCEPTED:
+                hand_to(connection, campaign_id, bytes(key), outcome.request_id, holder)
+    twice = [TextedTwice(outcome.request_id, *other, messages) for other, messages in sorted(others.items())]
+    if twice:
+        words = "; ".join(map(str, twice))
+        connection.execute(update(request).where(request.c.id == outcome.request_id).values(reason=words))
+    if cap_group is not None:
+        people = {each: outcome.request_id for each in chunk.destinations if each is not None}
+        store.insert_contacts(connection, cap_group, people, claimed_at=now, unless_since=now)
+    return twice
 
 
 def hand_to(connection: Connection, campaign_id: int, key: bytes, request_id: int, holder: int) -> None:

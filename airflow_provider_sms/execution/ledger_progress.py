@@ -1,4 +1,8 @@
-"""Notes in the ledger for its readers: the progress of an attempt, and balances. No send depends on them."""
+"""Notes in the ledger for its readers: the progress of an attempt, and balances. No send depends on them.
+
+They are made while a send is under way, in the thread that handles Airflow's signals: a silent ledger must not keep a
+stop waiting, so the ledger's driver waits in another one.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +20,7 @@ from airflow_provider_sms.ledger.balances import record_balance
 from airflow_provider_sms.ledger.model import AttemptState
 from airflow_provider_sms.ledger.progress import note_progress, of_summary
 from airflow_provider_sms.reporting.summary import told_by_service
+from airflow_provider_sms.sending.threads import run_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -170,7 +175,7 @@ class LedgerProgress:
         if self._resting_until is not None and self._clock() < self._resting_until:
             return
         try:
-            work()
+            run_beside(work)
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
             if not self._warned:
                 log.warning("The ledger takes no notes of the progress now: %s", describe(error))

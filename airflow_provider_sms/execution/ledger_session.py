@@ -22,6 +22,7 @@ from airflow_provider_sms.hooks.ledger import open_ledger
 from airflow_provider_sms.ledger.attempts import HighWater, adopted_at, has_trace, high_water, raised, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
+from airflow_provider_sms.sending.threads import run_beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -254,7 +255,8 @@ class HighWaterMark:
             log.warning("The high-water mark of the ledger could not be noted in an XCom: %s", describe(error))
 
     def _raise(self) -> bool:
-        before, self._mark = self._mark, raised(self._store, self._mark, self._claimant_id)
+        # While a send is under way, a silent ledger must not keep Airflow's signals waiting.
+        before, self._mark = self._mark, run_beside(lambda: raised(self._store, self._mark, self._claimant_id))
         return self._mark != before
 
     def _marker(self) -> Marker:

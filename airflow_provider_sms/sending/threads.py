@@ -1,4 +1,4 @@
-"""The threads of a send: some post, one reads ahead, and one works where signals cannot interrupt it."""
+"""The threads of a send: some post, one reads ahead, one works uninterrupted by signals, and one waits in C."""
 
 from __future__ import annotations
 
@@ -192,3 +192,36 @@ def run_uninterrupted(
     if errors:
         raise errors[0] from interruption
     return interruption
+
+
+def run_beside(work: Callable[[], T]) -> T:
+    """Run work in a thread of its own, and return what it returns; meanwhile this thread handles signals.
+
+    Python handles a signal in the main thread, between two instructions. A library that waits in C, as psycopg2 does
+    for its server, keeps the signal waiting until it returns, and Airflow kills a task five seconds after it told it to
+    stop. An exception of a signal handler is raised here; the work then ends in its thread, and its result is lost.
+    Where the system has no more threads, the work is done in this one.
+
+    :param work: its exception is raised here.
+    """
+    results: list[T] = []
+    errors: list[BaseException] = []
+
+    def target() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001  # it is raised again in the thread that waits
+            errors.append(error)
+        finally:
+            ended.set()
+
+    # Not Thread.join: see above.
+    ended = threading.Event()
+    try:
+        threading.Thread(target=target, name="sms-beside", daemon=True).start()
+    except RuntimeError:
+        return work()
+    ended.wait()
+    if errors:
+        raise errors[0]
+    return results[0]

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool, run_uninterrupted
+from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool, run_beside, run_uninterrupted
 
 
 def test_as_many_work_at_once_as_there_are_threads():
@@ -203,3 +203,36 @@ def test_the_heart_beats_in_the_callers_thread():
         every=0.01,
     )
     assert set(beats) == {threading.main_thread()}
+
+
+def test_work_beside_returns_and_raises_as_if_it_were_called():
+    """Whoever calls it need not know of the thread."""
+    assert run_beside(lambda: 7) == 7
+    with pytest.raises(ZeroDivisionError):
+        run_beside(lambda: 1 / 0)
+
+
+def test_work_beside_keeps_no_signal_waiting(raise_soon):
+    """What a signal handler raises is raised while the work goes on, and the work ends in its thread."""
+    goes_on, ended = threading.Event(), threading.Event()
+
+    def work():
+        goes_on.wait(30.0)
+        ended.set()
+
+    raise_soon()
+    with pytest.raises(Interrupted):
+        run_beside(work)
+    assert not ended.is_set()
+    goes_on.set()
+    assert ended.wait(30.0)
+
+
+def test_without_threads_work_beside_is_done_all_the_same(monkeypatch):
+    """Where the system has no thread to spare, it is done in the caller's."""
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert run_beside(threading.current_thread) is threading.current_thread()

@@ -8,6 +8,7 @@ FLUSH = "tests/sending/test_flush.py"
 RECOVERY = "tests/ledger/test_recovery.py"
 KEPT = "tests/sending/test_unrecorded.py"
 ATTEMPTS = "tests/execution/test_recovery.py"
+NOTES = "tests/execution/test_ledger_progress.py"
 
 RECOVERY_MUTATIONS = (
     Mutation(
@@ -252,5 +253,21 @@ RECOVERY_MUTATIONS = (
         "    path.unlink(missing_ok=True)\n    recorded = record(store, unrecorded)\n    try:\n",
         (ATTEMPTS,),
         first="test_files_that_do_not_fit_end_no_attempt",
+    ),
+    Mutation(
+        "a note to a silent ledger keeps a stop waiting",
+        "execution/ledger_progress.py",
+        "            run_beside(work)\n",
+        "            work()\n",
+        (NOTES,),
+        first="test_a_stop_is_not_kept_waiting_by_a_note_to_a_silent_ledger",
+    ),
+    Mutation(
+        "a look at a silent ledger's high-water mark keeps a stop waiting",
+        "execution/ledger_session.py",
+        "run_beside(lambda: raised(self._store, self._mark, self._claimant_id))\n",
+        "raised(self._store, self._mark, self._claimant_id)\n",
+        (NOTES,),
+        first="test_a_stop_is_not_kept_waiting_by_a_note_to_a_silent_ledger",
     ),
 )

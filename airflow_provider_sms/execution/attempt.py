@@ -18,7 +18,13 @@ from airflow_provider_sms.execution.human_input import is_plan_decision, read_pl
 from airflow_provider_sms.execution.ledger_session import claimant_of, entered
 from airflow_provider_sms.execution.planning import counts_of_plan, open_scan, plan_send, summary_of_plan
 from airflow_provider_sms.execution.preflight import Preflight
-from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source, report_path, write_report
+from airflow_provider_sms.execution.report_file import (
+    ReportFile,
+    leave_out_report,
+    refuse_report_in_source,
+    report_path,
+    write_report,
+)
 from airflow_provider_sms.execution.telemetry import Telemetry
 from airflow_provider_sms.execution.xcom import (
     PLAN,
@@ -312,13 +318,22 @@ class BulkAttempt:
         stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
         delivery.begin()
         end = delivery.send(blocks, post, keys=scanned.scan.keys, stop_conditions=stop_conditions)
-        self._record(options, delivery.ledger, self._counts.seen, end.error)
+        self._record(options, delivery.ledger, self._counts.seen, end.error, is_source_silent=end.is_source_silent)
         delivery.conclude(end)
 
-    def _record(self, options: BulkOptions, ledger: CampaignLedger, seen: SeenRows, error: Exception | None) -> None:
+    def _record(
+        self,
+        options: BulkOptions,
+        ledger: CampaignLedger,
+        seen: SeenRows,
+        error: Exception | None,
+        *,
+        is_source_silent: bool = False,
+    ) -> None:
         """Push and log the summary and the responses, and write the report, before anything is raised.
 
         :param error: what ended the sending early; None where nothing failed.
+        :param is_source_silent: whether the source delivers nothing: then no report is written, which would read it.
         """
         self._push_summary()
         log.info("%s", one_line(self._summary()))
@@ -331,7 +346,10 @@ class BulkAttempt:
         finally:
             # Also where the ledger can no longer be read: then the report says so of each row.
             not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None
-            self._write_report(seen, ledger, not_sent if error is None else describe(error))
+            if not is_source_silent:
+                self._write_report(seen, ledger, not_sent if error is None else describe(error))
+            elif self._report_path is not None:
+                self._report = leave_out_report(self._report_path)
             self._push_summary()
 
     def _write_report(

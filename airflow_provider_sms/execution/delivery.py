@@ -56,11 +56,13 @@ class DeliveryEnd(NamedTuple):
     :param error: what ended it early; None where nothing failed.
     :param interruption: an exception of Airflow's in this thread, to be raised again; None where there is none.
     :param stop_reason: the condition that the rest waits for; None where it waits for none.
+    :param is_source_silent: whether the source stopped delivering rows, so that reading it again would not end either.
     """
 
     error: Exception | None
     interruption: BaseException | None
     stop_reason: StopReason | None
+    is_source_silent: bool = False
 
 
 @dataclass(frozen=True)
@@ -174,7 +176,9 @@ class Delivery:
         log_unforeseen(sender.error)
         if isinstance(sender.error, ServiceError):
             sender.error.place = self.settings.place()
-        return DeliveryEnd(sender.error, interruption, sender.stop_conditions.stop_reason)
+        return DeliveryEnd(
+            sender.error, interruption, sender.stop_conditions.stop_reason, is_source_silent=sender.is_source_silent
+        )
 
     def conclude(self, end: DeliveryEnd) -> None:
         """Return where every message was accepted now or before; else wait or fail, once the end is on record.

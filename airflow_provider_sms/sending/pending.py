@@ -262,17 +262,19 @@ class PendingMessages:
                 raise
             self._waited_for.intersection_update(request_id for _, request_id in self._held.values())
 
-    def count_remaining(self, may_look: Callable[[], bool]) -> None:
+    def count_remaining(self, may_look: Callable[[], bool], may_wait: Callable[[], bool] = lambda: True) -> None:
         """Count every message that was not claimed, looked up as long as that is allowed; nothing more is claimed.
 
         Messages that other processes still hold are unknown here, since no outcome of theirs is recorded.
 
         :param may_look: asked before each look at the ledger.
+        :param may_wait: asked before each wait for the source; once it may not be waited for, its other rows count as
+            not sent.
         :raises LedgerError: when the ledger cannot be read; the messages that were read are counted all the same.
         :raises Exception: what the source raises; likewise.
         """
         try:
-            self._look_up_remaining(may_look)
+            self._look_up_remaining(may_look, may_wait)
         finally:
             self._drop_free()
             for request_id, messages in self.take_adopted().items():
@@ -281,11 +283,14 @@ class PendingMessages:
                 self._counts.add_unrecorded(request_id, 1)
             self._held.clear()
 
-    def _look_up_remaining(self, may_look: Callable[[], bool]) -> None:
+    def _look_up_remaining(self, may_look: Callable[[], bool], may_wait: Callable[[], bool]) -> None:
         self._look_up_block(may_look)
         while not self.exhausted:
             if not may_look():
                 log.warning("Ended before every row was looked up: the rest count as not sent")
+                break
+            if not may_wait():
+                log.warning("The source delivers nothing, and is not waited for: the rows not read count as not sent")
                 break
             if not self.readable:
                 self._look_again()

@@ -59,6 +59,9 @@ POLL_SECONDS = 0.2
 claims of other live processes."""
 MAX_BUSY = 5
 """How often a commit is tried again that other processes have kept waiting; each waits up to a minute."""
+SOURCE_SECONDS = 30.0
+"""Seconds without a block after which the end of a send waits no longer for the source, of which it only counts rows:
+a block takes seconds, and a source that hangs must not keep a failed task alive."""
 STOP_SECONDS = 2.0
 """Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts."""
 
@@ -140,6 +143,8 @@ class Sender:
         self._ledger_failed = False
         self._busy = 0
         """How often in a row a commit was kept waiting by other processes."""
+        self._silence = 0.0
+        """Seconds for which the source has been waited for in vain since its last block."""
 
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send every message, and return when every request has an outcome that is recorded.
@@ -164,7 +169,7 @@ class Sender:
                 self.counts,
                 resend=self._options.resends,
                 adopts=self._lost.adopts,
-                arrives=lambda: ahead.wait(POLL_SECONDS),
+                arrives=lambda: self._arrives(ahead),
             )
             if workers is not None:
                 with workers:
@@ -175,6 +180,17 @@ class Sender:
             self._flush()
             self._settle_last(pending)
             self._count_remaining(pending)
+
+    @property
+    def is_source_silent(self) -> bool:
+        """Whether the source has delivered nothing for so long that nobody waits for it at the end of the send."""
+        return self._silence >= SOURCE_SECONDS
+
+    def _arrives(self, ahead: Prefetcher[Block | Sequence[Outgoing]]) -> bool:
+        """Wait a moment for the next block of the source, and return whether it is there, or the end."""
+        arrived = ahead.wait(POLL_SECONDS)
+        self._silence = 0.0 if arrived else self._silence + POLL_SECONDS
+        return arrived
 
     def _has_more(self, pending: PendingMessages) -> bool:
         return bool(self._scheduler.waiting) or not pending.empty or self._lost.any
@@ -444,7 +460,7 @@ class Sender:
             return not self._ledger_failed and not (self._stop.is_set() and self._monotonic() > until)
 
         try:
-            pending.count_remaining(may_look)
+            pending.count_remaining(may_look, lambda: not self.is_source_silent)
         except Exception as error:  # noqa: BLE001  # the counts are then of the messages that were read
             self._fail(error)
 

@@ -13,6 +13,7 @@ from support.people import somebody_answers
 from support.versions import PARKS_WHO_ASKS
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.execution import attempt
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.request_queries import KeptResponses
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -45,6 +46,26 @@ def test_every_row_is_in_the_report(send, people, report, sandbox):
     events = {body["EventId"] for body in ran.xcoms["responses"]}
     assert set(pq.read_table(report)["event_id"].drop_null().to_pylist()) == events
     assert str(table["sent_at"].dtype) == "datetime64[us, UTC]"
+
+
+def test_no_report_is_waited_for_where_the_source_hangs(send, people, report, sandbox, monkeypatch):
+    """It would read the source once more: the task ends with the error that ended its send, and the log says why."""
+    monkeypatch.setattr("airflow_provider_sms.sending.threads._LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.SOURCE_SECONDS", 0.5)
+    goes_on, real = threading.Event(), attempt.outgoing_blocks
+
+    def hanging(*arguments, **options):
+        yield from real(*arguments, **options)
+        goes_on.wait(60.0)
+
+    monkeypatch.setattr(attempt, "outgoing_blocks", hanging)
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 403}])
+    ran = send(people(250), report=str(report), concurrency=1)
+    goes_on.set()
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 100, "not_sent": 150})
+    assert (report.exists(), ran.summary["report"]) == (False, None)
+    assert "403" in ran.log
+    assert f"The report could not be written to {report}: the source delivers nothing" in ran.log
 
 
 def test_the_report_is_complete_after_a_failure(send, people, report, sandbox):

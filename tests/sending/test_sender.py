@@ -34,6 +34,7 @@ from airflow_provider_sms.ledger.schema import message, request
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.response_handler import outcome_of
+from airflow_provider_sms.sending.threads import Prefetcher
 from airflow_provider_sms.service.elapsed import latest_end
 from airflow_provider_sms.stop_flag import StopFlag
 
@@ -332,6 +333,40 @@ def test_a_send_that_is_told_to_stop_waits_for_no_source(sender, service, hangin
     thread.start()
     thread.join(30.0)
     assert (thread.is_alive(), counts(send.counts)) == (False, {"accepted": 10})
+
+
+def test_a_send_that_has_failed_gives_up_a_source_that_hangs(sender, service, enter, hanging, monkeypatch, caplog):
+    """A wrong token ends the task: what was in flight is on record, and what was not read is not waited for."""
+    monkeypatch.setattr("airflow_provider_sms.sending.threads._LEAVE_SECONDS", 0.1)
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.SOURCE_SECONDS", 0.5)
+    service.script = [None, failing(RefusedError("403"))]
+    send = sender(chunk_size=5, concurrency=2)
+    thread = threading.Thread(target=send.run, args=(hanging(),), daemon=True)
+    thread.start()
+    thread.join(30.0)
+    assert (thread.is_alive(), send.is_source_silent, str(send.error)) == (False, True, "403")
+    assert counts(send.counts) == {"accepted": 5, "not_sent": 5}
+    assert states(enter(2), people(20)) == {ACCEPTED: 5, NOT_SENT: 15}
+    assert "The source delivers nothing" in caplog.text
+
+
+def test_a_send_that_has_failed_counts_the_rows_of_a_slow_source(sender, service, monkeypatch):
+    """Each block begins the wait anew, however long all of them take."""
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.POLL_SECONDS", 0.01)
+    monkeypatch.setattr("airflow_provider_sms.sending.sender.SOURCE_SECONDS", 0.05)
+    service.script = [failing(RefusedError("403"))]
+    send = sender(concurrency=1)
+    rows, asked = people(100), []
+    real = Prefetcher.wait
+
+    def slow(ahead, seconds):
+        # Of four looks, one finds a block.
+        asked.append(seconds)
+        return len(asked) % 4 == 0 and real(ahead, 30.0)
+
+    monkeypatch.setattr(Prefetcher, "wait", slow)
+    send.run([rows[start : start + 10] for start in range(0, 100, 10)])
+    assert (counts(send.counts), send.is_source_silent) == ({"not_sent": 100}, False)
 
 
 def test_claims_that_an_error_kept_from_being_posted_are_given_back(sender, enter, monkeypatch):

@@ -325,4 +325,28 @@ BRAKE_MUTATIONS = (
         (CLEARANCE,),
         first="test_a_token_that_is_refused_for_the_plan_ends_the_task_before_anything_is_claimed",
     ),
+    Mutation(
+        "a send that has failed waits for a source that hangs",
+        "sending/sender.py",
+        "        return self._silence >= SOURCE_SECONDS\n",
+        "        return False\n",
+        (SENDER,),
+        first="test_a_send_that_has_failed_gives_up_a_source_that_hangs",
+    ),
+    Mutation(
+        "a source that is slow all in all is given up",
+        "sending/sender.py",
+        "        self._silence = 0.0 if arrived else self._silence + POLL_SECONDS\n",
+        "        self._silence += 0.0 if arrived else POLL_SECONDS\n",
+        (SENDER,),
+        first="test_a_send_that_has_failed_counts_the_rows_of_a_slow_source",
+    ),
+    Mutation(
+        "a report reads a source that hangs",
+        "execution/attempt.py",
+        "            if not is_source_silent:\n",
+        "            if True:\n",
+        ("tests/execution/test_report_file.py",),
+        first="test_no_report_is_waited_for_where_the_source_hangs",
+    ),
 )

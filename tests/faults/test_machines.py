@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 
 import psutil
 import pytest
 from support.faults.rest import until
-from support.machines import packages
+from support.machines import packages, page
 from support.machines.network import SERVICES, Relays, lacking
 from support.machines.scenarios import SCENARIOS
 from support.machines.stage import TASK_SECONDS, Played
@@ -204,3 +205,84 @@ def test_a_scenario_has_failed_when_somebody_is_texted_twice_or_lost_or_a_task_h
     fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0, "failed": 0}
     played = Played(scenario=SCENARIOS[0], people=100, allowed=50, shown="2 success", **{**fine, **changed})
     assert played.is_broken == is_broken
+
+
+DAY = date(2027, 1, 31)
+NAMES = [each.name for each in SCENARIOS]
+
+
+def row_of(name, **changed):
+    """Return the cells of a scenario in which all went well."""
+    cells = {"people": "100", "twice": "0", "lost": "0", "unknown": "0", "task": "20", "process": "21"}
+    return [name, *{**cells, **changed}.values(), "2 success (attempt 1)"]
+
+
+def rows_on(text):
+    begin = text.index(page.HEAD) + len(page.HEAD)
+    return text[begin : text.index("\n\n", begin)].splitlines()
+
+
+@pytest.fixture
+def copy(tmp_path, monkeypatch):
+    """A copy of the page, which the command takes for it."""
+    copy = tmp_path / "page.md"
+    copy.write_text(page.PAGE.read_text())
+    monkeypatch.setattr(page, "PAGE", copy)
+    return copy
+
+
+def test_rows_of_several_runs_add_up(copy, tmp_path, capsys):
+    """In the order of the scenarios; one that was played again has its last row; what is left to play is named."""
+    from support.machines.__main__ import main
+
+    before, file = copy.read_text(), tmp_path / "rows"
+    runs = [[row_of(NAMES[2]), row_of(NAMES[0], unknown="7")], [row_of(NAMES[0])]]
+    for run in runs:
+        with file.open("a") as rows:
+            rows.writelines(map(page.line_of, run))
+    os.utime(file, (1_801_353_600, 1_801_353_600))
+    assert main(["--rows", str(file), "--write"]) == 0
+    after = copy.read_text()
+    assert rows_on(after) == [page.line_of(row_of(NAMES[n])).strip() for n in (0, 2)]
+    assert (f"\nOf {DAY}, " in after, page.MORE in after) == (True, True)
+    told = before.index(page.DAY.search(before)[0])
+    assert after[:told] == before[:told]
+    assert after.partition("\n## What was run\n")[2] == before.partition("\n## What was run\n")[2]
+    named = capsys.readouterr().out.split(": ")[1].split()
+    assert named == [each.id for n, each in enumerate(SCENARIOS) if n not in {0, 2}]
+
+
+def test_the_page_says_that_more_is_played_only_while_it_is():
+    """A table of all scenarios needs no such words, and gets them back where it lacks one."""
+    whole = page.with_rows(page.PAGE.read_text(), {name: row_of(name) for name in NAMES}, DAY)
+    assert (page.MORE in whole, len(rows_on(whole))) == (False, len(SCENARIOS))
+    assert page.MORE in page.with_rows(whole, {name: row_of(name) for name in NAMES[1:]}, DAY)
+
+
+@pytest.mark.parametrize("changed", [{"twice": "1"}, {"lost": "1"}, {"task": "not ended"}, {"process": "not ended"}])
+def test_a_scenario_that_broke_the_promise_is_not_written(changed):
+    """The page says of each row that the promise was kept; the error names the scenario."""
+    with pytest.raises(ValueError, match=f"the promise was broken, so nothing is written: {NAMES[0]}"):
+        page.with_rows(page.PAGE.read_text(), {NAMES[0]: row_of(NAMES[0], **changed)}, DAY)
+
+
+def test_a_row_of_no_scenario_is_refused():
+    """A scenario that was renamed since is played again; what is no row is named, too."""
+    with pytest.raises(ValueError, match="no scenario has the name 'tides'"):
+        page.read_rows(page.line_of(row_of("tides")))
+    with pytest.raises(ValueError, match="a row has 1 cells"):
+        page.read_rows("tides\n")
+    with pytest.raises(ValueError, match="no scenario was played"):
+        page.with_rows(page.PAGE.read_text(), page.read_rows("\n"), DAY)
+
+
+@pytest.mark.parametrize("given", [["--write"], ["--write", "--rows", "no-such-file"], ["--write", "nothing"]])
+def test_a_table_is_written_from_rows_alone(copy, given, capsys):
+    """The command that writes plays nothing, and says what it needs."""
+    from support.machines.__main__ import main
+
+    before = copy.read_text()
+    with pytest.raises(SystemExit):
+        main(given)
+    assert "--write plays nothing" in capsys.readouterr().err
+    assert copy.read_text() == before

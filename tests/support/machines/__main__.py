@@ -8,12 +8,14 @@ import signal
 import sys
 import tempfile
 import time
+from datetime import datetime, timezone
 from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from support.machines import page
 from support.machines.engine import KINDS, running_engine
 from support.machines.network import enter_namespaces, lacking
 from support.machines.packages import install, missing
@@ -31,7 +33,12 @@ def main(arguments=None):
     parser.add_argument("--workers", type=int, default=3)
     parser.add_argument("--people", type=int, default=PEOPLE, help=f"of each scenario (default: {PEOPLE})")
     parser.add_argument("--keep-logs", type=Path, metavar="FOLDER", help="copy all logs there at the end")
-    parser.add_argument("--rows", type=Path, metavar="FILE", help="add each row to a file, as the documentation has it")
+    parser.add_argument(
+        "--rows", type=Path, metavar="FILE", help="add the rows of kept promises to a file, over several runs"
+    )
+    parser.add_argument(
+        "--write", action="store_true", help="play nothing: write the documentation's table from --rows"
+    )
     parser.add_argument("--list", action="store_true", help="list the scenarios, and end")
     parser.add_argument(INSIDE, action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("only", nargs="*", metavar="SCENARIO", help="default: all")
@@ -41,6 +48,10 @@ def main(arguments=None):
         for each in SCENARIOS:
             print(f"{each.id:24} {each.name}")  # noqa: T201  # that is what it was asked for
         return 0
+    if given.write:
+        if given.only or not given.rows or not given.rows.is_file():
+            parser.error("--write plays nothing: it needs --rows with the file of scenarios that were played")
+        return _write(given.rows)
     if unknown := set(given.only) - set(known):
         parser.error(f"no such scenario: {', '.join(sorted(unknown))}")
     if (absent := missing()) and (absent := install(absent)):
@@ -57,6 +68,15 @@ def main(arguments=None):
     return _play(kind, [each for each in scenarios if kind in each.kinds], given)
 
 
+def _write(file):
+    rows = page.read_rows(file.read_text())
+    day = datetime.fromtimestamp(file.stat().st_mtime, timezone.utc).date()
+    page.PAGE.write_text(page.with_rows(page.PAGE.read_text(), rows, day))
+    if missing_ids := [each.id for each in SCENARIOS if each.name not in rows]:
+        print(f"Not played yet: {' '.join(missing_ids)}")  # noqa: T201  # that is what is left to do
+    return 0
+
+
 def _play(kind, scenarios, given):
     # A process that receives SIGTERM still ends its children.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
@@ -67,9 +87,9 @@ def _play(kind, scenarios, given):
 
     def announce(played):
         console.print(f"{time.monotonic() - begun:.0f} s: {_row(played)}", style="dim")
-        if given.rows:
+        if given.rows and not played.is_broken:
             with given.rows.open("a") as rows:
-                rows.write(f"| {' | '.join(_row(played))} |\n")
+                rows.write(page.line_of(_row(played)))
 
     # Those that need the same services follow each other, in one engine.
     for services, same in groupby(scenarios, key=lambda each: each.engine):

@@ -11,6 +11,10 @@ MARKDOWN = "tests/execution/test_markdown.py"
 PARKED = "tests/ledger/test_attempts.py"
 PLAN = "tests/execution/test_planning.py"
 RULES = "tests/execution/test_decision_rules.py"
+_RECORDED = (
+    "        self._record(options, delivery.ledger, self._counts.seen, end.error, "
+    "is_source_silent=end.is_source_silent)\n"
+)
 
 BRAKE_MUTATIONS = (
     Mutation(
@@ -177,15 +181,12 @@ BRAKE_MUTATIONS = (
     Mutation(
         "a task waits before it has told what it sent",
         "execution/attempt.py",
-        "        self._record(options, delivery.ledger, self._counts.seen, end.error)\n",
+        _RECORDED,
         "",
         (CLEARANCE,),
         also=(
             "        delivery.conclude(end)\n",
-            (
-                "        delivery.conclude(end)\n"
-                "        self._record(options, delivery.ledger, self._counts.seen, end.error)\n"
-            ),
+            f"        delivery.conclude(end)\n{_RECORDED}",
         ),
         first="test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent",
     ),

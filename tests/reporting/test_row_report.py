@@ -341,9 +341,16 @@ def test_two_tries_at_once_are_told_apart(campaign, service, enter, open_store):
     tries = [campaign(table), campaign(table)]
     ledgers = [enter(1, clock=time.time), enter(2, into=open_store(), clock=time.time)]
     both = threading.Barrier(2, timeout=30)
-    # The first two posts wait for each other, so that each try makes one of them.
-    service.before_each = lambda messages: both.wait() if len(service.requests) == 0 else None
-    service.script = [None, None, failing(LOST)]
+    lost = iter([LOST])
+
+    def before_each(messages):
+        # The first two posts wait for each other, so that each try makes one of them; the next one fails.
+        if not service.requests:
+            both.wait()
+        elif error := next(lost, None):
+            raise error
+
+    service.before_each = before_each
     threads = [
         threading.Thread(target=send.send, kwargs={"ledger": ledger, "concurrency": 1})
         for send, ledger in zip(tries, ledgers, strict=True)

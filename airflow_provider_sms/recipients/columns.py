@@ -25,9 +25,13 @@ if TYPE_CHECKING:
 _MOST_NAMES = 20
 
 
+_VIEW = "string_view"
+"""The type of text that pyarrow 16 and newer know by a function of their own."""
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is text of any width; a dictionary of text is not."""
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == "string_view"
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == _VIEW
 
 
 def is_float(kind: pa.DataType) -> bool:
@@ -57,6 +61,8 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
+        if str(column.type.value_type) == _VIEW:  # a Categorical of polars; pyarrow decodes none
+            column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
         column = column.dictionary_decode()
     if pa.types.is_float32(column.type):
         lost = pc.greater_equal(pc.abs(column.cast(pa.float64())), constant(float(LOST_FROM[32])))

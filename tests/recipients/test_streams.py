@@ -45,6 +45,19 @@ def adbc():
         yield cursor
 
 
+@pytest.mark.skipif(not READS_POLARS, reason="pyarrow reads none of polars before version 18")
+@pytest.mark.parametrize("values", [["a", "b", None], [None]], ids=["some", "none"])
+def test_categories_of_polars_are_text(values):
+    """A Categorical or an Enum, whose texts pyarrow cannot decode, is read as the text of each row."""
+    import polars as pl
+
+    kinds = {"categorical": pl.Categorical, "enum": pl.Enum(["a", "b"])}
+    frame = pl.DataFrame({name: pl.Series(values, dtype=kind) for name, kind in kinds.items()})
+    source = open_source(frame)
+    assert set(source.schema.types) == {pa.string()}
+    assert pa.Table.from_batches(source.batches()).to_pydict() == {"categorical": values, "enum": values}
+
+
 @pytest.mark.parametrize(
     "make",
     [

@@ -12,6 +12,9 @@ from contextlib import closing
 import pandas as pd
 import pytest
 from support.airflow import stored_xcoms
+from support.pages import ROOT, blocks
+from support.reader import ENVIRONMENT, INSTALL, README, Reader, dag_of
+from support.terminal import Terminal
 from support.whole import run_all
 
 DAG = """
@@ -132,3 +135,40 @@ def witnessed(sandbox):
 def whole(tmp_path_factory):
     """Give what was seen of a real Airflow that has run everything once."""
     return run_all(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory):
+    """The home folder of a person who has this checkout, and has typed the install block of the README."""
+    home = tmp_path_factory.mktemp("home")
+    terminal = Terminal(home, ROOT)
+    terminal.run(INSTALL)
+    terminal.close()
+    assert (home / ENVIRONMENT / "bin" / "airflow-sms").is_file()
+    return home
+
+
+@pytest.fixture
+def reader(home):
+    """Somebody who types what a page says, in terminals of their own."""
+    reader = Reader(home)
+    yield reader
+    reader.close()
+
+
+@pytest.fixture(scope="session")
+def campaign(home):
+    """Somebody who has typed the README's blocks up to the first run; ``said`` is what that printed."""
+    reader = Reader(home)
+    _, install, sandbox, connection, table, run, _ = (block.code for block in blocks(README, "sh"))
+    try:
+        reader.start_sandbox(sandbox)
+        reader.type(install.splitlines()[1])
+        reader.type(connection)
+        reader.type(table)
+        place, code = dag_of(README)
+        (home / place).write_text(reader.adapted(code))
+        reader.said = reader.type(run)
+        yield reader
+    finally:
+        reader.close()

@@ -3,112 +3,133 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from zoneinfo import ZoneInfo
 
 import pytest
-import requests
-from support.faults.standalone import free_port
-from support.pages import ROOT, blocks
-from support.terminal import Terminal
+from support.faults.rest import until
+from support.pages import blocks
+from support.reader import ENVIRONMENT, INSTALL, QUICKSTART, README, Reader, WebUser, counts, dag_of
+from support.terminal import PATIENCE
 
-README = ROOT / "README.md"
-QUICKSTART = ROOT / "docs" / "quickstart.md"
-INSTALL = next(block.code for block in blocks(README, "sh") if "pip install" in block.code)
-(ENVIRONMENT,) = re.findall(r"venv ~/(\S+)", INSTALL)
+TASK = "text_them"
+SATURDAY = 5
+
+
+def test_the_readme_leads_to_three_texts_and_one_that_is_unknown(campaign):
+    """Run, run again, fail: each block as it stands, and the error that the page shows."""
+    *_, run, fail = (block.code for block in blocks(README, "sh"))
+    assert counts(campaign.said)[-1]["accepted"] == "3"
+    assert counts(campaign.type(run.splitlines()[-1]))[-1]["already_sent"] == "3"
+    (error,) = (block.code.strip() for block in blocks(README, "text"))
+    assert error in " ".join(campaign.type(fail).split())
+    assert len(campaign.texts()) == len(set(campaign.texts())) == 4
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory):
-    """The home folder of a person who has this checkout, and has typed the install block of the README."""
-    home = tmp_path_factory.mktemp("home")
-    terminal = Terminal(home, ROOT)
-    terminal.run(INSTALL)
-    terminal.close()
-    assert (home / ENVIRONMENT / "bin" / "airflow-sms").is_file()
-    return home
-
-
-@pytest.fixture
-def reader(home):
-    """Somebody who types what a page says, in two terminals."""
-    reader = Reader(home)
-    yield reader
-    reader.close()
-
-
-class Reader:
-    """Does what a page says; the port of its sandbox and its folder ``/tmp`` are this test's own.
-
-    :param home: their home folder.
-    """
-
-    def __init__(self, home):
-        self.port, self._tmp = free_port(), home / "tmp"
-        self._tmp.mkdir(exist_ok=True)
-        self._terminals = [Terminal(home, ROOT), Terminal(home, ROOT)]
-
-    def adapted(self, code):
-        """Return the code of a page with this test's port and folder."""
-        return code.replace("8025", str(self.port)).replace("/tmp/", f"{self._tmp}/")
-
-    def type(self, code):
-        """Type a block of the page in the first terminal, and return what it prints."""
-        return self._terminals[0].run(self.adapted(code))
-
-    def start_sandbox(self, code):
-        """Type the block that starts the sandbox in the second terminal, and return when it is ready."""
-        self._terminals[1].run(self.adapted(code), until="sandbox ready at ")
-
-    def texts(self):
-        """Return the texts that the sandbox accepted, in order."""
-        found = requests.get(f"http://127.0.0.1:{self.port}/_sandbox/messages", timeout=5).json()
-        return [message["content"] for message in found["messages"]]
-
-    def close(self):
-        """Close both terminals."""
-        for each in self._terminals:
-            each.close()
-
-
-def dag_of(page):
-    """Return the first DAG of a page, and the place below the home folder where the page says to save it."""
-    place, *_ = re.findall(r"^Save th(?:e|is) DAG(?: above)? as `~/(\S+)`", page.read_text(), re.MULTILINE)
-    return place, next(block.code for block in blocks(page) if block.is_dag)
-
-
-def counts(said):
-    """Return the counts of each line of a log that sums up the campaign."""
-    return [dict(re.findall(r"(\w+) (\d+)", line)) for line in re.findall(r"Campaign reminders: (rows .*?);", said)]
-
-
-def test_the_readme_leads_to_three_texts_and_one_that_is_unknown(home, reader):
-    """Connect, run, run again, fail: each block as it stands, and the error that the page shows."""
-    _, install, sandbox, connection, table, run, fail = (block.code for block in blocks(README, "sh"))
-    reader.start_sandbox(sandbox)
-    reader.type(install.splitlines()[1])
-    reader.type(connection)
-    reader.type(table)
-    place, code = dag_of(README)
-    (home / place).write_text(reader.adapted(code))
-    assert counts(reader.type(run))[-1]["accepted"] == "3"
-    assert counts(reader.type(run.splitlines()[-1]))[-1]["already_sent"] == "3"
-    (error,) = (block.code.strip() for block in blocks(README, "text"))
-    assert error in " ".join(reader.type(fail).split())
-    assert len(reader.texts()) == len(set(reader.texts())) == 4
-
-
-def test_the_quickstart_leads_to_four_texts(home, reader):
-    """Steps 2 to 5, in the environment that the same line of the README made, and the lines that the page shows."""
-    install, sandbox, connection, table, run, again = [block.code for block in blocks(QUICKSTART, "sh")][:6]
+def quickstart(home):
+    """Steps 1 to 5, in the environment that the same line of the README made: who did them, and what came of it."""
+    install, sandbox, connection, table, run, again, *_ = [block.code for block in blocks(QUICKSTART, "sh")]
     assert install.splitlines()[-1] == INSTALL.splitlines()[-1]
     (own,) = re.findall(r"venv ~/(\S+)", install)
     (home / own).parent.mkdir()
     (home / own).symlink_to(home / ENVIRONMENT)
-    reader.start_sandbox(sandbox)
-    reader.type(install.splitlines()[1])
-    assert "Connection success!" in reader.type(connection)
-    reader.type(table)
-    place, code = dag_of(QUICKSTART)
-    (home / place).write_text(reader.adapted(code))
+    reader = Reader(home)
+    try:
+        reader.start_sandbox(sandbox)
+        reader.type(install.splitlines()[1])
+        connected = reader.type(connection)
+        reader.type(table)
+        place, code = dag_of(QUICKSTART)
+        (home / place).write_text(reader.adapted(code))
+        said = [reader.type(code) for code in (run, again)]
+        yield SimpleNamespace(reader=reader, connected=connected, said=said, texts=reader.texts())
+    finally:
+        reader.close()
+
+
+def test_the_quickstart_leads_to_four_texts(quickstart):
+    """Steps 2 to 5 print the lines that the page shows."""
+    assert "Connection success!" in quickstart.connected
     shown = [line for block in blocks(QUICKSTART, "text") for line in counts(block.code)]
-    assert [counts(reader.type(code))[-1] for code in (run, again)] == shown
-    assert len(reader.texts()) == len(set(reader.texts())) == 4
+    assert [counts(said)[-1] for said in quickstart.said] == shown
+    assert len(quickstart.texts) == len(set(quickstart.texts)) == 4
+
+
+def latest_nine_o_clock(now):
+    """Return the latest nine o'clock on a weekday in South Africa."""
+    found = now.astimezone(ZoneInfo("Africa/Johannesburg")).replace(hour=9, minute=0, second=0, microsecond=0)
+    while found > now or found.weekday() >= SATURDAY:
+        found -= timedelta(days=1)
+    return found
+
+
+def cells(said):
+    """Return the rows of the first table of an output; a cell that goes over several lines is one text."""
+    lines = said.splitlines()
+    rule = next(number for number, line in enumerate(lines) if re.fullmatch(r"=+(\+=+)+", line))
+    starts = [0, *(found.end() for found in re.finditer(r"\+", lines[rule]))]
+    rows = []
+    for line in [lines[rule - 1], *lines[rule + 1 :]]:
+        if "|" not in line:
+            break
+        parts = [line[start : end and end - 1].strip() for start, end in zip(starts, [*starts[1:], None], strict=True)]
+        if parts[0]:
+            rows.append(parts)
+        else:
+            rows[-1] = [f"{first} {second}".strip() for first, second in zip(rows[-1], parts, strict=True)]
+    return rows
+
+
+def listed(said):
+    """Return what a list of unknown requests says, but for the time of the claim."""
+    names, *rows = cells(said)
+    table = [{name: cell for name, cell in zip(names, row, strict=True) if name != "claimed_at"} for row in rows]
+    return table, " ".join(said[said.index("What the balance tells:") :].split())
+
+
+def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home):
+    """Steps 6 and 7 in an ``airflow standalone``: the run at nine, the alert, what is unknown, and how it is closed."""
+    reader = quickstart.reader
+    install, _, connection, _, _, _, *after = (block.code for block in blocks(QUICKSTART, "sh"))
+    standalone, unpause, lose, unknown, resolve, clear = after
+    place, _ = dag_of(QUICKSTART)
+    _, scheduled = (block.code for block in blocks(QUICKSTART) if block.is_dag)
+    (home / place).write_text(reader.adapted(scheduled))
+    printed = reader.start_airflow(standalone)
+    (password,) = re.findall(r"Password for user 'admin': (\S+)", printed)
+    web = WebUser(reader.web_url, "admin", password, "remind_customers")
+
+    exports = [line for line in connection.splitlines() if line.startswith("export ")]
+    reader.type("\n".join([install.splitlines()[1], *exports]), terminal=3)
+    nine = latest_nine_o_clock(datetime.now().astimezone())
+    assert "remind_customers" in reader.type(unpause, terminal=3)
+    run = web.await_run(web.await_new_run("scheduled", set()), "success", "failed")
+    assert (run["state"], datetime.fromisoformat(run["logical_date"])) == ("success", nine)
+    assert web.summary(run["dag_run_id"], TASK)["already_sent"] == 4
+
+    known = web.run_ids("manual")
+    reader.type(lose, terminal=3)
+    run_id = web.await_new_run("manual", known)
+    web.await_run(run_id, "failed")
+    task = web.task(run_id, TASK)
+    assert (task["state"], task["try_number"], task["max_tries"]) == ("failed", 1, 3)
+    until(lambda: len(reader.messages()) == 6, seconds=PATIENCE, what="somebody is alerted")
+    lerato, alert = ((message["destination"], message["content"]) for message in reader.messages()[4:])
+    assert lerato[0] == "27820000005"
+    assert alert == ("27820000099", f"remind_customers: {TASK} failed, see Airflow")
+    (shown,) = (block.code for block in blocks(QUICKSTART, "text") if block.code.startswith("request"))
+    assert listed(reader.type(unknown, terminal=3)) == listed(shown)
+
+    reader.type(resolve, terminal=3)
+    reader.type(clear, terminal=3)
+    web.await_run(run_id, "success")
+    assert web.summary(run_id, TASK)["already_sent"] == 5
+    assert [message["destination"] for message in reader.messages()].count("27820000005") == 1
+
+    (remove,) = re.findall(r"To remove everything, press Ctrl\+C .* then `(rm -r ~/\S+)`", QUICKSTART.read_text())
+    for terminal in (1, 2):
+        reader.interrupt(terminal)
+    reader.type(remove, terminal=3)
+    assert not (home / place).exists()

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import http.client
 import json
 import os
@@ -9,11 +8,11 @@ import socket
 import sys
 import threading
 import types
-from collections import deque
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
+from support.other_service import OtherService, served
 from support.pages import ROOT, blocks
 
 from airflow_provider_sms import __version__
@@ -61,21 +60,6 @@ def shown():
 
 
 HEADERS, BULK, SENT, GROUP, BALANCE, STATED, TOKEN_ASKED, TOKEN_GIVEN = shown()
-
-
-@contextlib.contextmanager
-def served(handler):
-    """Run a server of the standard library on this machine; its address is the value."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture
@@ -240,61 +224,13 @@ def test_the_bounds_of_the_page_are_those_of_the_code():
     assert f"up to {Backoff().longest_retry_after:.0f} seconds" in TEXT
 
 
-class Other:
-    """Another service: one message in a call, an API key in a header, ids of text.
-
-    :param behaves: of the next calls: a status without effect, ``lost`` for a message that is taken without a response.
-    """
-
-    def __init__(self):
-        self.taken = []
-        self.behaves = deque()
-        other = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self):
-                assert (self.path, self.headers["X-Api-Key"]) == ("/credit", TOKEN)
-                self.respond(200, {"credit": other.credit})
-
-            def do_POST(self):
-                message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                assert (self.path, self.headers["X-Api-Key"]) == ("/sms", TOKEN)
-                behaviour = other.behaves.popleft() if other.behaves else 201
-                if behaviour not in (201, "lost"):
-                    return self.respond(behaviour, {"error": "no"})
-                other.taken.append((message["to"], message["text"]))
-                if behaviour == "lost":
-                    self.close_connection = True
-                    return self.connection.shutdown(socket.SHUT_RDWR)
-                taken = {"id": f"id-{len(other.taken)}", "price": 1.5, "credit": other.credit, "parts": 1}
-                return self.respond(201, taken)
-
-            def respond(self, status, body):
-                content = json.dumps(body).encode()
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(content)))
-                self.end_headers()
-                self.wfile.write(content)
-
-            def log_message(self, *_):
-                pass
-
-        self.handler = Handler
-
-    @property
-    def credit(self):
-        return 100 - 1.5 * len(self.taken)
-
-
 @pytest.fixture
 def other(sms_default, monkeypatch):
     """The other service behind the page's adapter, to which ``sms_default`` leads."""
     import uvicorn
 
     (code,) = (block.code for block in blocks(PAGE, "python"))
-    other = Other()
+    other = OtherService(TOKEN)
     with served(other.handler) as url, socket.create_server(("127.0.0.1", 0)) as listener:
         monkeypatch.setenv("OTHER_SMS_URL", url)
         module = types.ModuleType("adapter")

@@ -11,9 +11,21 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 INHERITED = ("LANG", "PATH", "TMPDIR", "TZ")
 PATIENCE = 600.0
 """Seconds that a block of commands may take: one of them installs Airflow."""
+POLL_SECONDS = 0.1
+STOP_SECONDS = 60.0
+"""Seconds for programs to stop after Ctrl+C: Airflow stops several of them in order."""
+
+
+def hear_interrupts():
+    """Let programs that this process starts end by Ctrl+C."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # As in a shell's background, SIGINT would be ignored and inherited.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Terminal:
@@ -25,6 +37,7 @@ class Terminal:
     """
 
     def __init__(self, home, folder, **variables):
+        hear_interrupts()
         real = Path.home()
         known = {name: value for name, value in os.environ.items() if name in INHERITED or name.startswith("PIP_")}
         # pip finds its settings and its cache where the developer has them.
@@ -61,15 +74,41 @@ class Terminal:
             assert said[-1], f"the shell ended: {''.join(said)}"
         return "".join(said[:-1] if until is None else said)
 
+    def interrupt(self):
+        """Press Ctrl+C, and return when no program runs any more.
+
+        :raises AssertionError: one of them runs on.
+        """
+        os.killpg(self._process.pid, signal.SIGINT)
+        left = self._wait(STOP_SECONDS, lambda: [each for each in self.processes() if each.pid != self._process.pid])
+        assert left == [], f"after Ctrl+C still running: {left}"
+
+    def processes(self):
+        """Return the living processes of the shell's session, itself included: tasks of Airflow leave its group."""
+        found = []
+        for process in psutil.process_iter():
+            with suppress(OSError, psutil.Error):
+                if os.getsid(process.pid) == self._process.pid and process.status() != psutil.STATUS_ZOMBIE:
+                    found.append(process)
+        return found
+
     def close(self):
         """End the shell, and all that runs in it."""
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, number)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(5.0)
+        for act, seconds in ((psutil.Process.terminate, 5.0), (psutil.Process.kill, PATIENCE)):
+            for each in self.processes():
+                with suppress(psutil.Error):
+                    act(each)
+            self._wait(seconds, self.processes)
+        self._process.wait()
         self._process.stdin.close()
         self._process.stdout.close()
+
+    def _wait(self, seconds, processes):
+        """Wait until there are no such processes, and return those that are left."""
+        deadline = time.monotonic() + seconds
+        while (left := processes()) and time.monotonic() < deadline:
+            psutil.wait_procs(left, timeout=POLL_SECONDS)
+        return left
 
     def _read(self):
         with suppress(ValueError):  # it was closed

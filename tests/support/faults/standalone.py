@@ -16,6 +16,7 @@ import requests
 
 import airflow_provider_sms
 from support.faults.rest import PATIENCE, POLL_SECONDS, READY_SECONDS, RestApi, until
+from support.terminal import hear_interrupts
 from support.versions import AIRFLOW, HAS_COMMANDS_OF_PROVIDERS
 
 INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "LD_LIBRARY_PATH", "LOGNAME", "TMPDIR", "TZ", "USER")
@@ -25,8 +26,8 @@ STOP_SECONDS = 8.0
 # Found by "airflow standalone" on the PATH. Its log servers would listen on every address of the machine.
 WRAPPER = """#!/bin/sh
 case "$1" in
-    scheduler|triggerer) exec {python} -m airflow "$@" --skip-serve-logs ;;
-    *) exec {python} -m airflow "$@" ;;
+    scheduler|triggerer) exec {airflow} "$@" --skip-serve-logs ;;
+    *) exec {airflow} "$@" ;;
 esac
 """
 
@@ -42,11 +43,12 @@ class Standalone(RestApi):
         home = home.resolve()
         port = free_port()
         super().__init__(f"http://127.0.0.1:{port}", home)
+        programs = wrapper(home / "bin", f"{sys.executable} -m airflow")
         self._processes = []
         self._environment = {
             **{name: os.environ[name] for name in INHERITED if name in os.environ},
             "HOME": str(home),
-            "PATH": f"{_wrapper(home)}:{Path(sys.executable).parent}:{os.defpath}",
+            "PATH": f"{programs}:{Path(sys.executable).parent}:{os.defpath}",
             "PYTHONPATH": str(Path(airflow_provider_sms.__file__).parents[1]),
             "AIRFLOW_HOME": str(home),
             **_web_server(self.url, port),
@@ -72,9 +74,7 @@ class Standalone(RestApi):
         until(self._scheduler_lives, seconds=READY_SECONDS, what="Airflow's scheduler lives")
 
     def _run(self, command):
-        if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-            # As in a shell's background, SIGINT would be ignored and inherited, but only SIGINT ends all processes.
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        hear_interrupts()  # only SIGINT ends all processes
         with (self.home / f"{command}-{len(self._processes)}.out").open("wb") as output:
             self._processes.append(
                 subprocess.Popen(
@@ -241,12 +241,15 @@ def _web_server(url, port):
     }
 
 
-def _wrapper(home):
-    folder = home / "bin"
+def wrapper(folder, airflow):
+    """Write the program ``airflow`` into a new folder, which belongs on the PATH, and return the folder.
+
+    :param airflow: command that it runs.
+    """
     folder.mkdir(parents=True)
-    wrapper = folder / "airflow"
-    wrapper.write_text(WRAPPER.format(python=sys.executable))
-    wrapper.chmod(0o700)
+    program = folder / "airflow"
+    program.write_text(WRAPPER.format(airflow=airflow))
+    program.chmod(0o700)
     return folder
 
 

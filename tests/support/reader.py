@@ -1,0 +1,168 @@
+"""Somebody who does what a page says, in terminals and in Airflow's web interface."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import quote
+
+import requests
+
+from support.faults.rest import until
+from support.faults.standalone import free_port, wrapper
+from support.pages import ROOT, blocks
+from support.terminal import PATIENCE, Terminal
+
+README = ROOT / "README.md"
+QUICKSTART = ROOT / "docs" / "quickstart.md"
+INSTALL = next(block.code for block in blocks(README, "sh") if "pip install" in block.code)
+(ENVIRONMENT,) = re.findall(r"venv ~/(\S+)", INSTALL)
+ACTIVATE = INSTALL.splitlines()[1]
+BUSY = {
+    # Airflow prints at once what it prints to a terminal, and not to a pipe.
+    "PYTHONUNBUFFERED": "1",
+    # A busy machine must not look like a dead API or a dead scheduler.
+    "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
+    "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+}
+HTTP_SERVER_ERROR = 500
+
+
+class Reader:
+    """Does what a page says. The ports of the programs that it starts and its folder ``/tmp`` are this reader's own.
+
+    :param home: their home folder.
+    """
+
+    def __init__(self, home):
+        self.home = home
+        self.port, self.adapter_port, web_port = free_port(), free_port(), free_port()
+        self.web_url = f"http://127.0.0.1:{web_port}"
+        (home / "tmp").mkdir(exist_ok=True)
+        self.tmp = Path(tempfile.mkdtemp(dir=home / "tmp"))
+        self._variables = {
+            **BUSY,
+            "AIRFLOW__API__HOST": "127.0.0.1",
+            "AIRFLOW__API__PORT": str(web_port),
+            "AIRFLOW__API__BASE_URL": self.web_url,
+        }
+        self._terminals = {}
+
+    def adapted(self, code):
+        """Return the code of a page with this reader's ports and folder."""
+        code = code.replace("8025", str(self.port)).replace("8026", str(self.adapter_port))
+        return code.replace("/tmp/", f"{self.tmp}/")
+
+    def type(self, code, *, terminal=1, until=None):
+        """Type a block of a page, and return what it prints.
+
+        :param terminal: its number; each is opened when it is first used.
+        :param until: words at the start of a line of a program that does not end; None waits for the end.
+        """
+        if terminal not in self._terminals:
+            self._terminals[terminal] = Terminal(self.home, ROOT, **self._variables)
+        return self._terminals[terminal].run(self.adapted(code), until=until)
+
+    def start_sandbox(self, code):
+        """Type the block that starts the sandbox in the second terminal, and return when it is ready."""
+        self.type(code, terminal=2, until="sandbox ready at ")
+
+    def start_airflow(self, code):
+        """Type the block that starts Airflow in the first terminal, and return what it prints until it is ready.
+
+        Airflow's servers for logs, which would listen on every address of the machine, are left out.
+        """
+        folder = wrapper(self.tmp / "bin", f"{self.home / ENVIRONMENT}/bin/airflow")
+        return self.type(f'PATH="{folder}:$PATH"\n{code}', until="standalone | Airflow is ready")
+
+    def interrupt(self, terminal):
+        """Press Ctrl+C in a terminal, and return when nothing runs there any more."""
+        self._terminals[terminal].interrupt()
+
+    def messages(self):
+        """Return the messages that the sandbox accepted, in order."""
+        return requests.get(f"http://127.0.0.1:{self.port}/_sandbox/messages", timeout=60).json()["messages"]
+
+    def texts(self):
+        """Return the texts that the sandbox accepted, in order."""
+        return [message["content"] for message in self.messages()]
+
+    def close(self):
+        """Close all terminals."""
+        for each in self._terminals.values():
+            each.close()
+
+
+class WebUser:
+    """Somebody who is signed in on Airflow's page, and looks at one DAG.
+
+    It is the Airflow that the page's commands install, whatever the version of the Airflow under test.
+
+    :param url: of Airflow's page.
+    """
+
+    def __init__(self, url, name, password, dag_id):
+        self._url, self._dag = url, f"/api/v2/dags/{dag_id}"
+        token = self._request("POST", "/auth/token", json={"username": name, "password": password})["access_token"]
+        self._headers = {"Authorization": f"Bearer {token}"}
+
+    def run_ids(self, run_type):
+        """Return the ids of the DAG's runs of a type."""
+        return {run["dag_run_id"] for run in self._runs() if run["run_type"] == run_type}
+
+    def await_new_run(self, run_type, known):
+        """Wait until there is a run of a type besides those that are known, and return its id."""
+        (found,) = self._until(lambda: self.run_ids(run_type) - known, f"there is a {run_type} run")
+        return found
+
+    def await_run(self, run_id, *states):
+        """Wait until a run is in one of some states, and return it."""
+
+        def found():
+            run = self._request("GET", f"{self._dag}/dagRuns/{quote(run_id, safe='')}")
+            return run if run["state"] in states else None
+
+        return self._until(found, f"the run is {' or '.join(states)}")
+
+    def task(self, run_id, task_id):
+        """Return the instance of a task."""
+        return self._request("GET", f"{self._dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task_id}")
+
+    def summary(self, run_id, task_id):
+        """Return the XCom ``return_value`` of a task."""
+        path = f"{self._dag}/dagRuns/{quote(run_id, safe='')}/taskInstances/{task_id}/xcomEntries/return_value"
+        return self._request("GET", f"{path}?stringify=false")["value"]
+
+    def _runs(self):
+        return self._request("GET", f"{self._dag}/dagRuns")["dag_runs"]
+
+    def _request(self, method, path, **body):
+        """Return the response to a request; it is repeated while the server starts, or its database is locked."""
+        headers = getattr(self, "_headers", None)
+
+        def answered():
+            with suppress(requests.ConnectionError):
+                answer = requests.request(method, self._url + path, headers=headers, timeout=PATIENCE, **body)
+                return answer if answer.status_code < HTTP_SERVER_ERROR else None
+
+        # A response with a status of an error is false.
+        (answer,) = self._until(lambda: (found := answered()) is not None and [found], f"{path} is answered")
+        answer.raise_for_status()
+        return answer.json()
+
+    @staticmethod
+    def _until(condition, what):
+        return until(condition, seconds=PATIENCE, what=what)
+
+
+def dag_of(page):
+    """Return the first DAG of a page, and the place below the home folder where the page says to save it."""
+    place, *_ = re.findall(r"^Save th(?:e|is) DAG(?: above)? as `~/(\S+)`", page.read_text(), re.MULTILINE)
+    return place, next(block.code for block in blocks(page) if block.is_dag)
+
+
+def counts(said):
+    """Return the counts of each line of a log that sums up the campaign."""
+    return [dict(re.findall(r"(\w+) (\d+)", line)) for line in re.findall(r"Campaign reminders: (rows .*?);", said)]

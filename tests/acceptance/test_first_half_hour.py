@@ -128,8 +128,8 @@ def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home
     assert web.summary(run_id, TASK)["already_sent"] == 5
     assert [message["destination"] for message in reader.messages()].count("27820000005") == 1
 
-    (remove,) = re.findall(r"To remove everything, press Ctrl\+C .* then `(rm -r ~/\S+)`", QUICKSTART.read_text())
+    (remove,) = re.findall(r"\nTo remove everything, close the first two .* `(rm -r ~/\S+)`", QUICKSTART.read_text())
     for terminal in (1, 2):
-        reader.interrupt(terminal)
+        reader.close_window(terminal)
     reader.type(remove, terminal=3)
     assert not (home / place).exists()

@@ -81,6 +81,10 @@ class Reader:
         """Press Ctrl+C in a terminal, and return when nothing runs there any more."""
         self._terminals[terminal].interrupt()
 
+    def close_window(self, terminal):
+        """Close a terminal's window, and return when nothing runs there any more."""
+        self._terminals[terminal].hang_up()
+
     def messages(self):
         """Return the messages that the sandbox accepted, in order."""
         return requests.get(f"http://127.0.0.1:{self.port}/_sandbox/messages", timeout=60).json()["messages"]

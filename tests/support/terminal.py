@@ -18,7 +18,7 @@ PATIENCE = 600.0
 """Seconds that a block of commands may take: one of them installs Airflow."""
 POLL_SECONDS = 0.1
 STOP_SECONDS = 60.0
-"""Seconds for programs to stop after Ctrl+C: Airflow stops several of them in order."""
+"""Seconds for programs to stop after Ctrl+C, or when their terminal is closed."""
 
 
 def hear_interrupts():
@@ -79,9 +79,19 @@ class Terminal:
 
         :raises AssertionError: one of them runs on.
         """
-        os.killpg(self._process.pid, signal.SIGINT)
+        self._end_programs(signal.SIGINT)
+
+    def hang_up(self):
+        """Close the terminal's window, and return when no program runs any more.
+
+        :raises AssertionError: one of them runs on.
+        """
+        self._end_programs(signal.SIGHUP)
+
+    def _end_programs(self, number):
+        os.killpg(self._process.pid, number)
         left = self._wait(STOP_SECONDS, lambda: [each for each in self.processes() if each.pid != self._process.pid])
-        assert left == [], f"after Ctrl+C still running: {left}"
+        assert left == [], f"after {signal.Signals(number).name} still running: {left}"
 
     def processes(self):
         """Return the living processes of the shell's session, itself included: tasks of Airflow leave its group."""

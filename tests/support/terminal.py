@@ -104,14 +104,19 @@ class Terminal:
 
     def close(self):
         """End the shell, and all that runs in it."""
-        for act, seconds in ((psutil.Process.terminate, 5.0), (psutil.Process.kill, PATIENCE)):
-            for each in self.processes():
-                with suppress(psutil.Error):
-                    act(each)
-            self._wait(seconds, self.processes)
+        self._signal(signal.SIGTERM)
+        self._wait(5.0, self.processes)
+        while self.processes():
+            self._signal(signal.SIGKILL)
+            self._wait(POLL_SECONDS, self.processes)
         self._process.wait()
         self._process.stdin.close()
         self._process.stdout.close()
+
+    def _signal(self, number):
+        for each in self.processes():
+            with suppress(psutil.Error):
+                each.send_signal(number)
 
     def _wait(self, seconds, processes):
         """Wait until there are no such processes, and return those that are left."""

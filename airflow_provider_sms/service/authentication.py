@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Protocol
 
-from requests.auth import AuthBase
-
 from airflow_provider_sms.exceptions import (
     AuthenticationError,
     InputError,
@@ -28,8 +26,6 @@ from airflow_provider_sms.service.errors import error_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from requests import PreparedRequest
 
     from airflow_provider_sms.service.transport import Transport
 
@@ -45,19 +41,14 @@ _MOST_MINUTES = 10 * 366 * 24 * 60
 _MINUTE = 60.0
 
 
-class Authorization(AuthBase):
-    """Sets ``Authorization``, and so keeps ``requests`` from taking one out of ``~/.netrc``.
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """The header ``Authorization``.
 
     :param value: the header's value; not in the repr.
     """
 
-    def __init__(self, value: str) -> None:
-        self._value = value
-
-    def __call__(self, r: PreparedRequest) -> PreparedRequest:
-        """Set the header."""
-        r.headers["Authorization"] = self._value
-        return r
+    value: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,88 +1,89 @@
 """Transport: one request, one response; never retried, never redirected, always bounded in time and size.
 
-:mod:`airflow_provider_sms.service.tracked_connections` decides when a connection is used again.
+``requests`` decides on the way to an address (proxies, certificates) and on a request's headers, once for each address;
+:mod:`airflow_provider_sms.service.connections` writes each request, reads its response, and decides when a connection
+is used again.
 """
 
 from __future__ import annotations
 
 import sys
-from copy import copy
 from dataclasses import dataclass, field
-from http import HTTPStatus
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any
 
 import requests
 from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from requests.structures import CaseInsensitiveDict
+from urllib3.util import parse_url
 
 from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, UnknownOutcomeError
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.service.connections import Connections, Exchange, UnaskedBytesError, UnusableResponseError
 from airflow_provider_sms.service.elapsed import latest_end
-from airflow_provider_sms.service.tracked_connections import Exchange, UnaskedBytesError, track, tracking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from requests import PreparedRequest
 
+    from airflow_provider_sms.service.authentication import Authorization
+
 
 class _NoAuth(AuthBase):
-    """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc`` where there is none."""
+    """Keeps ``requests`` from taking an ``Authorization`` out of ``~/.netrc``."""
 
     def __call__(self, r: PreparedRequest) -> PreparedRequest:
         return r
+
+
+class _Formatter(HTTPConnection):
+    """Formats a request as the standard library does, and connects nowhere."""
+
+    auto_open = 0
+
+    def __init__(self, host: str, port: int | None, default_port: int) -> None:
+        super().__init__(host, port or default_port)
+        self.default_port = default_port
+        self.pieces: list[bytes] = []
+
+    def send(self, data: Any) -> None:
+        """Keep a piece of the request."""
+        self.pieces.append(data)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Route:
     """The parts that all requests to one address share; the repr shows no password of a proxy.
 
-    :param request: without body and ``Authorization``.
-    :param headers: of the request.
-    :param settings: with which the adapter sends it: timeouts, verification, proxies.
-    """
-
-    request: PreparedRequest
-    headers: dict[str, str]
-    settings: dict[str, Any]
-
-    def request_with(self, auth: AuthBase, body: bytes | None) -> PreparedRequest:
-        """Return one request.
-
-        :param auth: sets ``Authorization``.
-        :param body: the content; None: there is none.
-        """
-        request = copy(self.request)
-        headers = dict(self.headers)
-        if body is not None:
-            headers["Content-Length"] = str(len(body))
-        # A plain dictionary serves as the case-insensitive one does, and urllib3 copies it in one step.
-        request.headers = headers  # type: ignore[assignment]
-        request.body = body
-        return auth(request)
-
-
-def prepared_route(
-    session: requests.Session, method: str, url: str, *, timeouts: tuple[float, float], verify: bool | str
-) -> Route:
-    """Return the shared parts of requests to an address: headers of the session, proxies and CA bundle.
-
-    :param session: with its headers set.
     :param method: ``GET`` or ``POST``.
-    :param url: the whole address.
-    :param timeouts: seconds to make a connection, and to wait for a response or its next byte.
-    :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
+    :param host: with its brackets, if it is an IPv6 address.
+    :param port: None means that of the scheme.
+    :param default_port: of the scheme.
+    :param target: the path, or the whole address for a proxy that passes requests on.
+    :param headers: of each request, without ``Authorization``.
+    :param connections: that carry the requests.
     """
-    request = session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
-    # Verification is set here and not in the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
-    settings = session.merge_environment_settings(request.url, proxies={}, stream=True, verify=verify, cert=None)
-    return Route(request, dict(request.headers), {"timeout": timeouts, **settings})
 
+    method: str
+    host: str
+    port: int | None
+    default_port: int
+    target: str
+    headers: dict[str, str]
+    connections: Connections
 
-MAX_RESPONSE_BYTES = 10 * 1024 * 1024
-"""Bytes of the longest response that is read, 10 MiB: a send response is below 100 KB."""
+    def request(self, authorization: Authorization, body: bytes | None) -> bytes:
+        """Return the bytes of one request.
+
+        :param body: the content; None: there is none.
+        :raises ValueError: a header has a character that it may not carry.
+        """
+        formatter = _Formatter(self.host, self.port, self.default_port)
+        formatter.request(self.method, self.target, body, {**self.headers, "Authorization": authorization.value})
+        return b"".join(formatter.pieces)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,51 +100,6 @@ class RawResponse:
     status: int
     retry_after: str | None
     body: bytes = field(repr=False)
-
-
-class _UnusableResponseError(Exception):
-    """A response came that cannot be one to the request."""
-
-
-class _Adapter(HTTPAdapter):
-    """An adapter whose connections, direct or through any proxy, are tracked.
-
-    All requests to one address must have the same settings.
-    """
-
-    def __init__(self, **kwargs: Any) -> None:
-        self._pools: dict[str | None, Any] = {}
-        super().__init__(**kwargs)
-
-    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs)
-        track(self.poolmanager)
-
-    def proxy_manager_for(self, *args: Any, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(*args, **kwargs)
-        track(manager)
-        return manager
-
-    def get_connection_with_tls_context(self, request: PreparedRequest, *args: Any, **kwargs: Any) -> Any:
-        """Return the pool for a request, looked up once per address. requests before 2.32 does not call this."""
-        if (pool := self._pools.get(request.url)) is None:
-            pool = super().get_connection_with_tls_context(request, *args, **kwargs)
-            self._pools[request.url] = pool
-        return pool
-
-    def close(self) -> None:
-        self._pools.clear()
-        super().close()
-
-    def build_response(self, req: PreparedRequest, resp: Any) -> requests.Response:
-        """Return a response without cookies, which are not kept, and without an encoding, which JSON does not need."""
-        response = requests.Response()
-        response.status_code = resp.status
-        # urllib3's own headers, which ignore case, too.
-        response.headers = resp.headers
-        response.raw = resp
-        response.request = req
-        return response
 
 
 class Transport:
@@ -186,21 +142,25 @@ class Transport:
                 "Cache-Control": "no-cache",
             }
         )
-        self._adapter = _Adapter(pool_maxsize=pool_size, max_retries=0)
+        self._pool_size = pool_size
+        self._adapter = HTTPAdapter()
+        self._connections: dict[Any, Connections] = {}
         self._routes: dict[tuple[str, str], Route] = {}
 
     def close(self) -> None:
-        """Close every pooled connection."""
+        """Close the connections; the next request opens others."""
+        self._routes.clear()
+        while self._connections:
+            self._connections.popitem()[1].close()
         self._adapter.close()
 
-    def exchange(self, method: str, url: str, auth: AuthBase, body: bytes | None = None) -> RawResponse:
+    def exchange(self, method: str, url: str, authorization: Authorization, body: bytes | None = None) -> RawResponse:
         """Make one request and return its response.
 
         An exception that is no ``Exception`` (a signal, an exit) passes through: the outcome is unknown to its handler.
 
         :param method: ``GET`` or ``POST``.
         :param url: the whole address.
-        :param auth: sets ``Authorization``; without it, ``requests`` would take one from ``~/.netrc``.
         :param body: the content; None: there is none.
         :raises NotSentError: the request failed before its first byte was written, or came too late.
         :raises UnknownOutcomeError: it failed later.
@@ -211,8 +171,10 @@ class Transport:
             raise NotSentError(f"{operation}: not sent: it came too late to end in the time that was left for it")
         outer = sys.exc_info()[1]
         try:
-            with tracking(exchange):
-                return self._exchange(operation, method, url, auth, body)
+            route = self._route(method, url)
+            return RawResponse(
+                operation, *route.connections.exchange(method, route.request(authorization, body), exchange)
+            )
         except Exception as error:  # noqa: BLE001 - what it means is decided by what was written, not by its type
             # "from None": the errors below hold the request with its token, and quote what the server sent.
             reason = _reason(error, outer)
@@ -222,35 +184,30 @@ class Transport:
 
     def _route(self, method: str, url: str) -> Route:
         if (route := self._routes.get((method, url))) is None:
-            route = prepared_route(self._session, method, url, timeouts=self._timeouts, verify=self._verify)
-            self._routes[method, url] = route
+            route = self._routes[method, url] = self._new_route(method, url)
         return route
 
-    def _exchange(self, operation: str, method: str, url: str, auth: AuthBase, body: bytes | None) -> RawResponse:
-        route = self._route(method, url)
-        with self._adapter.send(route.request_with(auth, body), **route.settings) as received:
-            status = received.status_code
-            if status < HTTPStatus.OK:
-                # The final response is still to come: the next request on this connection would take it for its own.
-                raise _UnusableResponseError(f"HTTP {status} is not a final response")
-            try:
-                content = _content(received)
-            except Exception:
-                if status == HTTPStatus.OK:
-                    raise
-                content = b""
-            return RawResponse(operation, status, received.headers.get("Retry-After"), content)
-
-
-def _content(response: requests.Response) -> bytes:
-    pieces: list[bytes] = []
-    length = 0
-    for piece in response.iter_content(64 * 1024):
-        pieces.append(piece)
-        length += len(piece)
-        if length > MAX_RESPONSE_BYTES:
-            raise _UnusableResponseError(f"it is longer than {MAX_RESPONSE_BYTES} bytes")
-    return b"".join(pieces)
+    def _new_route(self, method: str, url: str) -> Route:
+        request = self._session.prepare_request(requests.Request(method, url, auth=_NoAuth()))
+        address = parse_url(str(request.url))
+        # Verification is set here and not in the session: there, REQUESTS_CA_BUNDLE would override a bundle or False.
+        settings = self._session.merge_environment_settings(
+            request.url, proxies={}, stream=None, verify=self._verify, cert=None
+        )
+        verify, proxies = settings["verify"], settings["proxies"]
+        pool: Any = self._adapter.get_connection_with_tls_context(request, verify, proxies)
+        self._adapter.cert_verify(pool, request.url, verify, None)  # type: ignore[no-untyped-call]
+        target = self._adapter.request_url(request, proxies)
+        tls = address.scheme == "https"
+        tunnel = tls and pool.proxy is not None
+        connect_timeout, timeout = self._timeouts
+        connections = self._connections.setdefault(
+            pool,
+            Connections(pool, tunnel=tunnel, connect_timeout=connect_timeout, timeout=timeout, size=self._pool_size),
+        )
+        headers = dict(request.headers) if tunnel else {**request.headers, **pool.proxy_headers}
+        headers.pop("Content-Length", None)  # that of each body
+        return Route(method, str(address.host), address.port, 443 if tls else 80, target, headers, connections)
 
 
 def _reason(error: BaseException, outer: BaseException | None) -> str:
@@ -263,7 +220,7 @@ def _reason(error: BaseException, outer: BaseException | None) -> str:
     while (inner := causes[0].__cause__ or causes[0].__context__) is not None and inner is not outer:
         causes.insert(0, inner)
     for cause in causes:
-        if isinstance(cause, (_UnusableResponseError, UnaskedBytesError)):
+        if isinstance(cause, (UnusableResponseError, UnaskedBytesError)):
             return str(cause)
         if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
             return mask_numbers_in(cause.strerror or str(cause) or type(cause).__name__)

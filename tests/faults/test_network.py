@@ -6,7 +6,7 @@ from support.faults.network import idle, one, run
 from support.faults.verdict import Figures
 
 from airflow_provider_sms.sending import response_handler
-from airflow_provider_sms.service import tracked_connections
+from airflow_provider_sms.service import connections
 
 
 def test_wherever_the_network_fails_the_promise_holds(ledgers):
@@ -49,7 +49,7 @@ def test_only_what_has_no_whole_answer_is_unknown(ledgers, name, unknown):
 
 def test_a_client_that_keeps_every_connection_is_caught(ledgers, monkeypatch):
     """Whoever asks on a connection that gave an error takes a late answer for the next one's, and is found out."""
-    monkeypatch.setattr(tracked_connections.Exchange, "leaves_connection_clean", True)
+    monkeypatch.setattr(connections.Exchange, "leaves_connection_clean", True)
     with Arena(ledgers) as arena:
         one(arena, "answer behind a 503", 2)
     assert arena.figures.wrongly_accepted == 4

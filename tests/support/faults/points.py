@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import http.client
 import threading
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from airflow_provider_sms.ledger.postgres import PostgresBackend
 from airflow_provider_sms.ledger.sqlite import SQLiteBackend
 from airflow_provider_sms.sending import reconciliation, response_handler
 from airflow_provider_sms.sending.sender import Sender
-from airflow_provider_sms.service import tracked_connections
+from airflow_provider_sms.service import connections
 from airflow_provider_sms.service.client import SmsClient
 
 if TYPE_CHECKING:
@@ -78,17 +77,17 @@ def _sending(part: str) -> Install:
     """Insert a point into the writing of a request: after its headers, in its body, or after its body."""
 
     def install(stack: ExitStack, passed: _Turn) -> None:
-        original = http.client.HTTPConnection.send
+        original = connections.write
 
-        def send(connection: Any, data: Any) -> None:
-            body = data.find(b"\r\n\r\n") + 4
-            cut = {"headers": body, "half": (body + len(data)) // 2, "body": len(data)}[part]
-            original(connection, data[:cut])
+        def write(sock: Any, request: bytes, *args: Any) -> None:
+            body = request.find(b"\r\n\r\n") + 4
+            cut = {"headers": body, "half": (body + len(request)) // 2, "body": len(request)}[part]
+            original(sock, request[:cut], *args)
             passed()
-            if cut < len(data):
-                original(connection, data[cut:])
+            if cut < len(request):
+                original(sock, request[cut:], *args)
 
-        stack.enter_context(patch.object(http.client.HTTPConnection, "send", send))
+        stack.enter_context(patch.object(connections, "write", write))
 
     return install
 
@@ -148,11 +147,11 @@ POINTS: dict[str, Install] = {
     "handed over": _before(Sender, "_post_one"),
     "before the post": _before(SmsClient, "send_bulk"),
     "before connecting": _before(urllib3.util.connection, "create_connection"),
-    "connected": _after(tracked_connections.TrackedConnection, "connect"),
+    "connected": _after(connections.Connections, "_open"),
     "headers sent": _sending("headers"),
     "half sent": _sending("half"),
     "sent": _sending("body"),
-    "answer begun": _after(tracked_connections._DeadlineResponse, "begin"),
+    "answer begun": _after(connections._Response, "begin"),
     "answered": _after(SmsClient, "send_bulk"),
     "landed": _before(response_handler, "answered"),
     "before the record": _before(CampaignLedger, "commit", lambda kwargs: kwargs["outcomes"]),
@@ -227,6 +226,6 @@ def struck(point: str, nth: int, strike: Callable[[], None]) -> Iterator[_Turn]:
     """Call a function when a point is passed for the n-th time; every request opens its own connection."""
     turn = _Turn(nth, strike)
     with ExitStack() as stack:
-        stack.enter_context(patch.object(tracked_connections, "MAX_IDLE", -1.0))
+        stack.enter_context(patch.object(connections, "MAX_IDLE", -1.0))
         (POINTS | WAIT_POINTS | NOTE_POINTS | SETTLE_POINTS)[point](stack, turn)
         yield turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from support.faults.mutation import Mutation
 
 ERRORS = "tests/service/test_errors.py"
-CONNECTIONS = "tests/service/test_tracked_connections.py"
+CONNECTIONS = "tests/service/test_connections.py"
 AUTHENTICATION = "tests/service/test_authentication.py"
 STATUSES = "tests/faults/test_statuses.py"
 NETWORK = "tests/faults/test_network.py"
@@ -55,7 +55,7 @@ RESPONSE_MUTATIONS = (
     ),
     Mutation(
         "a connection is kept after an error",
-        "service/tracked_connections.py",
+        "service/connections.py",
         "return self.status == HTTPStatus.OK and not self.surplus",
         "return not self.surplus",
         (NETWORK,),
@@ -63,14 +63,14 @@ RESPONSE_MUTATIONS = (
     ),
     Mutation(
         "a connection is kept though more came than the answer",
-        "service/tracked_connections.py",
+        "service/connections.py",
         "return self.status == HTTPStatus.OK and not self.surplus",
         "return self.status == HTTPStatus.OK",
         (CONNECTIONS,),
     ),
     Mutation(
         "bytes that wait are not looked at",
-        "service/tracked_connections.py",
+        "service/connections.py",
         "    sock.settimeout(0.0)\n    try:\n        sock.recv(1)\n",
         "    try:\n        pass\n",
         (CONNECTIONS,),
@@ -78,21 +78,21 @@ RESPONSE_MUTATIONS = (
     ),
     Mutation(
         "bytes that wait are not looked at when a connection is chosen",
-        "service/tracked_connections.py",
-        "has_input(connection.sock)\n",
-        "False\n",
+        "service/connections.py",
+        "not _spoke(connection.sock)",
+        "True",
         (CONNECTIONS,),
     ),
     Mutation(
-        "bytes that wait are not looked at before the first byte",
-        "service/tracked_connections.py",
-        "        if has_input(self.sock):\n",
-        "        if False:\n",
+        "bytes that wait on a new connection are not looked at",
+        "service/connections.py",
+        "            if has_input(connection.sock):\n",
+        "            if False:\n",
         (CONNECTIONS,),
     ),
     Mutation(
         "a session ticket is taken for an answer",
-        "service/tracked_connections.py",
+        "service/connections.py",
         "(BlockingIOError, ssl.SSLWantReadError, TimeoutError)",
         "(BlockingIOError, TimeoutError)",
         (CONNECTIONS,),

@@ -30,14 +30,16 @@ SENDER_MUTATIONS = (
         "a read timeout is posted again",
         "service/transport.py",
         "            if exchange.written:\n",
-        "            if exchange.written and not isinstance(error, requests.ReadTimeout):\n",
+        "            if exchange.written and not isinstance(error, TimeoutError):\n",
         (CLIENT, SCHEDULES),
     ),
     Mutation(
-        "requests are retried by the HTTP library",
-        "service/transport.py",
-        "max_retries=0",
-        "max_retries=__import__('urllib3').Retry(3, allowed_methods=None, status_forcelist=[500])",
+        "a request is written again on another connection",
+        "service/connections.py",
+        "        connection = self._idle_connection(exchange) or self._open(exchange)\n",
+        "        connection = self._idle_connection(exchange) or self._open(exchange)\n"
+        "        write(connection.sock, request, exchange, self._timeout)\n"
+        "        connection = self._open(exchange)\n",
         (CLIENT, SCHEDULES),
     ),
     Mutation(

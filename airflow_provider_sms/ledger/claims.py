@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sqlalchemy import and_, bindparam, delete, select, update
+from sqlalchemy import and_, delete, select, update
 
 from airflow_provider_sms.exceptions import LedgerLostError
 from airflow_provider_sms.ledger.attempts import (
@@ -28,7 +28,7 @@ from airflow_provider_sms.ledger.attempts import (
     register,
     registered,
 )
-from airflow_provider_sms.ledger.backend import Compiled, enter_campaign, in_pieces
+from airflow_provider_sms.ledger.backend import enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
 from airflow_provider_sms.ledger.holders import Holders
 from airflow_provider_sms.ledger.locks import campaign_lock
@@ -73,14 +73,6 @@ if TYPE_CHECKING:
 
 FINISH_PATIENCE = 10.0
 """Seconds that the end of an attempt waits for another process's commit; it is repeated, so that one wait is short."""
-
-_EVENT = Compiled(
-    select(request.c.id).where(
-        request.c.campaign_id == bindparam("of_campaign"),
-        request.c.event_id == bindparam("of_event"),
-        request.c.id != bindparam("but_request"),
-    )
-)
 
 
 class _LateResponseError(Exception):
@@ -267,15 +259,19 @@ class CampaignLedger:
             raise LedgerLostError("The ledger has lost this attempt, which was committed to it. Nothing more is sent")
         return Origin(self._store.description, self.campaign_name, row, self._cap)
 
-    def has_event(self, event_id: int, request_id: int) -> bool:
-        """Return whether a response with an event id is recorded of another request of the campaign.
+    def known_events(self, events: Mapping[int, int]) -> set[int]:
+        """Return the requests whose event id is recorded of another request of the campaign, too.
 
-        :param request_id: the request whose response is looked at; a recovery file may have recorded it already.
+        :param events: the event id of each request; a recovery file may have recorded it already.
         :raises LedgerError: when the ledger cannot be read.
         """
-        values = {"of_campaign": self._campaign_id, "of_event": event_id, "but_request": request_id}
+        found = select(request.c.event_id, request.c.id).where(request.c.campaign_id == self._campaign_id)
+        holders: dict[int, set[int]] = {}
         with self._store.read(quick=True) as connection:
-            return _EVENT.run(connection, values).first() is not None
+            for piece in in_pieces(sorted(set(events.values()))):
+                for event_id, request_id in connection.execute(found.where(request.c.event_id.in_(piece))):
+                    holders.setdefault(event_id, set()).add(request_id)
+        return {each for each, event_id in events.items() if holders.get(event_id, set()) - {each}}
 
     def has_unknown(self) -> bool:
         """Return whether any request of the campaign is unknown, also one whose messages others have taken over.

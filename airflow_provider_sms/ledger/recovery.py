@@ -32,7 +32,7 @@ from airflow_provider_sms.ledger.model import (
     Outcome,
     RequestState,
 )
-from airflow_provider_sms.ledger.transitions import REPEATED_EVENT
+from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,17 +196,12 @@ def _without_repeated_events(ledger: CampaignLedger, outcomes: Sequence[Outcome]
 
     The sender asks the ledger this of each response; here it could not.
     """
-    believed: list[Outcome] = []
-    seen: set[int] = set()
-    for outcome in outcomes:
-        event_id = outcome.event_id
-        if event_id is not None and (event_id in seen or ledger.has_event(event_id, outcome.request_id)):
-            believed.append(Outcome(outcome.request_id, UNKNOWN, reason=REPEATED_EVENT))
-            continue
-        if event_id is not None:
-            seen.add(event_id)
-        believed.append(outcome)
-    return believed
+    events = {each.request_id: each.event_id for each in outcomes if each.event_id is not None}
+    repeated = repeated_events(events) | ledger.known_events(events)
+    return [
+        Outcome(each.request_id, UNKNOWN, reason=REPEATED_EVENT) if each.request_id in repeated else each
+        for each in outcomes
+    ]
 
 
 def _outcome_as_json(outcome: Outcome) -> dict[str, Any]:

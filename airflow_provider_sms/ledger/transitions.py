@@ -32,6 +32,19 @@ REPEATED_EVENT = "the response has the event id of an earlier one of the campaig
 """The reason of a request whose response cannot be the one to it."""
 
 
+def repeated_events(events: Mapping[int, int | None]) -> set[int]:
+    """Return the requests whose event id an earlier one of them has.
+
+    :param events: the event id of each request, in the order of their responses; None where there is none.
+    """
+    first: dict[int, int] = {}
+    return {
+        request_id
+        for request_id, event_id in events.items()
+        if event_id is not None and first.setdefault(event_id, request_id) != request_id
+    }
+
+
 def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
     """Return whether a claim has lapsed: of values as a bool, of columns as an expression."""
     return (state == CLAIMED) & (deadline < now)

@@ -220,7 +220,9 @@ class LostRequests:
     def add(self, request: InFlightRequest) -> None:
         """Keep a request of this send whose response was lost."""
         if self._reconciliation is not None:
-            self._keep(request.request_id, _Lost(request.batch.messages, request.batch.planned_parts, is_mine=True))
+            self._keep(
+                request.request_id, _Lost(request.batch.messages, request.batch.chunk.planned_parts, is_mine=True)
+            )
 
     def adopt(self, request_id: int, messages: Sequence[Outgoing]) -> None:
         """Keep an unknown request of another attempt, whose claim has lapsed."""

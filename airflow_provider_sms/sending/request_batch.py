@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.ledger.model import Chunk
@@ -33,20 +33,18 @@ class RequestBatch:
     turned_away: int = 0
     unavailable: int = 0
     due: float = 0.0
+    _chunk: Chunk | None = field(default=None, init=False, repr=False)
 
     @property
     def chunk(self) -> Chunk:
         """The messages as the ledger claims them."""
-        messages = self.messages
-        destinations = [m.destination for m in messages]
-        return Chunk([m.key for m in messages], destinations, self.take_over, self.planned_parts)
-
-    @property
-    def planned_parts(self) -> int | None:
-        """The SMS parts of all messages; None for the message to a group, whose size nobody knows."""
-        if any(m.destination is None for m in self.messages):
-            return None
-        return sum(count_parts(m.content) for m in self.messages)
+        if self._chunk is None:
+            messages = self.messages
+            destinations = [each.destination for each in messages]
+            # Nobody knows how many a message to a group takes.
+            parts = None if None in destinations else sum([count_parts(each.content) for each in messages])
+            self._chunk = Chunk([each.key for each in messages], destinations, self.take_over, parts)
+        return self._chunk
 
     def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:
         """Keep the messages that were claimed, and return those that another request holds.
@@ -57,6 +55,7 @@ class RequestBatch:
         every = self.messages
         if len(won) == len(every):
             return []
+        self._chunk = None
         self.messages = [every[position] for position in won]
         settled = {outgoing.key for outgoing in self.messages} | {every[position].key for position in capped}
         return [outgoing for outgoing in every if outgoing.key not in settled]

@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 import queue
 import time
+from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -25,7 +27,7 @@ from airflow_provider_sms.exceptions import (
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
-from airflow_provider_sms.ledger.transitions import REPEATED_EVENT
+from airflow_provider_sms.ledger.transitions import REPEATED_EVENT, repeated_events
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.flush import flush
@@ -133,6 +135,8 @@ class Sender:
         self._lost = LostRequests(reconciliation, self.counts, self.stop_conditions.caution)
         # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
+        self._to_handle: deque[tuple[InFlightRequest, SendResponse | BaseException]] = deque()
+        """Of these, those that were taken from the queue."""
         self._in_flight = 0
         self._posted: dict[int, int] = {}
         """Requests whose end is not handled yet, each with its messages."""
@@ -239,13 +243,14 @@ class Sender:
 
     def _collect(self, pending: PendingMessages) -> None:
         """Wait until there is something to do, and handle every POST that has ended."""
-        try:
-            ended = self._ended.get(timeout=self._patience(pending))
+        ended = self._to_handle
+        with suppress(queue.Empty):
+            ended.append(self._ended.get(timeout=0.0 if ended else self._patience(pending)))
             while True:
-                self._handle(*ended, pending)
-                ended = self._ended.get_nowait()
-        except queue.Empty:
-            pass
+                ended.append(self._ended.get_nowait())
+        repeated = self._repeated_events()
+        while ended:
+            self._handle(*ended.popleft(), repeated, pending)
 
     def _patience(self, pending: PendingMessages) -> float:
         if not self._claiming or self._lost.waiting:
@@ -253,11 +258,23 @@ class Sender:
         wakeup = self._scheduler.next_wakeup(self._monotonic(), self._in_flight, more=pending.ready)
         return min(POLL_SECONDS, wakeup)
 
-    def _handle(self, request: InFlightRequest, result: SendResponse | BaseException, pending: PendingMessages) -> None:
-        """Queue the outcome of a POST for the next commit, and apply the next step."""
+    def _handle(
+        self,
+        request: InFlightRequest,
+        result: SendResponse | BaseException,
+        repeated: set[int],
+        pending: PendingMessages,
+    ) -> None:
+        """Queue the outcome of a POST for the next commit, and apply the next step.
+
+        :param repeated: requests whose response another request has, too.
+        """
         self._in_flight -= 1
         self._unposted.discard(request.request_id)
-        result = self._refuse_known_event(request.request_id, result)
+        # A connection can carry a response twice.
+        if request.request_id in repeated:
+            result = UnknownOutcomeError(REPEATED_EVENT)
+        result = refuse_contradiction(result)
         outcome = outcome_of(
             request,
             result,
@@ -281,23 +298,21 @@ class Sender:
             self._lost.answered()
         del self._posted[request.request_id]
 
-    def _refuse_known_event(
-        self, request_id: int, result: SendResponse | BaseException
-    ) -> SendResponse | BaseException:
-        """Return the result of a POST, or an error in place of a response that cannot be the one to its request."""
-        if isinstance(result, SendResponse) and self._is_known(result.event_id, request_id):
-            return UnknownOutcomeError(REPEATED_EVENT)
-        return refuse_contradiction(result)
-
-    def _is_known(self, event_id: int, request_id: int) -> bool:
-        """Return whether another request had a response with this event id: a connection can carry one twice."""
-        if any(outcome.event_id == event_id for outcome in self._unrecorded):
-            return True
+    def _repeated_events(self) -> set[int]:
+        """Return the requests that have ended with the event id of another request: one statement asks for all."""
+        events = {
+            request.request_id: result.event_id
+            for request, result in self._to_handle
+            if isinstance(result, SendResponse)
+        }
+        if not events:
+            return set()
+        repeated = repeated_events({**{each.request_id: each.event_id for each in self._unrecorded}, **events})
         try:
-            return self._ledger.has_event(event_id, request_id)
+            repeated |= self._ledger.known_events(events)
         except LedgerError as error:
             self._fail(error)
-            return False
+        return repeated
 
     def _due_batches(self, pending: PendingMessages) -> list[RequestBatch]:
         batches: list[RequestBatch] = []

@@ -11,6 +11,7 @@ from airflow_provider_sms.ledger.transitions import (
     lapse,
     may_be_recorded,
     reason_at,
+    repeated_events,
     state_at,
     under_way,
 )
@@ -82,3 +83,8 @@ def test_an_outcome_may_be_recorded_for_a_while_past_the_deadline(finished_at, l
     claimed_at = 1_000.0
     found = may_be_recorded(finished_at, claimed_at, claimed_at + length, now=claimed_at + after, seconds=120.0)
     assert found is expected
+
+
+def test_an_event_id_belongs_to_the_first_request_that_has_it():
+    """Of several responses with one event id, all but the first are repeated; no event id is no repeat."""
+    assert repeated_events({1: 5, 2: None, 3: 5, 4: None, 5: 6, 6: 5}) == {3, 6}

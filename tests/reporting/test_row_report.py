@@ -575,7 +575,7 @@ class Unreadable:
         self._ledger = ledger
         self._left = after
         self.clock, self.commit, self.finish = ledger.clock, ledger.commit, ledger.finish
-        self.paused, self.texted_twice, self.has_event = None, [], ledger.has_event
+        self.paused, self.texted_twice, self.known_events = None, [], ledger.known_events
 
     def holders(self, keys):
         self._read()

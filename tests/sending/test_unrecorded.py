@@ -328,13 +328,13 @@ def test_a_response_whose_file_somebody_has_recorded_is_no_repeated_one(sender, 
     """Another task, or a person, records the file while its send lives: the event id that it finds is its own."""
     ledger = enter(1)
     with RecoveryFile(RecoveryPlace(folder, ledger.origin()), stop) as recovery:
-        real, first = ledger.has_event, []
+        real, first = ledger.known_events, []
 
-        def has_event(*arguments):
+        def known_events(*arguments):
             first.append(record(store, read_file(recovery.write())).states)
             return real(*arguments)
 
-        ledger.has_event = has_event
+        ledger.known_events = known_events
         send = sender(ledger, concurrency=1, stop=stop, recovery=recovery)
         send.run([people(10)])
     assert first == [{1: ACCEPTED}]

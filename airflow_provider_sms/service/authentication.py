@@ -23,6 +23,7 @@ from airflow_provider_sms.exceptions import (
 )
 from airflow_provider_sms.service.echoes import forms_of
 from airflow_provider_sms.service.errors import error_for
+from airflow_provider_sms.service.transport import Authorization
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,16 +40,6 @@ _MOST_MINUTES = 10 * 366 * 24 * 60
 """Ten years: a longer life is an error in the unit."""
 
 _MINUTE = 60.0
-
-
-@dataclass(frozen=True, slots=True)
-class Authorization:
-    """The header ``Authorization``.
-
-    :param value: the header's value; not in the repr.
-    """
-
-    value: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

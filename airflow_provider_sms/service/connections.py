@@ -19,6 +19,7 @@ from __future__ import annotations
 import io
 import socket
 import ssl
+import weakref
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -189,12 +190,12 @@ class Connections:
         self._size = size
         self._idle: list[tuple[float, Any]] = []
         self._closed = False
+        weakref.finalize(self, _close_all, self._idle)  # of a client that nobody closes
 
     def close(self) -> None:
         """Close the idle connections; others are closed when their exchange ends."""
         self._closed = True
-        while self._idle:
-            self._idle.pop()[1].close()
+        _close_all(self._idle)
 
     def exchange(self, method: str, request: bytes, exchange: Exchange) -> tuple[int, str | None, bytes]:
         """Write a request, and return its response.
@@ -261,6 +262,11 @@ class Connections:
                 raise UnaskedBytesError("bytes came on the connection before the request was written")
             failing.pop_all()
         return connection
+
+
+def _close_all(idle: list[tuple[float, Any]]) -> None:
+    while idle:
+        idle.pop()[1].close()
 
 
 def write(sock: socket.socket, request: bytes, exchange: Exchange, timeout: float) -> None:

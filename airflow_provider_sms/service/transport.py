@@ -29,7 +29,15 @@ if TYPE_CHECKING:
 
     from requests import PreparedRequest
 
-    from airflow_provider_sms.service.authentication import Authorization
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """The header ``Authorization``.
+
+    :param value: the header's value; not in the repr.
+    """
+
+    value: str = field(repr=False)
 
 
 class _NoAuth(AuthBase):

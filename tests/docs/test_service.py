@@ -23,9 +23,10 @@ from airflow_provider_sms.sandbox.config import SandboxConfig
 from airflow_provider_sms.sandbox.server import running_sandbox
 from airflow_provider_sms.sending.backoff import Backoff
 from airflow_provider_sms.service.authentication import ASSUMED_MINUTES
+from airflow_provider_sms.service.connections import MAX_RESPONSE_BYTES
 from airflow_provider_sms.service.errors import error_for
 from airflow_provider_sms.service.responses import parse_send_response
-from airflow_provider_sms.service.transport import MAX_RESPONSE_BYTES, RawResponse
+from airflow_provider_sms.service.transport import RawResponse
 
 PAGE = ROOT / "docs" / "service.md"
 TEXT = PAGE.read_text()

@@ -67,7 +67,7 @@ class Route:
     """The parts that all requests to one address share; the repr shows no password of a proxy.
 
     :param method: ``GET`` or ``POST``.
-    :param host: with its brackets, if it is an IPv6 address.
+    :param host: without brackets, if it is an IPv6 address.
     :param port: None means that of the scheme.
     :param default_port: of the scheme.
     :param target: the path, or the whole address for a proxy that passes requests on.
@@ -215,7 +215,8 @@ class Transport:
         )
         headers = dict(request.headers) if tunnel else {**request.headers, **pool.proxy_headers}
         headers.pop("Content-Length", None)  # that of each body
-        return Route(method, str(address.host), address.port, 443 if tls else 80, target, headers, connections)
+        host = str(address.host).strip("[]")
+        return Route(method, host, address.port, 443 if tls else 80, target, headers, connections)
 
 
 def _reason(error: BaseException, outer: BaseException | None) -> str:

@@ -17,7 +17,7 @@ from airflow_provider_sms import __version__
 from airflow_provider_sms.exceptions import NotSentError, RefusedError, ThrottledError, UnknownOutcomeError
 from airflow_provider_sms.messages.message import Message
 from airflow_provider_sms.service.connections import MAX_RESPONSE_BYTES
-from airflow_provider_sms.service.transport import Transport
+from airflow_provider_sms.service.transport import Authorization, Transport
 
 HI = [Message("Hi Thandi", "27821234567")]
 
@@ -387,6 +387,23 @@ def test_a_long_answer_that_is_short_on_the_wire_is_given_up_on(serve, connect, 
     server = serve(wire.http(200, body, "Content-Encoding: gzip"))
     with pytest.raises(UnknownOutcomeError, match=f"longer than {MAX_RESPONSE_BYTES} bytes"):
         connect(server.url).send_bulk(HI)
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [
+        ("http://[::1]", "[::1]"),
+        ("http://[::1]:8080", "[::1]:8080"),
+        ("http://127.0.0.1:80", "127.0.0.1"),
+        ("https://[2001:db8::1]:443", "[2001:db8::1]"),
+        ("https://sms.example.com:80", "sms.example.com:80"),
+    ],
+)
+def test_the_host_header_names_the_port_that_is_not_the_schemes(address, host):
+    """An address of IPv6 stands in one pair of brackets (RFC 9110 section 7.2)."""
+    transport = Transport(connect_timeout=1.0, timeout=1.0, verify=True, pool_size=1, clock=time.monotonic)
+    request = transport._route("GET", f"{address}/v1/Balance").request(Authorization("Bearer t"), None)
+    assert request.splitlines()[:2] == [b"GET /v1/Balance HTTP/1.1", b"Host: " + host.encode()]
 
 
 @pytest.mark.parametrize("names", ["127.0.0.1", "example.com,127.0.0.1", "*"])

@@ -9,8 +9,8 @@ they were written for. If a proxy gives up on a request with a 503 and then pass
 the next request would count as accepted. So a connection is used again only after a 200 that was read whole with no
 byte behind it, and only while no byte waits on it.
 
-urllib3 resolves names, connects, asks proxies for tunnels, and verifies certificates; :meth:`Connections._open` alone
-uses parts of it that are not documented, of urllib3 2. The standard library's ``http.client`` formats requests and
+urllib3 resolves names, connects, asks proxies for tunnels, and verifies certificates; :class:`Connections` uses
+parts of it that are not documented, of urllib3 2. The standard library's ``http.client`` formats requests and
 parses responses. Together they take a fraction of the processor time of ``requests``' own path through a pool.
 """
 
@@ -246,22 +246,25 @@ class Connections:
 
     def _open(self, exchange: Exchange) -> Any:
         """Return a new connection. Bytes written meanwhile (CONNECT, the TLS handshake) are not of the request."""
-        pool = self._pool
-        connection: Any = pool._new_conn()  # noqa: SLF001 - see the top of this module
+        connection: Any = self._pool._new_conn()  # noqa: SLF001 - see the top of this module
         connection.timeout = self._connect_timeout
         connection.response_class = partial(_Response, exchange, self._connect_timeout)  # of a proxy, to CONNECT
         with ExitStack() as failing:
             failing.callback(connection.close)
-            if self._tunnel:
-                pool._prepare_proxy(connection)  # noqa: SLF001
-            pool._validate_conn(connection)  # noqa: SLF001
-            if connection.sock is None:
-                connection.connect()
+            self._connect(connection)
             if has_input(connection.sock):
                 # These bytes would be taken for the response to this request.
                 raise UnaskedBytesError("bytes came on the connection before the request was written")
             failing.pop_all()
         return connection
+
+    def _connect(self, connection: Any) -> None:
+        pool = self._pool
+        if self._tunnel:
+            pool._prepare_proxy(connection)  # noqa: SLF001
+        pool._validate_conn(connection)  # noqa: SLF001
+        if connection.sock is None:
+            connection.connect()
 
 
 def _close_all(idle: list[tuple[float, Any]]) -> None:

@@ -147,7 +147,7 @@ POINTS: dict[str, Install] = {
     "handed over": _before(Sender, "_post_one"),
     "before the post": _before(SmsClient, "send_bulk"),
     "before connecting": _before(urllib3.util.connection, "create_connection"),
-    "connected": _after(connections.Connections, "_open"),
+    "connected": _after(connections.Connections, "_connect"),
     "headers sent": _sending("headers"),
     "half sent": _sending("half"),
     "sent": _sending("body"),

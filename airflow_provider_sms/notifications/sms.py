@@ -216,24 +216,22 @@ class SmsNotifier(BaseNotifier):
     def _send(self, alert: _Alert, settings: ClientSettings) -> None:
         with settings.client() as client:
             response = self._post(client, alert)
-        self.log.info(
-            "The alert was sent to %s: event %d, parts %d, cost %s",
-            ", ".join(mask_number(message.destination) for message in alert.messages),
-            response.event_id,
-            response.parts,
-            response.cost,
+        outcome = f"event {response.event_id}, parts {response.parts}, cost {response.cost}"
+        if response.messages >= len(alert.messages):
+            people = ", ".join(mask_number(message.destination) for message in alert.messages)
+            self.log.info("The alert was sent to %s: %s", people, outcome)
+            return
+        report = response.error_report
+        self.log.error(
+            "The service took %d of %d %s of the alert: %d without a network, %d opted out, %d faulty; %s",
+            response.messages,
+            len(alert.messages),
+            by_count(len(alert.messages), "message"),
+            report.no_network,
+            report.opted_outs,
+            len(report.faults),
+            outcome,
         )
-        if response.messages < len(alert.messages):
-            report = response.error_report
-            self.log.error(
-                "The service took %d of %d %s of the alert: %d without a network, %d opted out, %d faulty",
-                response.messages,
-                len(alert.messages),
-                by_count(len(alert.messages), "message"),
-                report.no_network,
-                report.opted_outs,
-                len(report.faults),
-            )
 
     def _post(self, client: SmsClient, alert: _Alert) -> SendResponse:
         backoff, attempts = Backoff(attempts=3, longest_retry_after=10.0), count(1)

@@ -303,23 +303,33 @@ def test_a_number_that_cannot_be_read_is_left_out(sms_default, texts, said):
     assert "0841234567" not in said()
 
 
-def test_people_whom_the_service_left_out_are_counted(sms_default, sandbox, said):
-    """A request that is taken in part is an error in the log, with the service's counts."""
-    sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(PARTLY)}])
+@pytest.mark.parametrize(
+    ("taken", "words"),
+    [
+        (1, "1 of 2 messages of the alert: 0 without a network, 1 opted out, 0 faulty; event 7, parts 1, cost 1"),
+        (0, "0 of 2 messages of the alert: 0 without a network, 2 opted out, 0 faulty; event 7, parts 0, cost 0"),
+    ],
+)
+def test_people_whom_the_service_left_out_are_counted(sms_default, sandbox, said, taken, words):
+    """A request that is taken in part, or not at all, is one error with the service's counts; nothing says sent."""
+    sandbox.state.set_faults([{"kind": "status", "status": 200, "body": json.dumps(answer_to_two(taken))}])
     called(SmsNotifier("down", to=[FIRST, SECOND]))
-    assert "The service took 1 of 2 messages of the alert: 0 without a network, 1 opted out, 0 faulty" in said()
+    assert f"The service took {words}" in said()
+    assert "was sent to" not in said()
 
 
-PARTLY = {
-    "Cost": 1,
-    "RemainingBalance": 9,
-    "EventId": 7,
-    "Sample": "down",
-    "Messages": 1,
-    "Parts": 1,
-    "CostBreakDown": [],
-    "ErrorReport": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 1, "Faults": []},
-}
+def answer_to_two(taken):
+    """Return the service's response to a request of two messages of which it took this many."""
+    return {
+        "Cost": taken,
+        "RemainingBalance": 9,
+        "EventId": 7,
+        "Sample": "down",
+        "Messages": taken,
+        "Parts": taken,
+        "CostBreakDown": [],
+        "ErrorReport": {"NoNetwork": 0, "Duplicates": 0, "OptedOuts": 2 - taken, "Faults": []},
+    }
 
 
 @WAYS

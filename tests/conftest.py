@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import signal
 import tempfile
 from functools import partial
 
@@ -31,6 +32,10 @@ if "TMPDIR" not in os.environ and (memory := in_memory()):
 for name in [name for name in os.environ if name.startswith(("AIRFLOW", "_AIRFLOW"))]:
     del os.environ[name]
 os.environ.update({"AIRFLOW__CORE__UNIT_TEST_MODE": "False", "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO"})
+
+# Under nohup this process ignores SIGHUP, and so would each program that a test starts and then hangs up on.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,7 @@ from airflow_provider_sms.recipients.columns import (
     valid_rows,
 )
 from airflow_provider_sms.recipients.numbers.parsing import whole_floats
+from airflow_provider_sms.recipients.numbers.trunk_prefix import find_trunk_prefixes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -82,6 +83,7 @@ def read_plain(column: pa.Array, region: Region | None) -> pa.Array:
         return pa.nulls(len(column), pa.string())
     leading_zero = digits.at(0) == _ZERO
     fits = (digits.lengths >= SHORTEST) & (digits.lengths <= LONGEST) & ~leading_zero
+    fits &= ~find_trunk_prefixes(digits.offsets, digits.data)
     if region is None:
         return string_array(digits.offsets, digits.data, _unless_all(plain & fits))
     abroad = with_plus | with_zeros

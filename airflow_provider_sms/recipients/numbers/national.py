@@ -116,6 +116,34 @@ def complete_trunk_zero(numbers: pa.Array) -> pa.Array:
     return strings([_parse(f"+{number}", None) for number in numbers.to_pylist()])
 
 
+@lru_cache
+def begins_with_trunk_prefix(digits: str) -> bool:
+    """Return whether digits begin with a country code and the trunk prefix of that country.
+
+    :param digits: the first four of a number.
+    """
+    for length in range(1, 4):
+        regions = phonenumbers.COUNTRY_CODE_TO_REGION_CODE.get(int(digits[:length]))
+        if regions is not None:
+            main: Any = phonenumbers.PhoneMetadata.metadata_for_region(regions[0])
+            return bool(main and main.national_prefix and digits.startswith(main.national_prefix, length))
+    return False
+
+
+def drop_trunk_prefix(numbers: pa.Array) -> pa.Array:
+    """Return numbers of the form +27 082 123 4567 as dialled from abroad; unchanged where none is possible.
+
+    :param numbers: strings of digits that begin with a country code and a trunk prefix, without nulls.
+    """
+    distinct = pc.dictionary_encode(numbers)
+    return strings([_from_abroad(number) for number in distinct.dictionary.to_pylist()]).take(distinct.indices)
+
+
+def _from_abroad(number: str) -> str:
+    read = _parse(f"+{number}", None)
+    return number if read in {None, number} else _from_abroad(str(read))
+
+
 def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
     """Return the numbers that the parser could read in one way only, completed.
 

@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.recipients.columns import constant, plain, replace_rows
+from airflow_provider_sms.recipients.columns import constant, mask, plain, replace_rows, utf8
 from airflow_provider_sms.recipients.numbers.fast_path import LONGEST, SHORTEST, read_plain
 from airflow_provider_sms.recipients.numbers.parsing import LENGTH, can_hold_numbers, first_reason, parse_numbers
+from airflow_provider_sms.recipients.numbers.trunk_prefix import find_trunk_prefixes
 
 if TYPE_CHECKING:
     from airflow_provider_sms.recipients.numbers.national import Region
@@ -78,6 +79,7 @@ def clean_by_rules(column: pa.Array, region: Region | None) -> CleanDestinations
         completed = complete_trunk_zero(digits.filter(with_trunk_zero))
         digits = replace_rows(digits, with_trunk_zero, completed)
         reasons = pc.if_else(pc.and_(readable, pc.is_null(digits)), constant(TRUNK_ZERO), reasons)
+    digits = _without_trunk_prefix(digits)
     if region is not None:
         from airflow_provider_sms.recipients.numbers.national import complete
 
@@ -98,10 +100,20 @@ def clean_by_rules(column: pa.Array, region: Region | None) -> CleanDestinations
     return CleanDestinations(digits=pc.if_else(pc.is_null(reasons), digits, constant(None)), reasons=reasons)
 
 
+def _without_trunk_prefix(digits: pa.Array) -> pa.Array:
+    found = find_trunk_prefixes(*utf8(pc.coalesce(digits, constant(""))))
+    if not found.any():
+        return digits
+    from airflow_provider_sms.recipients.numbers.national import drop_trunk_prefix
+
+    rows = mask(found)
+    return replace_rows(digits, rows, drop_trunk_prefix(digits.filter(rows)))
+
+
 def _region(name: str | None) -> Region | None:
     if name is None:
         return None
-    # phonenumbers takes long to import, and is needed for a region alone.
+    # phonenumbers takes long to import.
     from airflow_provider_sms.recipients.numbers.national import find_region
 
     return find_region(name)

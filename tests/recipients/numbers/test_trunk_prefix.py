@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+import phonenumbers
+import pyarrow as pa
+import pytest
+from support.numbers import cleaned
+
+from airflow_provider_sms.recipients.columns import utf8
+from airflow_provider_sms.recipients.numbers.trunk_prefix import find_trunk_prefixes
+
+MAIN_REGIONS = {code: regions[0] for code, regions in sorted(phonenumbers.COUNTRY_CODE_TO_REGION_CODE.items())}
+
+
+def found(*numbers):
+    return find_trunk_prefixes(*utf8(pa.array(numbers, pa.string()))).tolist()
+
+
+@pytest.mark.parametrize("code", MAIN_REGIONS)
+def test_the_trunk_prefix_of_every_country_is_found(code):
+    """After each country code its own trunk prefix is found, and in a country without one, no digit is."""
+    main = phonenumbers.PhoneMetadata.metadata_for_region(MAIN_REGIONS[code])
+    trunk = main.national_prefix if main else None
+    numbers = [f"{code}{digit}12345678"[:15] for digit in range(10)]
+    wanted = [bool(trunk) and str(digit) == trunk for digit in range(10)]
+    if trunk is not None and len(trunk) > 1:
+        assert found(f"{code}{trunk}12345678") == [True]
+    assert found(*numbers) == wanted
+
+
+def test_numbers_of_any_length_stand_beside_each_other():
+    """A number too short to have one, or an empty text, hides none."""
+    assert found("", "27", "2708", "27082", "270820000001", "", "27820000001") == [False] * 3 + [True] * 2 + [False] * 2
+    assert found() == []
+    assert found("", "") == [False, False]
+
+
+@pytest.mark.parametrize("region", [None, "ZA", "GB"])
+@pytest.mark.parametrize(
+    ("text", "digits"),
+    [
+        ("+27 082 123 4567", "27821234567"),
+        ("+270821234567", "27821234567"),
+        ("0027 082 123 4567", "27821234567"),
+        ("+27 00 82 123 4567", "27821234567"),
+        ("+44 07911 123456", "447911123456"),
+        ("+49 0151 12345678", "4915112345678"),
+        ("+7 8 912 345 67 89", "79123456789"),
+        ("+1 1 212 555 0123", "12125550123"),
+        ("+39 06 1234 5678", "390612345678"),  # Italy keeps the zero
+        ("+225 01 01 23 45 67", "2250101234567"),  # so does the Ivory Coast
+        ("+7 800 123 45 67", "78001234567"),  # an area code that begins as the trunk prefix does
+        ("+999 082 123 4567", "9990821234567"),  # no country has this code
+        ("+27 0821", "270821"),  # possible in no reading
+    ],
+)
+def test_a_number_with_its_trunk_prefix_is_the_number_without(text, digits, region):
+    """The prefix is dropped where the number is possible without it, so that nobody has two numbers."""
+    expected = (digits, None) if len(digits) > 6 else (None, "not 7 to 15 digits")
+    assert cleaned([text], region) == [expected]
+    assert cleaned([text, "+27821234567"], region)[0] == expected
+
+
+def test_a_code_and_a_trunk_prefix_need_no_plus_without_a_region():
+    """Without a region every number carries its country code, with or without a plus."""
+    assert cleaned(["270821234567", "270821234568.0"]) == [
+        ("27821234567", None),
+        ("27821234568", None),
+    ]
+    assert cleaned(["270821234567"], "ZA") == [("27821234567", None)]

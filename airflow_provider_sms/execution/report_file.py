@@ -111,7 +111,7 @@ def report_path(report: str) -> Any:
         if not isinstance(stored.fs, LocalFileSystem):
             return stored
         report = stored.path  # as a stored one, the file could be half written, and others could read it
-    path = Path(report).absolute()
+    path = Path(_at_home(report)).absolute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -139,4 +139,9 @@ def refuse_report_in_source(report: Any, source: Any) -> None:
 
 def _resolved(path: Any) -> str:
     text = str(path).removeprefix("file://")
-    return text if "://" in text else str(Path(text).resolve())
+    return text if "://" in text else str(Path(_at_home(text)).resolve())
+
+
+def _at_home(path: str) -> str:
+    """Return a path with the home folder in place of a tilde, as it is read in a source."""
+    return os.path.expanduser(path)  # noqa: PTH111 - that of pathlib fails for an unknown user

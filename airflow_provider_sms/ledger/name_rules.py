@@ -24,11 +24,14 @@ def read_name(given: object) -> str:
     """
     if given is None or (isinstance(given, str) and given.strip() == "None"):
         raise InputError(
-            "campaign is None, once its template is rendered: all runs of which that is so would be one campaign, and "
+            "campaign is None, once its template is rendered: every run with such a name would share one campaign, and "
             f"only the first of them would text anybody. {_INSTEAD}"
         )
     if not isinstance(given, str):
-        raise InputError(f"campaign must be text, and is of the type {type(given).__name__}. {_INSTEAD}")
+        raise InputError(
+            f"campaign must be text, and is of the type {type(given).__name__}. {_INSTEAD}. With "
+            "render_template_as_native_obj, digits become a number: put a word before them"
+        )
     name = unicodedata.normalize("NFC", given).strip()
     if not name:
         raise InputError(f"campaign is empty. {_INSTEAD}")

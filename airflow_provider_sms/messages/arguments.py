@@ -21,10 +21,25 @@ def check_message(message: Any) -> None:
     if message is None:
         return
     parse_template(message)
+    check_characters(message)
     if not message.strip():
         raise TemplateError("message is empty")
     if tidy_text(message) in MISSING_WORDS:
         raise TemplateError(f"message is {message!r}: was there no value to render it from?")
+
+
+def check_characters(message: str) -> None:
+    """Refuse a text with half of a character, as one that was cut in the middle has.
+
+    :raises TemplateError: names the half, and its position, from 1.
+    """
+    try:
+        message.encode()
+    except UnicodeEncodeError as error:
+        raise TemplateError(
+            f"message has half of a character (U+{ord(message[error.start]):04X}) at position {error.start + 1}, which "
+            "cannot be sent: was it cut from a longer text?"
+        ) from None
 
 
 def check_one_text(message: Any, content_column: Any) -> None:
@@ -47,10 +62,12 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
         raise InputError("content_column must be the name of a column, or None")
     if isinstance(key_columns, str):
         raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
-    # Not every iterable: one that can be read once would be empty where it is used.
-    keys = list(key_columns) if isinstance(key_columns, (list, tuple)) else []
-    if not all(isinstance(name, str) for name in keys):
+    keys = [] if key_columns is None else key_columns
+    # Not every iterable: a set has another order in another process, and an iterator is empty the second time.
+    if not isinstance(keys, (list, tuple)) or not all(isinstance(name, str) for name in keys):
         raise InputError("key_columns is a list of column names, such as ['first_name']")
+    if len(set(keys)) < len(keys):
+        raise InputError("key_columns names a column twice")
     texts = [] if content_column is None else [content_column]
     columns = {"destination_column": [destination_column], "content_column": texts, "key_columns": keys}
     for argument, names in columns.items():

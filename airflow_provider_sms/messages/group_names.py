@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.messages.plain_text import plain_text
+from airflow_provider_sms.messages.plain_text import MISSING_WORDS, plain_text
 
 
 def read_groups(given: Any) -> list[str]:
@@ -22,6 +22,8 @@ def read_groups(given: Any) -> list[str]:
     known: dict[str, str] = {}
     for name in groups:
         spelt = plain_text(name)
+        if spelt in MISSING_WORDS:
+            raise InputError(f"groups: a name is {name!r}: was there no value to render it from?")
         if spelt != spelt.strip():
             raise InputError(f"groups: there are blanks around the name {name!r}; write {spelt.strip()!r}")
         other = known.setdefault(spelt.casefold(), spelt)

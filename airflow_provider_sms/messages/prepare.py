@@ -13,14 +13,13 @@ from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.keys import can_be_key, message_keys
 from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
-from airflow_provider_sms.messages.template import LOST_DIGITS, Fault, Template, TextColumn
-from airflow_provider_sms.messages.texts import without_empty
+from airflow_provider_sms.messages.template import Fault, Template, TextColumn, too_large
+from airflow_provider_sms.messages.texts import tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
     column_of,
     constant,
     field_of,
     is_text,
-    lost_digits,
     text,
     valid_rows,
 )
@@ -155,9 +154,7 @@ class Preparation:
 
     def _key_rules(self, batch: pa.RecordBatch) -> Iterator[Fault]:
         for name in self._key_columns or ():
-            lost = lost_digits(column_of(batch, name, "key_columns"))
-            if lost is not None and pc.any(lost).as_py():
-                yield Fault(lost, name, LOST_DIGITS)
+            yield from too_large(column_of(batch, name, "key_columns"), name)
 
     def _rejected(self, batch: pa.RecordBatch, first_row: int, rejections: _Rejections | None) -> list[RejectedRow]:
         if rejections is None:
@@ -195,9 +192,9 @@ class Preparation:
 
 
 def _key_values(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return a key column, null for empty texts: a CSV file cannot tell an empty text from none."""
+    """Return a key column, null for empty texts and for words such as NULL: another export may write none at all."""
     column = column_of(batch, name, "key_columns")
-    return without_empty(column) if is_text(column.type) else column
+    return without_missing(tidy(column)) if is_text(column.type) else column
 
 
 def _masked(number: object) -> str:

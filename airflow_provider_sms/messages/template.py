@@ -14,6 +14,7 @@ from airflow_provider_sms.messages.plain_text import BLANKS, plain_text
 from airflow_provider_sms.messages.template_syntax import USED_BY, Field, parse_template
 from airflow_provider_sms.messages.texts import missing_words, tidy, without_missing
 from airflow_provider_sms.recipients.columns import (
+    beyond_calendar,
     column_of,
     constant,
     field_of,
@@ -44,6 +45,7 @@ MISSING_WORD = (
     "otherwise where it is meant, such as Null for a name"
 )
 LOST_DIGITS = "a float too large to tell it from its neighbours: store the column as integers or as text"
+NO_CALENDAR = "a date, time or duration out of range: dates go from the year 1 to 9999"
 NO_NUMBER = "no number that the format in the message could write"
 NO_DATE = "no date or time as in 2026-03-01 or 2026-03-01 09:30:00, which the format in the message could write"
 
@@ -98,6 +100,7 @@ class Template:
                 )
             if is_text(kind):
                 _check_format_of_text(field)
+            _check_zone(kind, field)
             if not sets_decimals(field.spec):
                 _check_no_decimals(column, field)
 
@@ -208,6 +211,17 @@ def _check_format_of_text(field: Field) -> None:
         )
 
 
+def _check_zone(kind: pa.DataType, field: Field) -> None:
+    zone = getattr(kind, "tz", None)
+    try:
+        if zone is not None:
+            pa.lib.string_to_tzinfo(zone)
+    except Exception:  # noqa: BLE001  # each library of time zones has an error of its own
+        raise ColumnError(
+            f"{USED_BY}: column {field.column!r} has times in the zone {zone!r}, which is not known here"
+        ) from None
+
+
 def _check_no_decimals(column: pa.Field, field: Field) -> None:
     kind = value_type(column.type)
     stored = pa.types.is_decimal(kind) and kind.scale > 0
@@ -237,9 +251,16 @@ def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[F
         column = tidy(column)
         yield Fault(missing_words(column), name, MISSING_WORD)
         column = pc.if_else(pc.equal(column, constant("")), constant(None), column) if empty else column
-    elif (lost := lost_digits(column)) is not None:
-        yield Fault(lost, name, LOST_DIGITS)
+    else:
+        yield from too_large(column, name)
     yield Fault(pc.is_null(column, nan_is_null=True), name, NO_VALUE)
+
+
+def too_large(column: pa.Array, name: str) -> Iterator[Fault]:
+    """Yield which values of a column neither a text nor a key can hold."""
+    for rows, reason in ((lost_digits(column), LOST_DIGITS), (beyond_calendar(column), NO_CALENDAR)):
+        if rows is not None and pc.any(rows).as_py():
+            yield Fault(rows, name, reason)
 
 
 def _texts(values: pa.Array, field: Field, first_row: int) -> pa.Array:
@@ -274,8 +295,10 @@ def _texts_by_python(values: pa.Array, field: Field, first_row: int) -> pa.Array
 
 
 def _in_python_types(column: pa.Array) -> pa.Array:
-    """Cast values to types that Python has, too; null for NaN and for numbers that have lost their digits."""
+    """Cast values to types that Python has, too; null for NaN and for values that are too large."""
     kind, types = column.type, pa.types
+    if (beyond := beyond_calendar(column)) is not None and pc.any(beyond).as_py():
+        column = pc.if_else(beyond, pa.nulls(1, kind)[0], column)
     if is_float(kind):
         kept = pc.less(pc.abs(column), constant(float(LOST_FROM[64])))
         return column if pc.all(kept).as_py() else pc.if_else(kept, column, _NO_FLOAT)

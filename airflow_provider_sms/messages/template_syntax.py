@@ -6,12 +6,16 @@ loaded every few seconds, and the syntax of its templates is checked without Arr
 
 from __future__ import annotations
 
+import re
 from string import Formatter
 from typing import Any, NamedTuple
 
 from airflow_provider_sms.exceptions import TemplateError
 
 USED_BY = "message"
+_DIGITS = 4
+"""Digits of a number in a format, such as a width, at most: larger texts are no text messages, and fill the memory."""
+_TOO_WIDE = re.compile(rf"[0-9]{{{_DIGITS + 1}}}")
 
 
 class Field(NamedTuple):
@@ -27,11 +31,13 @@ def parse_template(text: Any) -> list[str | Field]:
     :param text: the template, in the syntax of :meth:`str.format`.
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
     """
+    if not isinstance(text, str):
+        raise TemplateError(f"{USED_BY} must be a text, not {type(text).__name__}")
     pieces: list[str | Field] = []
     try:
         parsed = list(Formatter().parse(text))
-    except (TypeError, ValueError) as error:
-        raise TemplateError(f"{USED_BY} is not a template: {error}; double literal braces: {{ and }}") from None
+    except ValueError as error:
+        raise TemplateError(f"{USED_BY} is not a template: {error}. Write a literal brace twice") from None
     for literal, column, spec, conversion in parsed:
         if literal:
             pieces.append(literal)
@@ -43,5 +49,7 @@ def parse_template(text: Any) -> list[str | Field]:
             raise TemplateError(f"{USED_BY}: {{{column}!{conversion}}} has a conversion; only a format is allowed")
         if spec and ("{" in spec or "}" in spec):
             raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a field in it; only a fixed one is allowed")
+        if spec and _TOO_WIDE.search(spec):
+            raise TemplateError(f"{USED_BY}: the format of {{{column}}} has a number above {10**_DIGITS - 1}")
         pieces.append(Field(column, spec or ""))
     return pieces

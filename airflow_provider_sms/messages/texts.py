@@ -51,17 +51,6 @@ def tidy(column: pa.Array) -> pa.Array:
     return pc.utf8_trim(column, characters=BLANKS) if (outer & (ends > starts)).any() else column
 
 
-def without_empty(column: pa.Array) -> pa.Array:
-    """Return a column of texts with null in place of those that are empty once they are tidied."""
-    column = whole(column)
-    offsets, data = utf8(column)
-    first = data[np.minimum(offsets[:-1], len(data) - 1)] if len(data) else data
-    if len(data) and not ((np.diff(offsets) == 0) | _IS_BLANK[first] | (first >= _FIRST_NOT_ASCII)).any():
-        return column
-    column = tidy(column)
-    return pc.if_else(pc.equal(column, constant("")), constant(None), column)
-
-
 def without_missing(column: pa.Array) -> pa.Array:
     """Return a tidied column with null in place of empty texts and of the words for a missing value."""
     offsets, data = utf8(column)

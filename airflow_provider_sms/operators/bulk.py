@@ -12,7 +12,7 @@ from airflow_provider_sms.operators.base import SmsOperatorBase
 from airflow_provider_sms.operators.bulk_options import BULK_CHECKS, MAX_CHUNK, read_bulk_options
 from airflow_provider_sms.operators.checks import check_loaded
 from airflow_provider_sms.operators.links import SmsReportLink
-from airflow_provider_sms.operators.templated_values import limits_set, read_value
+from airflow_provider_sms.operators.templated_values import read_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -246,7 +246,6 @@ class BulkSmsOperator(SmsOperatorBase):
         self.fail_on_rejected = fail_on_rejected
         self.report = report
         self.max_xcom_responses = max_xcom_responses
-        self.limits_set = limits_set(self)
         check_loaded(self, self.argument_checks)
 
     @property

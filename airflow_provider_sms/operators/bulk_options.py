@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import BulkOptions, OnInvalid
+from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.operators.base_options import read_settle_seconds
 from airflow_provider_sms.operators.checks import Check, is_number, require_flag, require_whole
 from airflow_provider_sms.operators.durations import read_duration
@@ -113,6 +114,8 @@ def _check_report(task: Any) -> None:
     if task.report is not None and not (isinstance(task.report, str) and task.report.strip()):
         raise InputError("report must be the path or URI of a file to write, or None for no report")
     if task.report is not None:
+        if tidy_text(task.report) in MISSING_WORDS:
+            raise InputError(f"report is {task.report!r}: was there no value to render it from?")
         require_parquet_name(task.report, "report")
 
 

@@ -35,6 +35,7 @@ def check_loaded(task: Any, checks: Iterable[Check]) -> None:
     :param task: the operator or sensor, with all of its arguments.
     :raises InputError: names the argument.
     """
+    task.given_arguments = _given_arguments(task)
     # Airflow makes the copies of a mapped task where they run, and would retry an error from there.
     if getattr(task, "_BaseOperator__from_mapped", False):
         return
@@ -46,10 +47,30 @@ def check_loaded(task: Any, checks: Iterable[Check]) -> None:
 def check_rendered(task: Any, checks: Iterable[Check]) -> None:
     """Check all arguments of a task whose templates are rendered.
 
-    :raises InputError: names the argument.
+    :raises InputError: names the argument. One that was given and is None by now is refused: None means its default,
+        such as another ledger, or a send without a limit or a list of suppressed numbers.
     """
+    for name in sorted(task.given_arguments):
+        if getattr(task, name) is None:
+            raise InputError(
+                f"{name} is None, once its template is rendered: was there no value to render it from? Nothing was "
+                f"sent. Leave {name} out where that is meant"
+            )
     for check in checks:
         check.refuse(task)
+
+
+def _given_arguments(task: Any) -> frozenset[str]:
+    """Return the templated arguments of a new task that have a value, whether or not their templates are rendered.
+
+    The argument of a mapped task group is a value of a list, in which None stands for the default.
+    """
+    values = {name: getattr(task, name) for name in task.template_fields}
+    return frozenset(name for name, value in values.items() if value is not None and not _is_of_group(value))
+
+
+def _is_of_group(value: Any) -> bool:
+    return type(value).__name__ == "MappedArgument"  # Airflow's own, in a module of another name in each version
 
 
 def is_rendered_later(task: Any, name: str) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import GroupOptions
 from airflow_provider_sms.hooks.sms import SmsHook
+from airflow_provider_sms.messages.arguments import check_characters
 from airflow_provider_sms.messages.group_names import read_groups
 from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.operators.base import SmsOperatorBase
@@ -141,6 +142,7 @@ def _read_message(task: GroupSmsOperator) -> str:
     """
     if not isinstance(task.message, str) or not task.message.strip():
         raise InputError("message must be a text that is not empty")
+    check_characters(task.message)
     message = tidy_text(task.message)
     if message in MISSING_WORDS:
         raise InputError(f"message is {message!r}: was there no value to render it from?")

@@ -9,9 +9,11 @@ from typing import Any
 
 from airflow.providers.common.compat.sdk import Asset
 
+from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import is_to_be_rendered, require_location
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
+from airflow_provider_sms.messages.plain_text import MISSING_WORDS
 from airflow_provider_sms.operators.checks import Check
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.recipients.regions import read_region
@@ -39,7 +41,7 @@ def _check_prices(task: Any) -> None:
 
 
 def _check_sources(task: Any) -> None:
-    """Refuse assets that name no place, where others are paths by now, and queries without a statement."""
+    """Refuse assets that name no place, where others are paths by now, queries without a statement, and no value."""
     for argument in ("source", "suppress"):
         given = getattr(task, argument, None)
         for each in given if isinstance(given, (list, tuple)) else [given]:
@@ -47,6 +49,8 @@ def _check_sources(task: Any) -> None:
                 require_location(each, argument)
             elif isinstance(each, SqlSource) and not is_to_be_rendered(each.sql):
                 each.require_statement(argument)
+            elif isinstance(each, str) and each.strip() in MISSING_WORDS:
+                raise InputError(f"{argument} is {each!r}: was there no value to render it from?")
 
 
 MESSAGE_CHECKS = (

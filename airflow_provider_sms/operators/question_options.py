@@ -48,11 +48,13 @@ def _check_values(task: Any) -> None:
 
 def _check_is_asked(task: Any) -> None:
     """Refuse an argument about a question that is never asked: it would protect nothing."""
-    approves = hasattr(task, "approve") and (read_value(task, "approve") or task.approve_above is not None)
+    makes_plan = hasattr(task, "approve")
+    approves = makes_plan and (read_value(task, "approve") or task.approve_above is not None)
     if not (approves or task.on_unknown == "ask"):
         for name in ("approvers", "four_eyes", "approval_notifiers"):
             if getattr(task, name):
-                raise InputError(f"{name} needs a question: set approve=True, approve_above or on_unknown='ask'")
+                asking = "approve=True, approve_above or on_unknown='ask'" if makes_plan else "on_unknown='ask'"
+                raise InputError(f"{name} needs a question: set {asking}")
     if getattr(task, "approval_timeout", None) is not None and not approves:
         raise InputError("approval_timeout needs approve=True or approve_above: no other question has a time limit")
 

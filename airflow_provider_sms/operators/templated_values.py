@@ -86,35 +86,15 @@ def _check_of(name: str) -> Check:
     return Check(lambda task: read_value(task, name), (name,))
 
 
-def limits_set(task: Any) -> frozenset[str]:
-    """Return the names of the limits that a new task has, whether or not their templates are rendered.
-
-    The argument of a mapped task group is a value of a list, in which None says that there is no limit.
-    """
-    limits = {name: getattr(task, name) for name, kind in _KINDS.items() if kind.is_limit}
-    return frozenset(name for name, value in limits.items() if value is not None and not _is_of_group(value))
-
-
-def _is_of_group(value: Any) -> bool:
-    return type(value).__name__ == "MappedArgument"  # Airflow's own, in a module of another name in each version
-
-
 def read_value(task: Any, name: str) -> Any:
     """Return a rendered argument as a bool, int or Decimal; None means no limit.
 
     A flag is also read from the numbers 1 and 0, and every kind from its text. Capitals of a flag and blanks around a
     text do not count.
 
-    :raises InputError: names the argument and the form of the value; a limit that was set and rendered to None is
-        refused, since the send would have none.
+    :raises InputError: names the argument and the form of the value.
     """
-    value = getattr(task, name)
-    if value is None and name in task.limits_set:
-        raise InputError(
-            f"{name} is None, once its template is rendered: was there no value to render it from? Nothing was sent. "
-            f"Leave {name} out for no limit"
-        )
-    return _read(name, value)
+    return _read(name, getattr(task, name))
 
 
 def _read(name: str, value: Any) -> bool | int | Decimal | None:

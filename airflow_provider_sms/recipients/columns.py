@@ -5,6 +5,7 @@ Arrays are made of buffers and read as buffers, since pyarrow's own conversions 
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.values import LOST_FROM
 
 if TYPE_CHECKING:
@@ -27,6 +29,20 @@ _MOST_NAMES = 20
 
 _VIEW = "string_view"
 """The type of text that pyarrow 16 and newer know by a function of their own."""
+
+_DAY_SECONDS = 86_400
+_PER_SECOND = {
+    "day": Fraction(1, _DAY_SECONDS),
+    "s": Fraction(1),
+    "ms": Fraction(10**3),
+    "us": Fraction(10**6),
+    "ns": Fraction(10**9),
+}
+_YEARS_1_TO_9999 = (-719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS)
+"""Seconds since 1970 of the first moment that Python's calendar has, and of the first that it no longer has."""
+_MOST = 2**63 - 1
+_LONGEST_SECONDS = 10**9 * _DAY_SECONDS
+"""The first length of time that Python has no form for."""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -81,6 +97,28 @@ def lost_digits(column: pa.Array) -> pa.Array | None:
     return pc.greater_equal(pc.abs(column), constant(float(LOST_FROM[64])))
 
 
+def beyond_calendar(column: pa.Array) -> pa.Array | None:
+    """Return which values are dates or times outside of the years 1 to 9999, or durations as much too long.
+
+    :param column: plain.
+    :returns: a condition for each row, null for null; None where the type cannot hold such values.
+    """
+    kind, types = column.type, pa.types
+    if not (types.is_date(kind) or types.is_timestamp(kind) or types.is_duration(kind)):
+        return None
+    per_second = _PER_SECOND[getattr(kind, "unit", "day" if types.is_date32(kind) else "ms")]
+    first, last = (-_LONGEST_SECONDS, _LONGEST_SECONDS) if types.is_duration(kind) else _YEARS_1_TO_9999
+    # In its zone, a time may be some hours before or after that in UTC.
+    margin = _DAY_SECONDS if getattr(kind, "tz", None) else 0
+    if last * per_second > _MOST:
+        return None  # nanoseconds, say, end in 2262
+    values = column.cast(pa.int32() if types.is_date32(kind) else pa.int64())
+    return pc.or_(
+        pc.less(values, pa.scalar(int((first + margin) * per_second), values.type)),
+        pc.greater_equal(values, pa.scalar(int((last - margin) * per_second), values.type)),
+    )
+
+
 DECIMALS = {b"airflow_provider_sms": b"decimals"}
 """Metadata of a column that was made of Python's decimals: its type depends on the values, and so does not tell how any
 of them is meant to be written."""
@@ -102,6 +140,11 @@ def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
         return schema.field(indices[0])
     if indices:
         raise ColumnError(f"{used_by}: {len(indices)} columns of the source are named {name!r}")
+    if any(mask_numbers_in(column) != column for column in schema.names):
+        raise ColumnError(
+            f"{used_by}: the source has no column {name!r}; the names of its columns hold numbers, and are not shown: "
+            "are they a row of recipients, because the names are missing?"
+        )
     names = ", ".join(repr(column) for column in schema.names[:_MOST_NAMES])
     more = len(schema.names) - _MOST_NAMES
     raise ColumnError(

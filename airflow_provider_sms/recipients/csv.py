@@ -231,7 +231,8 @@ class QuotedText:
         :param block: these and, where a quote comes next, that quote.
         """
         if b"\0" in passed:
-            raise SourceError(f"{self._name}: line {self._line}: holds a zero byte, so it is no text in UTF-8")
+            line = self._line + passed.count(b"\n", 0, passed.index(b"\0"))
+            raise SourceError(f"{self._name}: line {line}: holds a zero byte, so it is no text in UTF-8")
         if _QUOTE in passed:
             self._check_quotes(passed, np.frombuffer(self._last + block, np.uint8))
         self._line += passed.count(b"\n")

@@ -232,7 +232,7 @@ def _column(values: list[Any], name: str, description: str) -> _Column:
         column = None  # as text: some versions of Arrow have a type for it, which nothing else knows
     elif dt.datetime in kinds:
         column = _moments(values) if kinds <= {dt.date, dt.datetime} else None
-    elif len(kinds) <= 1 or kinds == {int, Decimal} or not kinds & _KINDS:
+    elif len(kinds) <= 1 or kinds == {int, Decimal}:
         column = _converted(values)
     if column is not None:
         return _Column(column, decimals)

@@ -95,6 +95,8 @@ class SpooledSource:
         :param columns: the columns to keep; None: all.
         :param batch_size: rows in each batch but the last, which may have fewer.
         """
+        if not self.schema.names:
+            return  # no row, and so no column either
         names = self.schema.names if columns is None else list(dict.fromkeys(columns))
         schema = pa.schema([field_of(self.schema, name, "columns") for name in names])
         with closing(self._spooled.read()) as pieces:

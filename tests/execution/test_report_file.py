@@ -132,6 +132,16 @@ def test_a_report_is_never_written_over_the_recipients(send, people, sandbox, tm
     assert "over the source, or among its files" in ran.log
 
 
+def test_a_tilde_is_the_home_folder(send, people, tmp_path, monkeypatch):
+    """In a report as in a source, so that it hides no file of the source."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    ran = send(people(2), report="~/reports/rows.parquet")
+    assert (ran.state, (tmp_path / "reports" / "rows.parquet").is_file()) == ("success", True)
+    for source, report in (("~/people-2.parquet", tmp_path / "people-2.parquet"), (str(tmp_path), "~/rows.parquet")):
+        ran = send(source, report=str(report))
+        assert (ran.state, "over the source, or among its files" in ran.log) == ("failed", True)
+
+
 @pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_a_report_after_an_answer_is_of_the_whole_try(send, people, report, sandbox):
     """What was sent before the question, and after it, was sent by the same try."""
@@ -182,6 +192,7 @@ def test_a_report_is_templated(send, people, report):
         ("/proc/no/report.parquet", "report: the folder /proc/no cannot be made: No such file or directory"),
         ("FOLDER", "report: FOLDER cannot be written; it must be a file in a folder that this task may write to"),
         ("nosuch://bucket/r.parquet", "report: no file system for nosuch://; is its Airflow provider installed?"),
+        ("{{ none }}", "report is 'None': was there no value to render it from?"),
         ("{{ ' ' }}", "report must be the path or URI of a file to write, or None for no report"),
     ],
 )

@@ -28,6 +28,13 @@ def test_clear_names_are_taken(names):
     assert read_groups(names) == read_groups(tuple(names)) == names
 
 
+@pytest.mark.parametrize("names", ["None", ["staff", "nan"], "null"])
+def test_a_word_for_no_value_is_no_name(names):
+    """A template that found no value would text a group of that name, or nobody."""
+    with pytest.raises(InputError, match=r"groups: a name is '\w+': was there no value to render it from"):
+        read_groups(names)
+
+
 def test_one_name_is_a_list_of_one():
     """It is not read letter by letter."""
     assert read_groups("staff") == ["staff"]

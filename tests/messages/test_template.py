@@ -7,7 +7,9 @@ import pyarrow as pa
 import pytest
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
-from airflow_provider_sms.messages.template import Template, TextColumn
+from airflow_provider_sms.messages.prepare import Preparation
+from airflow_provider_sms.messages.template import NO_CALENDAR, Template, TextColumn
+from airflow_provider_sms.recipients.columns import beyond_calendar
 
 
 def at(*parts):
@@ -107,8 +109,10 @@ def test_text_around_and_between_fields():
         ("Hi name}", "not a template"),
         ("Hi {", "not a template"),
         ("Hi {name!}", "not a template"),
-        (None, "not a template"),
-        (5, "not a template"),
+        ("Hi {name:>99999}", r"the format of \{name\} has a number above 9999"),
+        ("Hi {amount:.10000f}", r"the format of \{amount\} has a number above 9999"),
+        (None, "message must be a text, not NoneType"),
+        (5, "message must be a text, not int"),
     ],
 )
 def test_wrong_syntax(text, words):
@@ -252,6 +256,45 @@ def test_values_without_a_text(kind):
     """Lists, structs and bytes have no form that a person would want to read."""
     with pytest.raises(ColumnError, match="'x' is of type"):
         Template("{x}").check(pa.schema([("x", kind)]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "beyond", "last", "text"),
+    [
+        (pa.timestamp("s"), 253_402_300_800, 253_402_300_799, "9999-12-31 23:59:59"),
+        (pa.timestamp("s"), 2**62, -62_135_596_800, "0001-01-01"),
+        (pa.timestamp("ms"), -62_135_596_800_001, -62_135_596_800_000, "0001-01-01"),
+        (pa.timestamp("us"), 253_402_300_800_000_000, 253_402_300_799_000_000, "9999-12-31 23:59:59"),
+        (pa.timestamp("ms", "Africa/Johannesburg"), 2**62, 0, "1970-01-01 02:00:00+02:00"),
+        (pa.date32(), 2_932_897, 2_932_896, "9999-12-31"),
+        (pa.date32(), 2**31 - 1, -719_162, "0001-01-01"),
+        (pa.date64(), 2**61, 0, "1970-01-01"),
+        (pa.duration("s"), 2**61, 60, "0:01:00"),
+    ],
+    ids=str,
+)
+def test_a_moment_that_no_calendar_has_is_invalid(kind, beyond, last, text):
+    """Years before 1 and after 9999 fail their row, and are written as no other moment; nor do they make a key."""
+    values = pa.array([beyond, last], pa.int32() if kind == pa.date32() else pa.int64()).cast(kind)
+    batch = pa.RecordBatch.from_arrays([pa.array(["27820000001"] * 2), values], ["destination", "x"])
+    can_be_key = not pa.types.is_duration(kind)
+    for message, keys in [("{x}", None), ("Hi", ["x"])][: 1 + can_be_key]:
+        read = Preparation(message, None, key_columns=keys).prepare(batch, 0)
+        assert [(each.row, each.column, each.reason) for each in read.rejected] == [(0, "x", NO_CALENDAR)]
+        assert read.contents == [text if keys is None else message]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("ns"), pa.duration("us"), pa.duration("ns")], ids=str)
+def test_small_units_end_within_the_calendar(kind):
+    """64 bits of nanoseconds end in 2262."""
+    assert beyond_calendar(pa.array([2**63 - 1], pa.int64()).cast(kind)) is None
+
+
+def test_a_zone_that_nobody_knows_is_named():
+    """The column is refused before anything is sent."""
+    schema = pa.schema([("x", pa.timestamp("us", "Mars/Base"))])
+    with pytest.raises(ColumnError, match="column 'x' has times in the zone 'Mars/Base', which is not known here"):
+        Template("{x}").check(schema)
 
 
 def test_an_empty_batch():

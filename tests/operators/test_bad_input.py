@@ -277,7 +277,7 @@ CASES: dict[str, Case] = {
     "an open brace in a text": Case(
         {"message": "Hi {first_name"},
         LOAD,
-        "message is not a template: expected '}' before end of string; double literal braces: { and }",
+        "message is not a template: expected '}' before end of string. Write a literal brace twice",
     ),
     "a format that does not fit": Case(
         {"message": "Hi {first_name:.2f}"},

@@ -25,7 +25,8 @@ def refuse(task):
 
 
 def made(value, name="campaign", **more):
-    return SimpleNamespace(**{name: value}, template_fields=("campaign", "message"), **more)
+    arguments = {"campaign": None, "message": None, name: value, **more}
+    return SimpleNamespace(**arguments, given_arguments=frozenset(), template_fields=("campaign", "message"))
 
 
 @pytest.mark.parametrize("value", TEMPLATES, ids=["text", "block", "list", "dict", "function"])
@@ -53,6 +54,16 @@ def test_the_text_of_a_file_is_a_message_alone():
     """A message that names a file has its text later; a campaign of that name is one."""
     assert is_rendered_later(made("welcome.txt", "message"), "message")
     assert not is_rendered_later(made("welcome.txt"), "campaign")
+
+
+def test_a_value_does_not_vanish():
+    """An argument that was given and is None once it is rendered is refused; one that was left out is its default."""
+    task = made("{{ params.it }}", message=None)
+    check_loaded(task, [])
+    check_rendered(task, [])
+    task.campaign = None
+    with pytest.raises(InputError, match=r"^campaign is None, once its template is rendered"):
+        check_rendered(task, [])
 
 
 def test_copies_of_a_mapped_task_are_checked_by_themselves():

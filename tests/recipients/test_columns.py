@@ -8,7 +8,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from airflow_provider_sms.recipients.columns import constant, integers, mask, strings, text, utf8, valid_rows
+from airflow_provider_sms.exceptions import ColumnError
+from airflow_provider_sms.recipients.columns import (
+    constant,
+    field_of,
+    integers,
+    mask,
+    strings,
+    text,
+    utf8,
+    valid_rows,
+)
+
+
+def test_names_that_hold_numbers_are_not_shown():
+    """A table without the names of its columns has a person's row in their place."""
+    schema = pa.schema([("0820000001", pa.string()), ("Thandeka", pa.string())])
+    words = "no column 'destination'; the names of its columns hold numbers, and are not shown"
+    with pytest.raises(ColumnError, match=words) as refused:
+        field_of(schema, "destination", "destination_column")
+    assert not [name for name in schema.names if name in str(refused.value)]
+
+
+def test_numbered_columns_are_shown():
+    """Their names are the best hint that the names of the table are missing."""
+    with pytest.raises(ColumnError, match=r"it has '0', '1', '2', '3', '4', '5', '6', '7', '8'$"):
+        field_of(pa.schema([(str(number), pa.int64()) for number in range(9)]), "destination", "destination_column")
 
 
 @given(st.lists(st.none() | st.text()))

@@ -223,6 +223,7 @@ def test_a_signed_uri(tmp_path):
         (b"\xef\xbb\xbf", "is empty; the first line must hold the names of the columns"),
         (PEOPLE.decode().encode("utf-16"), "is UTF-16 text; write it as UTF-8"),
         (PEOPLE.decode().encode("utf-16-le"), "line 1: holds a zero byte, so it is no text in UTF-8"),
+        (b"a,b\n1,2\n3,\0\n", "line 3: holds a zero byte, so it is no text in UTF-8"),
         (b"PAR1 and more", "is a Parquet file; name it .parquet"),
         (b"PK\x03\x04 and more", "is a workbook or a zip archive; save it as CSV"),
         (gzip.compress(PEOPLE, mtime=0), "is compressed with gzip; name it .csv.gz"),

@@ -88,6 +88,13 @@ def test_values_that_no_column_can_hold(value, make):
     assert caught.value.__context__ is None
 
 
+@pytest.mark.parametrize("other", [np.float32(5), np.int64(5), np.bool_(1), np.timedelta64(1, "s"), "x"], ids=repr)
+def test_kinds_of_numpy_beside_each_other(other):
+    """Arrow ends the process for some of them, so it is not asked to make one column of two kinds."""
+    with pytest.raises(SourceError, match="no column can be made of the values of 'x', which are of type"):
+        open_source([{"x": np.datetime64("2026-01-01")}, {"x": other}])
+
+
 def test_rows_without_columns():
     """Rows that hold nothing are an error: they would be lost in silence."""
     for source in ([{}, {}], pd.DataFrame(index=range(3))):

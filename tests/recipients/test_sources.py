@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from contextlib import closing
+
 import pyarrow as pa
 import pytest
 from support.tables import read, write
@@ -70,6 +72,15 @@ def test_an_error_names_the_argument_and_shows_no_number(source, words):
         open_source(source, argument="suppress")
     assert str(caught.value).startswith(f"suppress: {words}")
     assert (caught.value.__cause__, "27820000001" in str(caught.value)) == (None, False)
+
+
+@pytest.mark.parametrize("form", ["iterator", "lines", "no lines"])
+def test_a_source_that_ends_at_once_has_no_rows(tmp_path, form):
+    """It is a table without rows, as an empty list is, and lacks no column."""
+    path = tmp_path / "people.jsonl"
+    path.write_text("\n\n" if form == "lines" else "")
+    with closing(open_source(iter(()) if form == "iterator" else path)) as source:
+        assert list(source.batches(["destination"])) == []
 
 
 def test_an_error_met_while_rows_are_read_names_the_argument(tmp_path):

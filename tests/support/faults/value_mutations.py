@@ -155,7 +155,7 @@ VALUE_MUTATIONS = (
     Mutation(
         "an empty text is a key of its own",
         "messages/prepare.py",
-        "without_empty(column) if is_text(column.type) else column",
+        "without_missing(tidy(column)) if is_text(column.type) else column",
         "column",
         (TEXTS, ANY_FORM, VALUES),
     ),

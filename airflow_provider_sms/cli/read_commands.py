@@ -9,7 +9,7 @@ from airflow_provider_sms.cli.audit import audited_command
 from airflow_provider_sms.cli.console import command, print_message, print_rows, read_number
 from airflow_provider_sms.cli.existing_ledger import existing_ledger
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.formatting import counted, iso
+from airflow_provider_sms.formatting import by_count, counted, iso
 from airflow_provider_sms.hooks.audit_log import MAX_IDS, number_details
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN
 from airflow_provider_sms.reporting.balance_words import sentences, verdict_words
@@ -97,9 +97,10 @@ def show_status(args: Namespace) -> None:
         print_rows([fields], args.output)
     # An unknown request holds no message once all of them were sent again, and then needs no decision.
     if found.messages.get(UNKNOWN) and (unknown := found.requests.get(UNKNOWN, 0)):
+        them = by_count(unknown, "it", "them")
         print_message(
-            f"What became of {counted(unknown, 'request')} is unknown. List them: airflow-sms ledger unknown "
-            "--campaign NAME. Close them: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"
+            f"What became of {counted(unknown, 'request')} is unknown. List {them}: airflow-sms ledger unknown "
+            f"--campaign NAME. Close {them}: airflow-sms ledger resolve REQUEST --as accepted, or --as not-sent"
         )
 
 

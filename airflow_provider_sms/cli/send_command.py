@@ -77,6 +77,11 @@ def send_messages(args: Namespace) -> None:
             _print_result(args, instance.xcoms, is_done=is_done)
 
 
+def _numbers(written: Sequence[str]) -> list[str]:
+    """Return the numbers of ``--to``, of which one text may hold several with commas between them."""
+    return [number for text in written for number in text.split(",")]
+
+
 def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> None:
     """Make one attempt of the operator, which is in the audit log unless nothing is sent.
 
@@ -84,7 +89,7 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
     """
     operator = BulkSmsOperator(
         task_id=TASK_ID,
-        source=[{args.destination_column: number} for number in args.to] if args.to else args.source,
+        source=[{args.destination_column: number} for number in _numbers(args.to)] if args.to else args.source,
         message=args.message,
         campaign=campaign,
         destination_column=args.destination_column,

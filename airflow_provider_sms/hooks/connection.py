@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -10,8 +11,6 @@ from urllib.parse import urlsplit
 from airflow_provider_sms.exceptions import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Billing
 
@@ -113,16 +112,20 @@ def client_settings(connection: ConnectionLike, extra: Mapping[str, Any]) -> Cli
     :raises InputError: a field is missing or wrong; the error names it, and says what to put there.
     """
     name = _name(connection.conn_id)
+    if not isinstance(extra, Mapping):
+        raise InputError(f'{name}: extra must be an object of JSON, such as {{"timeout": 30}}')
     if not connection.host:
         raise InputError(f"{name} has no host: put the base URL there, for example https://rest.example.com/v1")
     if not connection.password:
         what = "the API secret" if connection.login else "the bearer token"
         raise InputError(f"{name} has no password: put {what} there")
     base_url, balance_url = _base_url(name, connection), extra.get("balance_url") or None
+    if balance_url is not None and not isinstance(balance_url, str):
+        raise InputError(f"{name}: extra 'balance_url' must be text: the base URL of Balance")
     if not _allows_http(name, extra):
         _require_encryption(name, "host", base_url)
         if balance_url is not None:
-            _require_encryption(name, "balance_url", str(balance_url))
+            _require_encryption(name, "balance_url", balance_url)
     return ClientSettings(
         conn_id=connection.conn_id,
         base_url=base_url,
@@ -183,7 +186,7 @@ def _seconds(name: str, extra: Mapping[str, Any], field_name: str, default: floa
     if value is None or value == "":
         return default
     try:
-        seconds = float(value)
+        seconds = 0.0 if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):
         seconds = 0.0
     if not 0.0 < seconds < float("inf"):

@@ -84,7 +84,7 @@ def read_weekdays(values: Collection[int | str] | None) -> tuple[int, ...] | Non
     """
     if values is None:
         return None
-    if isinstance(values, str) or not values:
+    if isinstance(values, str) or not isinstance(values, Iterable) or not (values := list(values)):
         raise InputError(
             f"send_window: weekdays must be a list such as ['mon', 'tue'], or None for all, not {values!r}"
         )
@@ -189,6 +189,8 @@ class SendWindow:
         holidays = read_holidays(self.holidays)
         days = None if self.hours is None else read_days(self.hours)
         find_zone(self.timezone)
+        if not isinstance(self.recipient_time_zone, bool):
+            raise InputError("send_window: recipient_time_zone must be True or False")
 
         opens = range(7) if weekdays is None else weekdays
         differing = dict(days or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -23,7 +24,7 @@ from airflow_provider_sms.service.responses import (
 from airflow_provider_sms.service.transport import Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from typing_extensions import Self
@@ -154,7 +155,9 @@ class SmsClient:
         :raises InputError: the messages are too many, too few or malformed; nothing was sent.
         :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """
-        if isinstance(messages, (str, bytes)) or not 1 <= len(messages) <= MAX_MESSAGES:
+        if not isinstance(messages, Sequence) or isinstance(messages, (str, bytes)):
+            raise InputError(f"messages must be a list of messages, not {type(messages).__name__}")
+        if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
         entries = message_entries(messages)
         body = request_body({"Messages": entries}, send_options)

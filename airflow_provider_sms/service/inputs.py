@@ -116,8 +116,10 @@ def request_body(request: dict[str, Any], send_options: Mapping[str, Any] | None
 
     :param request: its fields; the options are added to them.
     :param send_options: passed through as given; None or empty: left out.
-    :raises InputError: JSON has no form for a value. The error quotes none of it.
+    :raises InputError: the options are no mapping, or JSON has no form for a value. The error quotes none of it.
     """
+    if send_options is not None and not isinstance(send_options, Mapping):
+        raise InputError("send_options must be a dict of the service's Send Options, or None")
     if send_options:
         request["SendOptions"] = dict(send_options)
     try:

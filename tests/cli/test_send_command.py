@@ -52,6 +52,12 @@ def test_a_few_people_are_texted(send, witnessed):
     assert "Plan " in said.err
 
 
+def test_one_text_may_hold_several_numbers(send, witnessed):
+    """With commas between them, as people paste them."""
+    assert send("--to", f"{ANN}, {BOB}", "--yes").status == 0
+    assert witnessed() == {(number, WATER): 1 for number in NUMBERS}
+
+
 def test_the_same_command_again_texts_nobody(send, witnessed):
     """The ledger knows the campaign; another person in it is texted, and nobody is asked where nobody is left."""
     send("--to", ANN, "--yes")

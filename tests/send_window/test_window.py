@@ -141,6 +141,7 @@ def test_a_yearly_opening_is_found():
             "send_window: start must be a time of the day to the minute, such as '08:00', not \"8 o'clock\"",
         ),
         ({"start": time(8, 0, 30)}, "start must be a time"),
+        ({"recipient_time_zone": "False"}, "send_window: recipient_time_zone must be True or False"),
         ({"start": time(8, tzinfo=timezone.utc)}, "start must be a time"),
         ({"end": "24:01"}, "end must be a time"),
         ({"end": "25:00"}, "end must be a time"),
@@ -154,6 +155,7 @@ def test_a_yearly_opening_is_found():
         ({"timezone": None}, "timezone must be a name"),
         ({"weekdays": []}, r"send_window: weekdays must be a list such as \['mon', 'tue'\]"),
         ({"weekdays": "mon"}, "weekdays must be a list"),
+        ({"weekdays": 5}, "weekdays must be a list"),
         (
             {"weekdays": ["mon", "mo"]},
             "send_window: weekdays must be named as 'mon' or 'Monday', or 0 for Monday to 6, not 'mo'",

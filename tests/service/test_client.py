@@ -68,6 +68,26 @@ def test_a_hundred_messages_are_one_request(serve, connect, wire):
 
 
 @pytest.mark.parametrize(
+    ("messages", "options", "words"),
+    [
+        (Message("Hi", "27820000001"), None, "messages must be a list of messages, not Message"),
+        (None, None, "messages must be a list of messages, not NoneType"),
+        (iter([]), None, "messages must be a list of messages, not list_iterator"),
+        ("Hi", None, "messages must be a list of messages, not str"),
+        ([], None, "one request takes 1 to 100 messages"),
+        ([Message("Hi", "27820000001")], "SenderId", "send_options must be a dict"),
+    ],
+    ids=["one message", "none", "iterator", "text", "empty", "options"],
+)
+def test_wrong_bulk_sends_are_not_sent(serve, connect, wire, messages, options, words):
+    """What cannot be a request is named before anything is sent."""
+    server = serve(wire.ok)
+    with pytest.raises(InputError, match=words):
+        connect(server.url).send_bulk(messages, send_options=options)
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
     ("message", "groups"),
     [("", ["staff"]), (None, ["staff"]), ("Hi", []), ("Hi", "staff"), ("Hi", [""]), ("Hi", [1]), ("Hi", ["a", None])],
 )

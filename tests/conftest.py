@@ -33,9 +33,12 @@ for name in [name for name in os.environ if name.startswith(("AIRFLOW", "_AIRFLO
     del os.environ[name]
 os.environ.update({"AIRFLOW__CORE__UNIT_TEST_MODE": "False", "AIRFLOW__LOGGING__LOGGING_LEVEL": "INFO"})
 
-# Under nohup this process ignores SIGHUP, and so would each program that a test starts and then hangs up on.
+# Under nohup this process ignores SIGHUP, and in the background of a script SIGINT. So would each program that a test
+# starts and then tells to stop.
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -15,6 +15,7 @@ from airflow_provider_sms.atomic_file import whole_file
 from airflow_provider_sms.exceptions import InputError, SourceError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.reporting.row_report import write_row_report
 
 if TYPE_CHECKING:
@@ -115,9 +116,13 @@ def report_path(report: str) -> Any:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"report: the folder {path.parent} cannot be made: {error.strerror}") from None
+        folder = mask_numbers_in(str(path.parent))
+        raise InputError(f"report: the folder {folder} cannot be made: {error.strerror}") from None
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InputError(f"report: {path} cannot be written; it must be a file in a folder that this task may write to")
+        raise InputError(
+            f"report: {mask_numbers_in(str(path))} cannot be written; it must be a file in a folder that this task may "
+            "write to"
+        )
     return path
 
 

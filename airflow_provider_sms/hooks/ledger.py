@@ -73,7 +73,7 @@ def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
         return open_postgres(url, require_standby=_requires_standby())
     from airflow_provider_sms.ledger.sqlite import open_sqlite
 
-    if not conf.getboolean("sms", "allow_local_ledger", fallback=False):
+    if not _is_on("allow_local_ledger", default=False):
         refuse_several_machines(conf.get("core", "executor", fallback="LocalExecutor"), os.environ)
     return open_sqlite(_ledger_path())
 
@@ -214,7 +214,7 @@ def configured_unrecorded_seconds() -> float:
 
 def keeps_response_texts() -> bool:
     """Return whether the ledger keeps any words of the service's responses; otherwise it keeps counts alone."""
-    return bool(conf.getboolean("sms", "keep_response_texts", fallback=True))
+    return _is_on("keep_response_texts", default=True)
 
 
 def _configured_conn_id(ledger_conn_id: str | None) -> str:
@@ -222,7 +222,18 @@ def _configured_conn_id(ledger_conn_id: str | None) -> str:
 
 
 def _requires_standby() -> bool:
-    return bool(conf.getboolean("sms", "require_synchronous_standby", fallback=False))
+    return _is_on("require_synchronous_standby", default=False)
+
+
+def _is_on(option: str, *, default: bool) -> bool:
+    """Return an option that is true or false.
+
+    :raises InputError: it is neither.
+    """
+    try:
+        return bool(conf.getboolean("sms", option, fallback=default))
+    except Exception:  # noqa: BLE001  # that of each version of Airflow is of another class
+        raise InputError(f"[sms] {option} must be True or False, not {conf.get('sms', option)!r}") from None
 
 
 def _ledger_path() -> Path:

@@ -11,7 +11,7 @@ import os
 import re
 import sqlite3
 import time
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
@@ -251,9 +251,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
     :raises LedgerVersionError: when this package cannot use its version.
     """
     file = settle_path(path, mounts_of_this_machine())
-    # Only its owner may read who was texted. SQLite itself creates no file: see below.
-    with suppress(FileExistsError):
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+    _make_file(file)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         # The driver must not begin transactions; "begin" below does.
@@ -328,6 +326,17 @@ def _enter_wal(dbapi_connection: Any, *, give_up: float) -> None:
         return
 
 
+def _make_file(file: Path) -> None:
+    """Make an empty file where there is none: SQLite itself creates none, as ``open_sqlite`` opens it."""
+    try:
+        # Only its owner may read who was texted.
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise LedgerError(f"The ledger {file} cannot be made: {error.strerror}. Set [sms] ledger_path") from None
+
+
 def settle_path(path: Path, mounts: str) -> Path:
     """Return the file that a path leads to, which need not exist yet.
 
@@ -338,6 +347,8 @@ def settle_path(path: Path, mounts: str) -> Path:
     if not path.parent.is_dir():
         raise LedgerError(f"The ledger's folder {path.parent} does not exist: make it, or set [sms] ledger_path")
     file = Path(os.path.realpath(path))
+    if file.is_dir():
+        raise LedgerError(f"The ledger {path} is a folder: set [sms] ledger_path to a file in it")
     if path.is_symlink() and not file.exists():
         raise LedgerError(
             f"The ledger {path} is a link to {file}, which is not there. Is its disk not mounted? Nothing was sent. "

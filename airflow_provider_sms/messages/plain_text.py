@@ -10,6 +10,7 @@ import unicodedata
 
 BLANKS = " \t"
 NO_BREAK_SPACES = "\u00a0\u2007\u202f"
+WINDOWS_LINE_END = "\r\n"
 _TO_SPACES = dict.fromkeys(map(ord, NO_BREAK_SPACES), " ")
 
 MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
@@ -18,10 +19,10 @@ in exactly these letters: ``Nan`` is a first name, and ``Null`` a surname."""
 
 
 def tidy_text(text: str) -> str:
-    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces, without blanks around it."""
+    """Return a text as :func:`plain_text` does, without blanks around it."""
     return plain_text(text).strip(BLANKS)
 
 
 def plain_text(text: str) -> str:
-    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces."""
-    return unicodedata.normalize("NFC", text).translate(_TO_SPACES)
+    """Return a text in Unicode's composed form (NFC), no-break spaces as spaces, and each line end as one character."""
+    return unicodedata.normalize("NFC", text).translate(_TO_SPACES).replace(WINDOWS_LINE_END, "\n")

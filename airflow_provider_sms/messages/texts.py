@@ -14,12 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.messages.plain_text import BLANKS, MISSING_WORDS, NO_BREAK_SPACES
+from airflow_provider_sms.messages.plain_text import BLANKS, MISSING_WORDS, NO_BREAK_SPACES, WINDOWS_LINE_END
 from airflow_provider_sms.recipients.columns import constant, mask, replace_rows, strings, utf8, whole
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_RETURN = ord(WINDOWS_LINE_END[0])
 _ANY_NO_BREAK_SPACE = f"[{NO_BREAK_SPACES}]"
 _IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
 
@@ -41,6 +42,9 @@ def tidy(column: pa.Array) -> pa.Array:
     offsets, data = utf8(column)
     if not len(data):
         return column
+    if (data == _RETURN).any():
+        column = pc.replace_substring(column, WINDOWS_LINE_END, "\n")
+        offsets, data = utf8(column)
     places = np.flatnonzero(data >= _FIRST_NOT_ASCII)
     if len(places):
         tidied = _composed(_with_plain_spaces(column, data, places), data, places)

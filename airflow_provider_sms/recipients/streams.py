@@ -55,12 +55,15 @@ def batches_of_rows(rows: Iterator[Any], description: str) -> Iterator[pa.Record
     :raises SourceError: it yields something else, or has values of which no column can be made.
     """
     names: list[str] = []
+    read = 0
     while piece := list(islice(rows, PIECE_ROWS)):
-        others = [type(row).__name__ for row in piece if not isinstance(row, Mapping)]
-        if others:
-            raise SourceError(
-                f"{description}: an iterator of recipients yields dicts, one for each row, not {others[0]}"
-            )
+        for row, each in enumerate(piece, read):
+            if not isinstance(each, Mapping):
+                kind = type(each).__name__
+                raise SourceError(
+                    f"{description}: an iterator of recipients yields dicts, one for each row, not {kind} (row {row})"
+                )
+        read += len(piece)
         batch = batch_of_rows(piece, description, names)
         names = batch.schema.names
         yield batch

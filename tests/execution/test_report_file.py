@@ -189,6 +189,10 @@ def test_a_report_is_templated(send, people, report):
 @pytest.mark.parametrize(
     ("place", "says"),
     [
+        (
+            "/proc/0820000001/r.parquet",
+            "report: the folder /proc/0820*****01 cannot be made: No such file or directory",
+        ),
         ("/proc/no/report.parquet", "report: the folder /proc/no cannot be made: No such file or directory"),
         ("FOLDER", "report: FOLDER cannot be written; it must be a file in a folder that this task may write to"),
         ("nosuch://bucket/r.parquet", "report: no file system for nosuch://; is its Airflow provider installed?"),

@@ -10,7 +10,7 @@ from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.texts import tidy, without_missing
 
-SIGNS = " \t\n\u00a0\u2007\u202f\u2003ae\u0301\u00e9\u0327\u1100\u1161\u212b\u00c2\u00a9\u20ac\U0001f600x"
+SIGNS = " \t\n\r\u00a0\u2007\u202f\u2003ae\u0301\u00e9\u0327\u1100\u1161\u212b\u00c2\u00a9\u20ac\U0001f600x"
 
 some_texts = st.lists(
     st.none() | st.text(st.sampled_from(SIGNS), max_size=6) | st.sampled_from(["Ann", "nan", "", " "])
@@ -88,7 +88,8 @@ def test_a_message_that_was_rendered_from_nothing(message):
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("Jos\u00e9", "Jose\u0301"), ("Ann Lee", "Ann\u00a0Lee"), ("Ann", "Ann  "), ("Ann", "\tAnn")]
+    ("one", "other"),
+    [("Jos\u00e9", "Jose\u0301"), ("Ann Lee", "Ann\u00a0Lee"), ("Ann", "Ann  "), ("Ann", "\tAnn"), ("a\nb", "a\r\nb")],
 )
 @pytest.mark.parametrize(
     "arguments",

@@ -143,13 +143,14 @@ def test_lists_in_columns(monkeypatch):
     [
         (lambda: iter([("27820000001",)]), "an iterator of recipients yields dicts, one for each row, not tuple"),
         (lambda: iter(["27820000001"]), "an iterator of recipients yields dicts, one for each row, not str"),
+        (lambda: iter([{"destination": "27820000001"}] * 10_001 + [None]), r"not NoneType \(row 10001\)"),
         (lambda: iter([{1: "27820000001"}]), "the keys of the dicts are column names"),
         (lambda: iter([{}, {}]), "there are rows, but no columns"),
         # An older pyarrow gives it no stream.
         (lambda: pa.chunked_array([["27820000001"]]), "ChunkedArray: (its Arrow stream cannot be read by|pass a path)"),
         (lambda: pa.table([["27820000001"], [1]], names=["a", "a"]).to_reader(), "more than one column is named 'a'"),
     ],
-    ids=["tuples", "numbers", "keys", "nothing", "no table", "duplicates"],
+    ids=["tuples", "numbers", "a later row", "keys", "nothing", "no table", "duplicates"],
 )
 def test_other_streams(make, words):
     """What is no table is refused in words that show nothing of it."""

@@ -208,7 +208,7 @@ STORE_MUTATIONS = (
     Mutation(
         "no standby is required, whatever is configured",
         "hooks/ledger.py",
-        '    return bool(conf.getboolean("sms", "require_synchronous_standby", fallback=False))\n',
+        '    return _is_on("require_synchronous_standby", default=False)\n',
         "    return False\n",
         (HOOK,),
         first="test_the_configuration_can_require_a_standby",

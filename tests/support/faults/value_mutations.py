@@ -22,7 +22,7 @@ VALUE_MUTATIONS = (
     Mutation(
         "Arrow decides what values of several kinds are",
         "recipients/memory.py",
-        "    elif len(kinds) <= 1 or kinds == {int, Decimal} or not kinds & _KINDS:\n",
+        "    elif len(kinds) <= 1 or kinds == {int, Decimal}:\n",
         "    else:\n",
         (ONE_TEXT, ANY_FORM, VALUES),
     ),

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.columns import DECIMALS, check_text, field_of, is_text
 from airflow_provider_sms.recipients.values import LOST_FROM, NULLS, mixed_value_text
 
@@ -109,8 +110,9 @@ def from_columns(columns: Mapping[str, Any]) -> TableSource:
             hasattr(values, "__len__") and hasattr(values, "__iter__")
         ):
             raise SourceError(
-                f"{description}: the value of {name!r} is of type {type(values).__name__}, but a dict as source holds "
-                "columns: the name of each, and a list of its values. A single recipient is a list of one dict"
+                f"{description}: the value of {mask_numbers_in(name)!r} is of type {type(values).__name__}, but a dict "
+                "as source holds columns: the name of each, and a list of its values. A single recipient is a list of "
+                "one dict"
             )
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
@@ -163,7 +165,8 @@ def check_names(names: Iterable[str], description: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise SourceError(f"{description}: more than one column is named {name!r}; rename or drop the others")
+            shown = mask_numbers_in(name)
+            raise SourceError(f"{description}: more than one column is named {shown!r}; rename or drop the others")
         seen.add(name)
 
 
@@ -269,7 +272,8 @@ def _floats(values: Sequence[Any]) -> pa.Array | None:
     """Return a column of numbers of several types; None where a float cannot hold one of them."""
     if any(isinstance(value, (int, np.integer)) and abs(int(value)) >= LOST_FROM[64] for value in values):
         return None
-    return pa.array([None if value is None else _float(value) for value in values], pa.float64(), from_pandas=True)
+    numbers = [None if type(value).__name__ in NULLS else _float(value) for value in values]
+    return pa.array(numbers, pa.float64(), from_pandas=True)
 
 
 def _float(value: Any) -> float:

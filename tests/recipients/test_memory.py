@@ -95,6 +95,12 @@ def test_kinds_of_numpy_beside_each_other(other):
         open_source([{"x": np.datetime64("2026-01-01")}, {"x": other}])
 
 
+@pytest.mark.parametrize("null", [None, pd.NA, pd.NaT, float("nan")], ids=repr)
+def test_floats_of_numpy_beside_nulls(null):
+    """Whatever pandas writes for no value is none."""
+    assert rows_of([{"x": np.float32(0.5)}, {"x": null}]) == {"x": [0.5, None]}
+
+
 def test_rows_without_columns():
     """Rows that hold nothing are an error: they would be lost in silence."""
     for source in ([{}, {}], pd.DataFrame(index=range(3))):
@@ -169,6 +175,12 @@ def test_duplicate_columns(source):
     """Two columns of one name are an error that names it."""
     with pytest.raises(SourceError, match="more than one column is named"):
         open_source(source)
+
+
+def test_a_name_that_is_a_number_is_masked():
+    """A table without the names of its columns may have the same person's number in two of them."""
+    with pytest.raises(SourceError, match=r"more than one column is named '2782\*{5}67'"):
+        open_source(pa.table([[1], [2]], names=["27821234567"] * 2))
 
 
 def test_an_empty_dataframe():
@@ -264,6 +276,7 @@ def test_a_dict_of_columns(make):
         ),
         ({"destination": {"x": "27821234567"}}, "value of 'destination' is of type dict"),
         ({"destination": 27821234567}, "value of 'destination' is of type int"),
+        ({"0831234567": 5}, r"value of '0831\*{5}67' is of type int"),
         ({"a": ["27821234567"], "b": []}, "all columns need as many values, but 'a' has 1, 'b' has 0"),
         ({1: ["27821234567"]}, "the keys of the dict are column names"),
     ],

@@ -29,8 +29,8 @@ def read_name(given: object) -> str:
         )
     if not isinstance(given, str):
         raise InputError(
-            f"campaign must be text, and is of the type {type(given).__name__}. {_INSTEAD}. With "
-            "render_template_as_native_obj, digits become a number: put a word before them"
+            f"campaign must be text, and is of the type {type(given).__name__}. With render_template_as_native_obj, "
+            f"digits become a number: put a word before them. {_INSTEAD}"
         )
     name = unicodedata.normalize("NFC", given).strip()
     if not name:

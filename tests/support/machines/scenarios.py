@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from support.machines import packages, versions
-from support.machines.stage import CHUNK, OF_WORKER, Scenario, Stage
+from support.machines.stage import CHUNK, OF_WORKER, TASK_SECONDS, Scenario, Stage
 
 CUT_SECONDS = 60.0
 OUT_SECONDS = 20.0
@@ -69,7 +69,9 @@ def _add_cuts():
         # Whether the service took a request whose response was cut off, nobody can know.
         lost = OF_WORKER if key == "messaging" else 0
         scenario(f"a worker loses {name} for {CUT_SECONDS:.0f} s", requests=lost)(for_a_while)
-        scenario(f"a worker loses {name} for good", requests=OF_WORKER)(for_good)
+        # A service that cannot be reached is tried for minutes before a task fails.
+        seconds = None if key == "messaging" else TASK_SECONDS
+        scenario(f"a worker loses {name} for good", requests=OF_WORKER, seconds=seconds)(for_good)
 
 
 _add_cuts()

@@ -209,6 +209,12 @@ class LedgerBackend(ABC):
         """
 
     @abstractmethod
+    def requests_of_events(
+        self, connection: Connection, campaign_id: int, event_ids: Sequence[int]
+    ) -> Iterable[tuple[int, int]]:
+        """Return the event id and the id of each request of a campaign that has one of these event ids."""
+
+    @abstractmethod
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Return the requests that hold any of the keys."""
 
@@ -242,11 +248,6 @@ class Compiled:
 def in_pieces(values: Sequence[T], size: int = IDS_AT_ONCE) -> Iterator[Sequence[T]]:
     """Split values, such as ids, into pieces that one statement, or one transaction, can take."""
     return (values[start : start + size] for start in range(0, len(values), size))
-
-
-def numbers(chunk: Chunk) -> list[int | None]:
-    """Return a chunk's destinations as the ledger stores them."""
-    return [None if destination is None else int(destination) for destination in chunk.destinations]
 
 
 def joined(keys: Sequence[bytes]) -> bytes:

@@ -265,12 +265,12 @@ class CampaignLedger:
         :param events: the event id of each request; a recovery file may have recorded it already.
         :raises LedgerError: when the ledger cannot be read.
         """
-        found = select(request.c.event_id, request.c.id).where(request.c.campaign_id == self._campaign_id)
         holders: dict[int, set[int]] = {}
         with self._store.read(quick=True) as connection:
-            for piece in in_pieces(sorted(set(events.values()))):
-                for event_id, request_id in connection.execute(found.where(request.c.event_id.in_(piece))):
-                    holders.setdefault(event_id, set()).add(request_id)
+            for event_id, request_id in self._store.requests_of_events(
+                connection, self._campaign_id, sorted(set(events.values()))
+            ):
+                holders.setdefault(event_id, set()).add(request_id)
         return {each for each, event_id in events.items() if holders.get(event_id, set()) - {each}}
 
     def has_unknown(self) -> bool:

@@ -21,7 +21,6 @@ from airflow_provider_sms.ledger.backend import (
     busy,
     joined,
     ledger_errors,
-    numbers,
     sql_state,
 )
 from airflow_provider_sms.ledger.clocks import ServerClock
@@ -66,6 +65,7 @@ _HOLDERS = (
 )
 # The list comes second: SQLAlchemy 1.4 takes a tuple that begins with one for many sets of parameters.
 _OWN_STATES = "SELECT id, state FROM sms_request WHERE claimant_id = %s AND id = ANY(%s::bigint[])"
+_REQUESTS_OF_EVENTS = "SELECT event_id, id FROM sms_request WHERE campaign_id = %s AND event_id = ANY(%s::bigint[])"
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
     "SELECT %s, new.destination, new.request_id, %s "
@@ -194,9 +194,9 @@ class PostgresBackend(LedgerBackend):
     ) -> int:
         """Insert the messages that are free, and return how many those were."""
         keys = joined([key for chunk in chunks for key in chunk.keys])
-        destinations = json.dumps([number for chunk in chunks for number in numbers(chunk)])
+        destinations = ", ".join([number or "null" for chunk in chunks for number in chunk.destinations])
         owners = json.dumps([owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys])
-        values = (campaign_id, keys, destinations[1:-1], owners[1:-1])
+        values = (campaign_id, keys, destinations, owners[1:-1])
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
     def lock_groups(self, connection: Connection, group_ids: Sequence[int]) -> None:
@@ -228,6 +228,13 @@ class PostgresBackend(LedgerBackend):
     def own_states(self, connection: Connection, claimant_id: int, request_ids: Collection[int]) -> dict[int, str]:
         """Return the states of the requests that exist and were made by a claimant."""
         return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (claimant_id, list(request_ids)))))
+
+    def requests_of_events(
+        self, connection: Connection, campaign_id: int, event_ids: Sequence[int]
+    ) -> Iterable[tuple[int, int]]:
+        """Return the event id and the id of each request of a campaign that has one of these event ids."""
+        rows = connection.exec_driver_sql(_REQUESTS_OF_EVENTS, (campaign_id, list(event_ids)))
+        return cast("Iterable[tuple[int, int]]", rows)
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Return the requests that hold any of the keys."""

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote
 
+import orjson
 from sqlalchemy import create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import OperationalError
@@ -33,7 +34,6 @@ from airflow_provider_sms.ledger.backend import (
     busy,
     joined,
     ledger_errors,
-    numbers,
 )
 from airflow_provider_sms.ledger.clocks import BootClock, this_boot
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
@@ -84,6 +84,10 @@ _HOLDERS = (
 _OWN_STATES = (
     "SELECT r.id, r.state FROM json_each(?) AS wanted "
     "CROSS JOIN sms_request r ON r.id = wanted.value WHERE r.claimant_id = ?"
+)
+_REQUESTS_OF_EVENTS = (
+    "SELECT r.event_id, r.id FROM json_each(?) AS wanted "
+    "CROSS JOIN sms_request r ON r.campaign_id = ? AND r.event_id = wanted.value"
 )
 _INSERT_CONTACTS = (
     "INSERT INTO sms_contact (group_id, destination, request_id, claimed_at) "  # noqa: S608 - no value is in it
@@ -199,7 +203,8 @@ class SQLiteBackend(LedgerBackend):
         """Insert the messages that are free, and return how many those were."""
         size = max(len(chunk.keys) for chunk in chunks)
         keys = b"".join(joined(chunk.keys).ljust(KEY_BYTES * size) for chunk in chunks)
-        destinations = json.dumps([numbers(chunk) for chunk in chunks])
+        # Texts: the column makes them numbers, at less than half the cost of doing it here.
+        destinations = orjson.dumps([chunk.destinations for chunk in chunks]).decode()
         values = (campaign_id, keys, size, request_ids[0], destinations)
         return connection.exec_driver_sql(_INSERT_MESSAGES, values).rowcount
 
@@ -231,6 +236,13 @@ class SQLiteBackend(LedgerBackend):
         """Return the states of the requests that exist and were made by a claimant."""
         values = (json.dumps(list(request_ids)), claimant_id)
         return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, values)))
+
+    def requests_of_events(
+        self, connection: Connection, campaign_id: int, event_ids: Sequence[int]
+    ) -> Iterable[tuple[int, int]]:
+        """Return the event id and the id of each request of a campaign that has one of these event ids."""
+        rows = connection.exec_driver_sql(_REQUESTS_OF_EVENTS, (json.dumps(event_ids), campaign_id))
+        return cast("Iterable[tuple[int, int]]", rows)
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
         """Return the requests that hold any of the keys."""

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from airflow_provider_sms.messages.keys import KEY_BYTES
+from airflow_provider_sms.messages.part_columns import count_part_columns
+from airflow_provider_sms.messages.parts import count_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,12 +28,14 @@ class Outgoing(NamedTuple):
     :param key: identifies the message within its campaign, 16 bytes.
     :param destination: digits with country code; None for a group.
     :param row: index in the source, from 0.
+    :param parts: SMS parts; None for a message to a group, of whose people nobody knows.
     """
 
     key: bytes
     destination: str | None
     content: str
     row: int = 0
+    parts: int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -45,6 +49,8 @@ class Block:
     content_column: list[str] | pa.Array
     row_column: npt.NDArray[np.int64]
     """Indices in the source."""
+    part_column: list[int | None] | npt.NDArray[np.int32]
+    """SMS parts of each; None for a group."""
     repeats_earlier: npt.NDArray[np.bool_]
     """Whether a message has the key of an earlier one of the block."""
     until: int
@@ -63,6 +69,7 @@ class Block:
             [message.destination for message in messages],
             [message.content for message in messages],
             np.array([message.row for message in messages], np.int64),
+            [None if message.destination is None else count_parts(message.content) for message in messages],
             np.array(places, np.int64) != np.arange(len(messages)),
             max((message.row + 1 for message in messages), default=0),
         )
@@ -86,6 +93,7 @@ class Block:
             self.destinations(start, stop),
             _listed(self.content_column[start:stop]),
             self.row_column[start:stop].tolist(),
+            _listed(self.part_column[start:stop]),
             strict=True,
         )
         # As Outgoing(…) for each, without a call of a Python function.
@@ -106,6 +114,7 @@ class BlockBuilder:
         self._destinations: list[pa.Array] = []
         self._contents: list[pa.Array] = []
         self._rows: list[npt.NDArray[np.int64]] = []
+        self._parts: list[npt.NDArray[np.int32]] = []
         self.rows = 0
         self.suppressed = 0
         self.nbytes = 0
@@ -121,6 +130,7 @@ class BlockBuilder:
         self._destinations.append(batch.destination_column)
         self._contents.append(batch.content_column)
         self._rows.append(batch.row_column)
+        self._parts.append(count_part_columns(batch.content_column).parts)
         self.rows += batch.num_rows
         self.nbytes += batch.content_column.nbytes
 
@@ -137,7 +147,7 @@ class BlockBuilder:
         repeats = np.zeros(len(order), np.bool_)
         repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
         destinations, contents = pa.concat_arrays(self._destinations), pa.concat_arrays(self._contents)
-        rows = np.concatenate(self._rows)
+        rows, parts = np.concatenate(self._rows), np.concatenate(self._parts)
         if by_key:
             # Made from buffers: pyarrow's own conversion of a NumPy array imports pandas.
             places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
@@ -145,14 +155,15 @@ class BlockBuilder:
             # Else Arrow would keep the memory of the copies.
             self._destinations, self._contents = [], []
             pa.default_memory_pool().release_unused()
-            return Block(ordered.tobytes(), destinations, contents, rows[order], repeats, until, self.suppressed)
+            keys = ordered.tobytes()
+            return Block(keys, destinations, contents, rows[order], parts[order], repeats, until, self.suppressed)
         in_place = np.empty_like(repeats)
         in_place[order] = repeats
-        return Block(bytes(self._keys), destinations, contents, rows, in_place, until, self.suppressed)
+        return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self.suppressed)
 
 
-def _listed(column: list[Any] | pa.Array) -> list[Any]:
+def _listed(column: list[Any] | pa.Array | npt.NDArray[Any]) -> list[Any]:
     if isinstance(column, list):
         return column
-    values: list[Any] = column.to_pylist()
+    values: list[Any] = column.tolist()
     return values

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from airflow_provider_sms.ledger.model import Chunk
-from airflow_provider_sms.messages.parts import count_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,9 +40,9 @@ class RequestBatch:
         if self._chunk is None:
             messages = self.messages
             destinations = [each.destination for each in messages]
-            # Nobody knows how many a message to a group takes.
-            parts = None if None in destinations else sum([count_parts(each.content) for each in messages])
-            self._chunk = Chunk([each.key for each in messages], destinations, self.take_over, parts)
+            parts = [each.parts for each in messages]
+            planned = None if None in parts else sum(cast("list[int]", parts))
+            self._chunk = Chunk([each.key for each in messages], destinations, self.take_over, planned)
         return self._chunk
 
     def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:

@@ -18,7 +18,6 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import OutageError, ServiceError, TooManyErrorsError
-from airflow_provider_sms.messages.parts import count_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -202,7 +201,7 @@ class Credit:
 
     def _cost(self, messages: Sequence[Outgoing]) -> Decimal:
         return sum(
-            (self._prices.of(m.destination or "", count_parts(m.content)) for m in messages),
+            (self._prices.of(m.destination or "", m.parts or 1) for m in messages),
             Decimal(0),
         )
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import random
 
 import numpy as np
@@ -41,7 +42,10 @@ def everything(block):
 @pytest.fixture
 def shuffled():
     # A text of their own for each: one that is given to somebody else must show.
-    messages = [message._replace(content=f"Hi {message.destination}") for message in people(50)]
+    messages = [
+        message._replace(content=f"Hi {message.destination}{'!' * 160 * long}", parts=1 + long)
+        for long, message in zip(itertools.cycle([False, True]), people(50))
+    ]
     random.Random(7).shuffle(messages)
     return numbered(messages)
 

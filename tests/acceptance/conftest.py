@@ -160,7 +160,7 @@ def reader(home):
 def campaign(home):
     """Somebody who has typed the README's blocks up to the first run; ``said`` is what that printed."""
     reader = Reader(home)
-    _, install, sandbox, connection, table, run, _ = (block.code for block in blocks(README, "sh"))
+    install, sandbox, connection, table, run, _ = (block.code for block in blocks(README, "sh"))
     try:
         reader.start_sandbox(sandbox)
         reader.type(install.splitlines()[1])

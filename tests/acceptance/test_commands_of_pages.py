@@ -31,7 +31,7 @@ def ledger_of_campaign(campaign, home):
     """The file of the ledger of a campaign that was sent, beside which somebody has a terminal."""
     connection = next(block.code for block in blocks(README, "sh") if "AIRFLOW_CONN" in block.code)
     campaign.type(f"cd ~\n{ACTIVATE}\n{connection}", terminal=OPERATIONS)
-    return home / "airflow" / "sms_ledger.db"
+    return home / "sms-airflow" / "sms_ledger.db"
 
 
 def test_after_a_restore_nobody_is_texted_again(campaign, ledger_of_campaign, home):
@@ -98,7 +98,7 @@ def server(postgres_server):
 
 def test_a_ledger_in_postgresql_is_used_by_argument_and_by_option(campaign, reader, server, home):
     """A task that names the page's connection sends, and another one, by the option, texts nobody again."""
-    _, _, sandbox, connection, table, *_ = (block.code for block in blocks(README, "sh"))
+    _, sandbox, connection, table, *_ = (block.code for block in blocks(README, "sh"))
     reader.start_sandbox(sandbox)
     reader.type(ACTIVATE)
     reader.type(connection)

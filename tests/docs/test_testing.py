@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from datetime import datetime, timedelta, timezone
 
 import pytest
 from support.own_pytest import run_pytest
-from support.pages import ROOT, blocks, for_this_airflow
+from support.pages import ROOT, blocks, dags, for_this_airflow
 
 PAGE = ROOT / "docs" / "testing.md"
 TEXT = PAGE.read_text()
@@ -45,6 +46,18 @@ def test_they_fail_with_a_dag_that_texts_people_again(project, run_command):
     path.write_text(code.replace('campaign="reminders-2026-01"', 'campaign="{{ macros.uuid.uuid4() }}"'))
     said = run_command()
     assert "FAILED tests/test_remind_customers.py::test_everybody_is_texted_once" in said
+
+
+def test_a_window_is_opened_and_another_table_is_read(project):
+    """The page's test of a DAG with sending hours, and a table that is not there, passes on a day without hours."""
+    (code,) = (code for code in dags(ROOT / "docs" / "before-sending.md") if 'DAG("offers"' in code)
+    closed_for_days = f"{datetime.now(timezone.utc) + timedelta(days=3):%a}".lower()
+    code = re.sub(r"weekdays=\[.*\]", f'weekdays=["{closed_for_days}"]', code)
+    code = re.sub(r"^ *hours=.*\n", "", code, flags=re.MULTILINE)
+    (project / "dags" / "offers.py").write_text(re.sub(r"^(with DAG\(.*\)):$", r"\1 as dag:", code, flags=re.MULTILINE))
+    (test,) = (block.code for block in blocks(PAGE, "python") if "from offers import dag" in block.code)
+    (project / "tests" / "test_offers.py").write_text(test)
+    assert "1 passed" in run_pytest(project, "tests/test_offers.py")[1]
 
 
 def test_the_page_has_every_name_of_the_fixture():

@@ -13,6 +13,8 @@ from airflow_provider_sms.cli.definitions import get_cli_commands
 PAGE = ROOT / "docs" / "troubleshooting.md"
 ANY = "\0"
 """In place of a value that an error holds."""
+OF_AIRFLOW = "Process terminated by signal"
+"""What Airflow 3 says of a task that was killed."""
 NAMES = {"CAMPAIGN": "spring", "FILE": "outcomes.json", "DAG_ID": "d", "TASK_ID": "t", "RUN_ID": "r"}
 
 
@@ -51,9 +53,9 @@ def test_the_most_likely_symptoms_are_there():
     assert {len(row) for row in rows()} == {3}
 
 
-@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:50])
+@pytest.mark.parametrize("row", [row for row in rows() if OF_AIRFLOW not in row[0]], ids=lambda row: row[0][:50])
 def test_the_package_says_the_words(row):
-    """The first words in code of each symptom stand in one text of the package."""
+    """The first words in code of each symptom stand in one text of the package, but for those that Airflow says."""
     (phrase, *_) = re.findall(r"`([^`]+)`", row[0])
     pattern = ANY.join(map(re.escape, phrase.split("…")))
     assert any(re.search(pattern, text) for text in words()), phrase

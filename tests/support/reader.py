@@ -26,6 +26,8 @@ BUSY = {
     # A busy machine must not look like a dead API or a dead scheduler.
     "AIRFLOW__WORKERS__EXECUTION_API_TIMEOUT": "60",
     "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "60",
+    # A DAG file that was changed is believed at once: a person takes longer than this to go from step to step.
+    "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
 }
 HTTP_SERVER_ERROR = 500
 

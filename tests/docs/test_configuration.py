@@ -29,7 +29,8 @@ def test_the_reference_has_no_second_table():
 def test_the_package_reads_the_options_and_no_others():
     """An option that no code reads, or that Airflow is not told of, is a mistake."""
     sources = "".join(path.read_text() for path in (ROOT / "airflow_provider_sms").rglob("*.py"))
-    assert set(re.findall(r'conf\.get\w*\(\s*"sms", "(\w+)"', sources)) == options().keys()
+    # Flags are read by one function, which names the option.
+    assert set(re.findall(r'(?:conf\.get\w*\(\s*"sms", |_is_on\()"(\w+)"', sources)) == options().keys()
 
 
 def test_the_table_has_one_line_for_each_option():

@@ -68,7 +68,7 @@ REFUSED = [
     ({"destination_column": "{{ params.column }}"}, "destination_column takes no template"),
     ({"key_columns": "order"}, r"key_columns is a list of column names: write \['order'\]"),
     ({"key_columns": [5]}, "key_columns is a list of column names"),
-    ({"key_columns": {"order", "item"}}, "key_columns is a list of column names"),
+    ({"key_columns": {"order"}}, "key_columns is a list of column names"),
     ({"key_columns": ["order", "item", "order"]}, "key_columns names a column twice"),
     ({"default_region": "Atlantis"}, "default_region must be a country"),
     ({"default_region": "XX"}, "default_region must be a country"),

@@ -131,7 +131,7 @@ def test_a_silent_server_is_not_asked_again_at_once(store, way):
     began = time.monotonic()
     with pytest.raises(LedgerError, match="did not respond a moment ago"):
         write(store)
-    assert time.monotonic() - began < 1.0
+    assert time.monotonic() - began < BOUND
 
 
 def test_the_last_outcomes_are_recorded_as_soon_as_the_network_is_back(store, way, enter):

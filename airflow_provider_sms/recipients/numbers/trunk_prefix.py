@@ -27,10 +27,11 @@ _TWO_DIGITS = frozenset(
 def _may_begin(digits: str) -> bool:
     """Return whether a country code and a trunk prefix may stand at the start of a number.
 
-    Trunk prefixes begin with 0, but for 8 around Russia, and 1 in North America and the Marshall Islands.
+    Trunk prefixes begin with 0, but for 8 around Russia, and 1 in North America and the Marshall Islands. Lithuania and
+    Uzbekistan have given up the 8, which older versions of phonenumbers still know.
     """
     length = 1 if digits[0] in _ONE_DIGIT else 2 if digits[:2] in _TWO_DIGITS else 3
-    return digits[length] == "0" or digits.startswith(("11", "78", "3758", "6921", "9938"))
+    return digits[length] == "0" or digits.startswith(("11", "78", "3708", "3758", "6921", "9938", "9988"))
 
 
 _MAY_BEGIN = np.array([_may_begin(f"{number:0{_DIGITS}}") for number in range(10**_DIGITS)])

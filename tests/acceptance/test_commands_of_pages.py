@@ -110,7 +110,7 @@ def test_a_ledger_in_postgresql_is_used_by_argument_and_by_option(campaign, read
     written = written.replace("by_option", "by_argument").replace("campaign=", f"{argument}\n        campaign=")
     (home / place).with_name("by_argument.py").write_text(written)
 
-    install, known, option = block("delivery-guarantees.md", "'.[postgres]'").splitlines()
+    install, known, option = block("postgresql.md", "'.[postgres]'").splitlines()
     reader.type("\n".join([install, known.replace("db.example.com", server.host or server.query["host"])]))
     sent = counts(reader.type("airflow dags test by_argument"))[-1]
     reader.type(option)

@@ -16,7 +16,9 @@ from support.pages import ROOT, blocks, for_this_airflow
 from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.testing.dag_runs import load_dags, sync_dags
 
-TEXT = (ROOT / "docs" / "delivery-guarantees.md").read_text()
+PAGE = ROOT / "docs" / "closing-unknowns.md"
+TEXT = PAGE.read_text()
+UNKNOWN = (ROOT / "docs" / "unknown.md").read_text()
 HOST = "http://127.0.0.1:8025"
 TOKEN = "sandbox-token-0123"
 ELSEWHERE = ("mkdir", "export", "cd", "airflow db migrate", ".venv/bin/python -m airflow_provider_sms.sandbox")
@@ -31,16 +33,11 @@ def sms_sandbox_config(tmp_path):
     return SandboxConfig(token=TOKEN, balance=1000, log=tmp_path / "sandbox.jsonl")
 
 
-@pytest.fixture
-def section(tmp_path):
-    """Return the code blocks between two headings of the page."""
-
-    def section(first, last):
-        page = ROOT / "docs" / "delivery-guarantees.md"
-        part = TEXT[TEXT.index(f"\n{first}\n") : TEXT.index(f"\n{last}\n")]
-        return [block for block in blocks(page) if block.code in part]
-
-    return section
+def section(heading):
+    """Return the code blocks of a section of the page."""
+    _, _, part = TEXT.partition(f"\n## {heading}\n")
+    part, _, _ = part.partition("\n## ")
+    return [block for block in blocks(PAGE) if block.code in part]
 
 
 class Trial:
@@ -130,11 +127,9 @@ def shown(text):
     return lines
 
 
-def test_the_trial_goes_as_the_page_says(trial, section, sandbox):
+def test_the_trial_goes_as_the_page_says(trial, sandbox):
     """What the page shows after its commands is what they print: tasks, the ledger's commands, and its two scripts."""
-    parts = section("#### Follow it in the sandbox", "### Reconcile")
-    parts += section("### Closing an unknown, step by step", "## The ledger")
-    for block in parts:
+    for block in [*section("By the balance"), *section("By hand")]:
         if block.language == "sh":
             trial.said = ""
             trial.run(block.code)
@@ -147,12 +142,10 @@ def test_the_trial_goes_as_the_page_says(trial, section, sandbox):
     assert len(sandbox.state.accepted_messages) == 800
 
 
-def test_the_error_on_the_page_is_that_of_the_trial(trial, section, ledger_path):
-    """The error under *Unknown* is what the first task of the trial says, and what the balance tells names nobody."""
-    (error,) = re.findall(r"AirflowFailException: (Campaign reminders.*)$", TEXT, re.MULTILINE)
-    commands = [
-        block.code for block in section("#### Follow it in the sandbox", "### Reconcile") if block.language == "sh"
-    ]
+def test_the_error_on_the_page_is_that_of_the_trial(trial, ledger_path):
+    """The error of the page on unknowns is that of the trial's first task; what the balance tells names nobody."""
+    (error,) = re.findall(r"AirflowFailException: (Campaign reminders.*)$", UNKNOWN, re.MULTILINE)
+    commands = [block.code for block in section("By the balance") if block.language == "sh"]
     for code in commands[:3]:
         trial.run(code)
     assert shown(error)[0] in "\n".join(shown(trial.said))

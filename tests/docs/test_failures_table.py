@@ -5,7 +5,7 @@ from pathlib import Path
 from airflow_provider_sms.sending import response_handler
 
 PAGE = Path(__file__).parents[2] / "docs" / "delivery-guarantees.md"
-HEADING = "### What is recorded of a request\n"
+HEADING = "## What is recorded of a request\n"
 
 
 def rows(text):
@@ -14,6 +14,6 @@ def rows(text):
 
 def test_the_page_shows_the_table_of_the_code():
     """What each end of a request means is written where it is decided, and the page repeats it word for word."""
-    shown = PAGE.read_text().split(HEADING)[1].split("\n### ")[0]
+    shown = PAGE.read_text().split(HEADING)[1].split("\n## ")[0]
     assert rows(shown) == rows(response_handler.__doc__)
     assert len(rows(shown)) > 10

@@ -21,8 +21,8 @@ LEAST_SHARE = 0.5
 MEASURED_BY_NOBODY = {
     ("costs.md", "An example"): "a sum worked out, which tests/docs/test_costs.py compares with a plan",
     ("costs.md", "SMS parts"): "the standard's sizes of a part",
-    ("delivery-guarantees.md", "Ask"): "what a person is shown",
-    ("delivery-guarantees.md", "PostgreSQL"): "bounds that the code sets",
+    ("unknown.md", "Ask"): "what a person is shown",
+    ("postgresql.md", "A ledger in PostgreSQL"): "bounds that the code sets",
     ("operators.md", "Numbers"): "how a number is read",
     ("operators.md", "How values are formatted"): "how a value is written",
     (
@@ -79,7 +79,7 @@ def test_tables_of_figures_are_found():
     """Those of the proof, of the README and of the benchmarks are among them, and each exception is one."""
     found = {(figures.page, figures.heading) for figures in TABLES}
     assert {("README.md", "Bulk SMS from Apache Airflow, without texting anyone twice")} < found
-    assert {("delivery-guarantees.md", "The proof"), ("scale.md", "Against the goals")} < found
+    assert {("proof.md", "The proof"), ("scale.md", "Against the goals")} < found
     assert set(MEASURED_BY_NOBODY) < found
 
 
@@ -95,8 +95,8 @@ def test_each_command_is_one():
 
 def test_each_part_of_the_proof_has_a_row():
     """The proof says of each part what is broken, and what came of it, or that it has had no full run."""
-    page = (ROOT / "docs" / "delivery-guarantees.md").read_text()
-    proof = page[page.index("\n## The proof\n") : page.index("\n### Would it notice\n")]
+    page = (ROOT / "docs" / "proof.md").read_text()
+    proof = page[: page.index("\n## Would it notice\n")]
     described, results = re.findall(r"^\| Part \|.*\n\|[-:| ]+\|\n((?:\|.*\|\n)+)", proof, re.MULTILINE)
     assert proof.count(HEAD) == 1
     for table in (described, results):

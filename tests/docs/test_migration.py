@@ -99,8 +99,8 @@ def test_the_report_says_what_is_left_for_the_old_dag(run_file, sandbox, people,
 
 
 def test_the_figures_are_those_of_the_proof():
-    """Who is texted twice, and who is unknown, is as in the table of the delivery guarantees."""
-    proof = (ROOT / "docs" / "delivery-guarantees.md").read_text()
+    """Who is texted twice, and who is unknown, is as in the table of the proof."""
+    proof = (ROOT / "docs" / "proof.md").read_text()
     for ours, theirs in {
         "a response is lost, once": "answer lost once",
         "the task dies in mid-send and is retried": "task dies in mid-send, retried",

@@ -15,7 +15,7 @@ README = ROOT / "README.md"
 TEXT = README.read_text()
 COMMANDS = "\n".join(block.code for block in blocks(README, "sh"))
 LOGGED, ERROR = (block.code for block in blocks(README, "text"))
-PROOF = (ROOT / "docs" / "delivery-guarantees.md").read_text()
+PROOF = (ROOT / "docs" / "proof.md").read_text()
 (STARTED,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*)$", COMMANDS, re.MULTILINE)
 CONFIG = _config(_parser().parse_args(shlex.split(STARTED)))
 SENTENCES_ON_WHY = 3
@@ -105,7 +105,7 @@ def test_the_order_is_that_of_the_first_half_hour():
 
 
 def test_the_figures_are_those_of_the_proof_and_of_its_command():
-    """Whom each way texted twice or named is as in the delivery guarantees; the command named there prints it."""
+    """Whom each way texted twice or named is as in the proof; the command named there prints it."""
     rows = re.findall(r"^\| ([a-z].*?) \|(.*)\|$", TEXT, re.MULTILINE)
     assert [name for name, _ in rows] == list(FAULTS)
     for name, cells in rows:

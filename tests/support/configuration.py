@@ -13,12 +13,12 @@ HEADER = ("Option", "Type", "Default", "Example", "Meaning", "More")
 _TABLE = re.compile(r"^\| Option \|.*\n(?:\|.*\n)+", re.MULTILINE)
 
 MORE = {
-    "ledger_conn_id": "[PostgreSQL](delivery-guarantees.md#postgresql)",
+    "ledger_conn_id": "[PostgreSQL](postgresql.md)",
     "allow_local_ledger": "[several machines](several-machines.md)",
-    "ledger_path": "[the ledger](delivery-guarantees.md#the-ledger)",
-    "recovery_path": "[a recovery file](delivery-guarantees.md#a-recovery-file)",
+    "ledger_path": "[the ledger](ledger.md)",
+    "recovery_path": "[a recovery file](postgresql.md#a-recovery-file)",
     "require_synchronous_standby": "[high availability](several-machines.md#high-availability)",
-    "unrecorded_seconds": "[other tasks' requests](delivery-guarantees.md#other-tasks-requests)",
+    "unrecorded_seconds": "[other tasks' requests](what-to-do.md#other-tasks-requests)",
     "keep_response_texts": "[responses](operators.md#responses)",
     "retention_days": "[PurgeLedgerOperator](operators.md#purgeledgeroperator)",
     "number_lookup": "[look up a number](campaign-page.md#look-up-a-number)",

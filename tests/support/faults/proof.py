@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from support.faults.verdict import Figures
 
-PAGE = Path(__file__).parents[3] / "docs" / "delivery-guarantees.md"
+PAGE = Path(__file__).parents[3] / "docs" / "proof.md"
 HEAD = (
     "| Part | SQLite: cases | Unknown | Run on | PostgreSQL: cases | Unknown | Run on |\n"
     "|---|--:|--:|---|--:|--:|---|\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 from airflow_provider_sms.sending import response_handler
 
 PAGE = Path(__file__).parents[2] / "docs" / "delivery-guarantees.md"
-HEADING = "## What is recorded of a request\n"
+HEADING = "## What becomes of a request\n"
 
 
 def rows(text):

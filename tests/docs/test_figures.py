@@ -22,7 +22,7 @@ MEASURED_BY_NOBODY = {
     ("costs.md", "An example"): "a sum worked out, which tests/docs/test_costs.py compares with a plan",
     ("costs.md", "SMS parts"): "the standard's sizes of a part",
     ("unknown.md", "Ask"): "what a person is shown",
-    ("postgresql.md", "A ledger in PostgreSQL"): "bounds that the code sets",
+    ("postgresql.md", "A silent server"): "bounds that the code sets",
     ("operators.md", "Numbers"): "how a number is read",
     ("operators.md", "How values are formatted"): "how a value is written",
     (
@@ -79,7 +79,7 @@ def test_tables_of_figures_are_found():
     """Those of the proof, of the README and of the benchmarks are among them, and each exception is one."""
     found = {(figures.page, figures.heading) for figures in TABLES}
     assert {("README.md", "Bulk SMS from Apache Airflow, without texting anyone twice")} < found
-    assert {("proof.md", "The proof"), ("scale.md", "Against the goals")} < found
+    assert {("proof.md", "What came of it"), ("scale.md", "Against the goals")} < found
     assert set(MEASURED_BY_NOBODY) < found
 
 

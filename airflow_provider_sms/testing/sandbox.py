@@ -172,7 +172,8 @@ class SmsSandbox:
             ``Resend``, ``Treat as sent`` or ``Fail`` about messages whose response was lost. None means that nobody
             answers.
         :raises LookupError: the task asks for an XCom that is not in ``xcoms``, and nothing was run; or it asks a
-            person, and ``answer`` does not answer that.
+            person, and ``answer`` does not answer that; or ``xcoms`` names a task that the DAG lacks, and the task did
+            not ask for that.
         :raises ValueError: the task's connection does not lead to this machine, or it has a ledger of its own.
         """
         from airflow_provider_sms.execution.deferral import gives_up_slot
@@ -184,7 +185,7 @@ class SmsSandbox:
         full = {**own, **(context or {})}
         operator.render_template_fields(full)
         _refuse_other_services([operator])
-        with _only_on_this_machine(), questions_in_memory() as questions:
+        with _only_on_this_machine(), own["ti"].requiring_known_tasks(), questions_in_memory() as questions:
             try:
                 return operator.execute(full)
             except BaseException as signal:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -9,7 +10,7 @@ from uuid import uuid4
 from airflow_provider_sms.testing.questions import WHO_TRIGGERED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
 
@@ -31,6 +32,7 @@ class TaskInstance:
         self.try_number = 1
         self._own: dict[str, Any] = {}
         self._returned = returned
+        self._asked: set[str] = set()
 
     def xcom_push(self, key: str, value: Any) -> None:
         """Keep an XCom.
@@ -54,12 +56,33 @@ class TaskInstance:
             return [self.xcom_pull(task_id, key) for task_id in task_ids]
         if task_ids in (None, self.task_id):
             return self._own.get(key)
+        self._asked.add(task_ids)
         if key != "return_value" or task_ids not in self._returned:
             raise LookupError(
                 f"task {self.task_id} asks for the XCom {key!r} of task {task_ids}. Give run_task what that task "
                 f"returned, as xcoms={{{task_ids!r}: ...}}, or run the DAG"
             )
         return self._returned[task_ids]
+
+    @contextmanager
+    def requiring_known_tasks(self) -> Iterator[None]:
+        """Refuse what a task that the DAG lacks is said to have returned, once the block has ended without an error.
+
+        Another DAG has tasks of its own, so what this task has asked for is not refused.
+
+        :raises LookupError: names the tasks of the DAG.
+        """
+        yield
+        if not self.task.has_dag():
+            return
+        others = [task_id for task_id in self.task.dag.task_ids if task_id != self.task_id]
+        unknown = [repr(task_id) for task_id in self._returned if task_id not in (*others, *self._asked)]
+        if unknown:
+            there_are = f"Its other tasks: {', '.join(map(repr, others))}" if others else "It has no other task"
+            raise LookupError(
+                f"xcoms: DAG {self.dag_id} has no other task {' or '.join(unknown)}, and task {self.task_id} asked for "
+                f"nothing of it. {there_are}"
+            )
 
 
 def task_context(

@@ -159,6 +159,11 @@ class TestRunTask:
         sms_sandbox.run_task(made, xcoms={"overdue": PEOPLE})
         assert sms_sandbox.texts() == EVERYBODY
 
+    def test_what_a_task_that_there_is_not_returned_is_refused(self, sms_sandbox, make_dag):
+        """A mistyped task id would be ignored in silence; the error names the tasks that there are."""
+        with pytest.raises(LookupError, match=r"no other task 'unknown' or 'text', .* It has no other task$"):
+            sms_sandbox.run_task(make_dag().get_task("text"), xcoms={"unknown": 1, "text": 2})
+
     def test_the_tasks_own_error_is_raised(self, sms_sandbox, make_dag):
         """A test sees the error that Airflow would log."""
         from airflow.providers.common.compat.sdk import AirflowFailException

@@ -38,6 +38,37 @@ def test_params_are_merged_as_in_airflow(task):
     assert (context["params"]["name"], context["dag_run"].conf) == ("Cedar", {"name": "Cedar"})
 
 
+def test_xcoms_of_tasks_that_there_are_not(task):
+    """They are an error that names the others, unless the task asked for them: another DAG may have such a task."""
+    from airflow.providers.common.compat.sdk import BaseOperator
+
+    for other in ("load", "extract"):
+        BaseOperator(task_id=other, dag=task.dag)
+    ti = task_context(task, MONDAY, {}, {"load": 1, "loda": 2, "elsewhere": 3})["ti"]
+    assert ti.xcom_pull(task_ids="elsewhere", dag_id="another") == 3
+    words = "no other task 'loda', and task text asked for nothing of it. Its other tasks: 'load', 'extract'$"
+    with pytest.raises(LookupError, match=words), ti.requiring_known_tasks():
+        pass
+    assert ti.xcom_pull(task_ids="loda") == 2
+    with ti.requiring_known_tasks():
+        pass
+
+
+def test_an_error_of_the_task_comes_first(task):
+    """What a test did wrong must not hide what the task says."""
+    ti = task_context(task, MONDAY, {}, {"loda": 2})["ti"]
+    with pytest.raises(ZeroDivisionError), ti.requiring_known_tasks():
+        raise ZeroDivisionError
+
+
+def test_of_a_task_in_no_dag_any_other_may_be_known(airflow_home):
+    """Nothing says which tasks there will be."""
+    from airflow.providers.common.compat.sdk import BaseOperator
+
+    with task_context(BaseOperator(task_id="alone"), MONDAY, {}, {"load": 1})["ti"].requiring_known_tasks():
+        pass
+
+
 def test_xcoms_stay_in_memory(task):
     """A task finds its own XComs and those that were given; one that was not given is an error that names it."""
     ti = task_context(task, MONDAY, {}, {"overdue": [1], "paid": [2]})["ti"]

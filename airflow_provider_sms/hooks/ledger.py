@@ -99,12 +99,16 @@ def open_ledger_if_present(ledger_conn_id: str | None) -> Iterator[LedgerBackend
 
 
 def open_existing_ledger(
-    ledger_conn_id: str | None, *, connection: Callable[[str], Any] | None = None
+    ledger_conn_id: str | None,
+    *,
+    connection: Callable[[str], Any] | None = None,
+    argument: str = "--ledger-conn-id",
 ) -> LedgerBackend:
     """Open the ledger that tasks created, outside a task that sends; never create one.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
     :param connection: returns an Airflow connection; None means to read it as processes other than tasks do.
+    :param argument: what the caller's user gives the connection by, for the error.
     :raises InputError: there is no ledger, or the connection cannot be one; the error names the place.
     :raises LedgerError: it cannot be opened.
     """
@@ -120,8 +124,8 @@ def open_existing_ledger(
     path = _ledger_path()
     if not path.is_file():
         raise InputError(
-            f"There is no ledger at {path}. Set AIRFLOW_HOME, [sms] ledger_path or --ledger-conn-id to the values of "
-            "the tasks that send"
+            f"There is no ledger at {path}. Set AIRFLOW_HOME, [sms] ledger_path or {argument} to the values of the "
+            "tasks that send"
         )
     require_ledger(sqlalchemy.engine.URL.create("sqlite", database=str(path)), f"The file {path}")
     return open_sqlite(path)

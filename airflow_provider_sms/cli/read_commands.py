@@ -50,7 +50,8 @@ def list_campaigns(args: Namespace) -> None:
                 break
     print_rows([_campaign_fields(each, narrow=args.output == "table") for each in found], args.output)
     if older is not None:
-        print_message(f"There may be older ones: these are the latest {len(found)}. List more with --limit")
+        latest = by_count(len(found), "this is the latest", f"these are the latest {len(found)}")
+        print_message(f"There may be older ones: {latest}. List more with --limit")
 
 
 def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:

@@ -159,6 +159,8 @@ def test_list_shows_campaigns_and_their_states(ledger, sent, store):
     assert [row["campaign"] for row in ledger("list", "--state", "needs-attention", "-o", "json").data] == ["spring"]
     few = ledger("list", "--limit", "2", "-o", "json")
     assert ([row["campaign"] for row in few.data], "the latest 2" in few.err) == (["paused", "spring"], True)
+    one = ledger("list", "--limit", "1").err
+    assert one == "There may be older ones: this is the latest. List more with --limit\n"
     assert "under_way" not in ledger("list").out
 
 

@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 @command
 def adopt_task(args: Namespace) -> None:
     """Let a task go on with a ledger that does not know all of its earlier attempts."""
-    from airflow_provider_sms.ledger.attempts import high_water
+    from airflow_provider_sms.hooks.task_state import has_task_instance
+    from airflow_provider_sms.ledger.attempts import has_trace, high_water
     from airflow_provider_sms.ledger.decisions import adopt
     from airflow_provider_sms.ledger.model import Claimant
 
@@ -43,6 +44,13 @@ def adopt_task(args: Namespace) -> None:
     host = f"{user_name()}@{socket.gethostname()}"
     with existing_ledger(args) as store:
         who = Claimant(args.dag_id, args.task_id, args.run_id, args.map_index, 0, host, 0)
+        instance = {"task_id": args.task_id, "run_id": args.run_id, "map_index": args.map_index}
+        # The ledger may know nothing of the task, which is why it is adopted; then Airflow must have the task.
+        if not (has_trace(store, who) or has_task_instance(dag_id=args.dag_id, **instance)):
+            raise InputError(
+                f"Neither Airflow nor the ledger {store.description} has {task}. Nothing was done. Write the ids "
+                "exactly as Airflow shows them; a mapped task needs its --map-index"
+            )
         known = counted(high_water(store, who).requests, "request")
         print_message(
             f"This lets {task} go on with the ledger {store.description}, which has {known} of that task.",
@@ -50,8 +58,7 @@ def adopt_task(args: Namespace) -> None:
             "use that one instead.",
         )
         confirm("Let the task go on with this ledger?", yes=args.yes)
-        details = {"task_id": args.task_id, "run_id": args.run_id, "map_index": args.map_index}
-        with audited_command("sms.adopt", **details) as act:
+        with audited_command("sms.adopt", **instance) as act:
             act.begin(args.dag_id)
             adopt(store, who)
     print_message(f"Adopted. Now clear the task in Airflow, so that it runs again: {task}")

@@ -1,6 +1,8 @@
-"""The state of a task instance in the database of Airflow 2. From Airflow 3 on a task asks an API in its place.
+"""Task instances in Airflow's database: whether there is one, and in Airflow 2 its state.
 
-A module of its own, because the query needs SQL, which the layer that asks may not import.
+From Airflow 3 on a task may not read the database, and asks an API in its place; a command may.
+
+A module of its own, because the queries need SQL, which the layers that ask may not import.
 """
 
 from __future__ import annotations
@@ -8,6 +10,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from sqlalchemy import select
+from sqlalchemy.exc import SQLAlchemyError
 
 
 class TaskState(NamedTuple):
@@ -39,3 +42,22 @@ def read_task_state(*, dag_id: str, task_id: str, run_id: str, map_index: int) -
     )
     with engine.connect() as connection:
         return TaskState(*connection.execute(query).one())
+
+
+def has_task_instance(*, dag_id: str, task_id: str, run_id: str, map_index: int) -> bool:
+    """Return whether Airflow has a task instance; True also where its database cannot be read. Not for a task.
+
+    :param map_index: -1 for a task that is not mapped.
+    """
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+
+    task: Any = TaskInstance
+    query = select(task.run_id).where(
+        task.dag_id == dag_id, task.task_id == task_id, task.run_id == run_id, task.map_index == map_index
+    )
+    try:
+        with create_session() as session:
+            return session.execute(query).first() is not None
+    except (SQLAlchemyError, RuntimeError):  # the latter where Airflow has no database
+        return True  # the audit log meets the same error before anything is done

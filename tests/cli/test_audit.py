@@ -57,7 +57,7 @@ def test_each_change_is_in_airflows_audit_log(ledger, sent, recorded, tmp_path):
         ("resolve", "--campaign", "spring", "--all", "--as", "not-sent", "--yes"),
         ("pause", "spring"),
         ("resume", "spring"),
-        ("adopt", "dag", "task", "run", "--yes"),
+        ("adopt", "d", "t", "r", "--yes"),
         ("export", "spring", tmp_path / "spring.parquet"),
         ("purge", "--older-than", "90d", "--yes"),
     ]
@@ -68,7 +68,7 @@ def test_each_change_is_in_airflows_audit_log(ledger, sent, recorded, tmp_path):
         ("sms.resolve", "d", {"requests": [two, three], "count": 2, "outcome": "not_sent"}),
         ("sms.pause", None, {"campaign_id": 1}),
         ("sms.resume", None, {"campaign_id": 1}),
-        ("sms.adopt", "dag", {"task_id": "task", "run_id": "run", "map_index": -1}),
+        ("sms.adopt", "d", {"task_id": "t", "run_id": "r", "map_index": -1}),
         ("sms.export", None, {"campaign_id": 1}),
     ]
     assert (event, dag_id, purged["campaigns"], purged["count"]) == ("sms.purge", None, [2], 1)
@@ -92,7 +92,7 @@ TABLES = ("campaign", "request", "message", "pause", "decision", "claimant")
         ("sms.look_up.shown", ("who", "+27820000000")),
         ("sms.resolve", ("resolve", 1, "--as", "not-sent", "--yes")),
         ("sms.resume", ("resume", "spring")),
-        ("sms.adopt", ("adopt", "d", "t", "another run", "--yes")),
+        ("sms.adopt", ("adopt", "d", "t", "r", "--yes")),
         ("sms.export", ("export", "spring", "spring.parquet")),
         ("sms.purge", ("purge", "--older-than", "90d", "--yes")),
     ],

@@ -65,6 +65,7 @@ def test_no_name_controls_the_terminal_before_a_question(ledger, sent, at_termin
         ("resolve", "--campaign", HOSTILE + "2", "--all", "--as", "accepted", "--until", "2000-01-01T00:00"),
         ("resolve", request, "--as", "not-sent"),
         ("adopt", "dag", "task", HOSTILE),
+        ("adopt", HOSTILE, "t", "r"),
         ("status", HOSTILE + "3"),
     ]
     for command in commands:
@@ -98,7 +99,7 @@ def test_without_a_terminal_a_script_must_say_yes(ledger, sent, rows, monkeypatc
     sent(people(3), campaign="old", at=LONG_AGO)
     arguments = {
         "resolve": ("resolve", request, "--as", "accepted"),
-        "adopt": ("adopt", "d", "t", "another run"),
+        "adopt": ("adopt", "d", "t", "r"),
         "purge": ("purge", "--older-than", "90d"),
     }[command]
     before = rows("SELECT state FROM sms_request ORDER BY id"), rows("SELECT id FROM sms_claimant")

@@ -5,6 +5,7 @@ import time
 from decimal import Decimal
 
 import pytest
+from support.airflow import run_task
 from support.sending import people
 
 from airflow_provider_sms.cli import audit, console, write_commands
@@ -17,16 +18,45 @@ from airflow_provider_sms.ledger.progress import note_progress
 LONG_AGO = time.time() - 100 * 86_400
 
 
+def mapped_run():
+    """Run a task that is mapped three times, which leaves nothing in the ledger, and give the run."""
+    from airflow.providers.common.compat.sdk import task
+
+    @task
+    def send(number):
+        return number
+
+    return run_task(lambda: send.expand(number=[0, 1, 2]), only=None)
+
+
 def test_a_task_is_adopted(ledger, store, at_terminal, rows, monkeypatch):
     """The command first says what may be sent twice; then the ledger has the task and the person."""
     monkeypatch.setattr(write_commands.socket, "gethostname", lambda: "office")
     at_terminal("yes\n")
-    said = ledger("adopt", "campaign", "send", "manual__1", "--map-index", "2")
+    run = mapped_run()
+    said = ledger("adopt", run.dag_id, "send", run.run_id, "--map-index", "2")
     assert said.status == 0
-    assert "task send of DAG campaign, run manual__1, map index 2" in said.err
+    assert f"task send of DAG {run.dag_id}, run {run.run_id}, map index 2" in said.err
     assert "will be sent again" in said.err
     adopted = rows("SELECT dag_id, task_id, run_id, map_index, try_number, pid, host FROM sms_claimant")
-    assert adopted == [("campaign", "send", "manual__1", 2, 0, 0, f"{getpass.getuser()}@office")]
+    assert adopted == [(run.dag_id, "send", run.run_id, 2, 0, 0, f"{getpass.getuser()}@office")]
+
+
+def test_a_task_that_there_is_not_is_not_adopted(ledger, store, rows):
+    """A mistyped name, a run of another task, or a mapped task without its index is an error that names all ids."""
+    run = mapped_run()
+    for ids, words in {
+        ("another", "send", run.run_id): f"task send of DAG another, run {run.run_id}",
+        (run.dag_id, "sned", run.run_id): f"task sned of DAG {run.dag_id}, run {run.run_id}",
+        (run.dag_id, "send", "manual__1"): f"task send of DAG {run.dag_id}, run manual__1",
+        (run.dag_id, "send", run.run_id): f"task send of DAG {run.dag_id}, run {run.run_id}",
+        (run.dag_id, "send", run.run_id, "--map-index", "3"): f"run {run.run_id}, map index 3",
+    }.items():
+        said = ledger("adopt", *ids, "--yes")
+        assert (said.status, said.out) == (1, "")
+        assert said.err.startswith(f"Neither Airflow nor the ledger {store.description} has ")
+        assert f"{words}. Nothing was done. Write the ids exactly as Airflow shows them;" in said.err
+    assert rows("SELECT id FROM sms_claimant") == []
 
 
 def test_a_task_of_which_the_ledger_has_lost_a_part_is_adopted(ledger, sent, rows):

@@ -129,7 +129,7 @@ class BulkAttempt:
         with open_ledger_if_present(self._task.ledger_conn_id) as store:
             if store is not None:
                 self._campaign = self._task.name_campaign(store)
-            scanned = self._check(options, stack, store, None, lambda _: options.on_unknown == "resend")
+            scanned = self._scan(options, stack, store, lambda _: options.on_unknown == "resend")
             try:
                 with self._task.hook.get_settings().client() as client:
                     balance: Balance | None = client.get_balance()
@@ -137,6 +137,9 @@ class BulkAttempt:
                 log.info("The plan is without the balance, which cannot be read: %s", error)
                 balance = None
             plan = self._plan(options, scanned, store, balance)
+        # After the plan of the other rows: whoever corrects the table sees both.
+        self._require_sendable(options, scanned, None)
+        options.limits.check(plan)
         self._counts.suppressed = plan.suppressed
         self._write_report(self._counts.seen, None, "a dry run sends nothing", nothing_sent=True)
         are = by_count(plan.to_send, "message is", "messages are")
@@ -190,6 +193,7 @@ class BulkAttempt:
         try:
             seen = preflight.read_account()
             plan = self._plan(options, scanned, session.store, seen.balance)
+            options.limits.check(plan)
             self._unsent = plan
             with self._summary_before_wait():
                 preflight.require(plan, seen, scanned.scan.samples, decision)
@@ -250,6 +254,17 @@ class BulkAttempt:
         :param ledger: for the report; None where nothing was sent before.
         :param resends: returns whether the messages of an unknown request are sent again.
         """
+        scanned = self._scan(options, stack, store, resends)
+        self._require_sendable(options, scanned, ledger)
+        return scanned
+
+    def _scan(
+        self, options: BulkOptions, stack: ExitStack, store: LedgerBackend | None, resends: Callable[[int], bool]
+    ) -> ScannedSource:
+        """Read and check every row.
+
+        :param resends: returns whether the messages of an unknown request are sent again.
+        """
 
         def read_source() -> Any:
             source = self._read_source()
@@ -269,21 +284,25 @@ class BulkAttempt:
         )
         scanned.check(options, self._task.stop, self._telemetry)
         self._is_checked = True
+        return scanned
+
+    def _require_sendable(self, options: BulkOptions, scanned: ScannedSource, ledger: CampaignLedger | None) -> None:
+        """Refuse a table with rows that cannot be texted.
+
+        :param ledger: for the report; None where nothing was sent before.
+        :raises InvalidRowsError: says how many, why and which.
+        """
         try:
             scanned.require_sendable(options)
         except InputError:
             words = "other rows cannot be texted, so nothing was sent"
             self._write_report(self._counts.seen, ledger, words, nothing_sent=True)
             raise
-        return scanned
 
     def _plan(
         self, options: BulkOptions, scanned: ScannedSource, store: LedgerBackend | None, balance: Balance | None
     ) -> Plan:
-        """Make the plan, log it, and push it as an XCom.
-
-        :raises LimitError: the plan is beyond a limit.
-        """
+        """Make the plan, log it, and push it as an XCom."""
         plan = plan_send(scanned, options, campaign=self._campaign, store=store, balance=balance)
         log.info("%s", plan.table())
         if plan.repeats and options.key_columns is None:  # with key columns, another text is another matter
@@ -291,7 +310,6 @@ class BulkAttempt:
             log.warning("%s, and one more is in the plan. %s. max_repeats=0 refuses such a plan", words, REPEATS_ADVICE)
         push(self._context, PLAN, plan.as_json())
         self._telemetry.planned(plan)
-        options.limits.check(plan)
         return plan
 
     def _send(self, options: BulkOptions, scanned: ScannedSource, plan: Plan, delivery: Delivery) -> None:

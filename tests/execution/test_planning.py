@@ -54,6 +54,18 @@ def test_what_was_planned_is_what_happens(send, people, sandbox, ledger_path):
     assert plan["cost"] == ran.summary["cost"]
 
 
+def test_a_dry_run_plans_beside_rows_that_cannot_be_texted(send, people, sandbox):
+    """The plan of the other rows comes first, and counts those; then the task fails on them, as a send does."""
+    numbers = [str(27_820_000_000 + n) for n in range(29)]
+    ran = send(people(30, destination=["0820001234", *numbers]), dry_run=True, max_cost=1)
+    plan = ran.xcoms["plan"]
+    assert (ran.state, sent(sandbox)) == ("failed", [])
+    assert (plan["rows"], plan["valid"], plan["to_send"], sum(plan["invalid"].values())) == (30, 29, 29, 1)
+    assert ran.log.index(f"Plan {plan['id']}") < ran.log.index("1 of 30 rows cannot be texted")
+    assert ("0820*****34" in ran.log, "0820001234" in ran.log, "more than max_cost" in ran.log) == (True, False, False)
+    assert counts(ran) == {"invalid": 1, "not_sent": 29}
+
+
 def test_a_dry_run_knows_what_was_sent(send, people, sandbox):
     """It looks into the ledger, and leaves no trace in it."""
     path = people(120)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError
-from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.masking import mask_number, mask_numbers_in
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.keys import can_be_key, message_keys
 from airflow_provider_sms.messages.prepared import PreparedBatch, RejectedRow
@@ -21,6 +21,7 @@ from airflow_provider_sms.recipients.columns import (
     field_of,
     is_text,
     text,
+    type_words,
     valid_rows,
 )
 from airflow_provider_sms.recipients.numbers.normalize import CleanDestinations, clean_destinations
@@ -89,13 +90,17 @@ class Preparation:
         kind = field_of(schema, self._destination_column, "destination_column").type
         if not can_hold_numbers(kind):
             raise ColumnError(
-                f"destination_column: {self._destination_column!r} is of type {kind}; phone numbers are text or numbers"
+                f"destination_column: {mask_numbers_in(self._destination_column)!r} is of type {type_words(kind)}; "
+                "phone numbers are text or numbers"
             )
         self._text.check(schema)
         for name in self._key_columns or ():
             kind = field_of(schema, name, "key_columns").type
             if not can_be_key(kind):
-                raise ColumnError(f"key_columns: {name!r} is of type {kind}, which cannot identify a message")
+                raise ColumnError(
+                    f"key_columns: {mask_numbers_in(name)!r} is of type {type_words(kind)}, which cannot identify a "
+                    "message"
+                )
 
     def prepare(self, batch: pa.RecordBatch, first_row: int) -> PreparedBatch:
         """Return the messages of a batch, and its rows that cannot be texted.

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import ColumnError, TemplateError
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.messages.number_formats import write_numbers
 from airflow_provider_sms.messages.plain_text import BLANKS, plain_text
 from airflow_provider_sms.messages.template_syntax import USED_BY, Field, parse_template
@@ -24,6 +25,7 @@ from airflow_provider_sms.recipients.columns import (
     lost_digits,
     strings,
     text,
+    type_words,
     value_type,
 )
 from airflow_provider_sms.recipients.values import (
@@ -96,7 +98,8 @@ class Template:
             kind = value_type(column.type)
             if not _has_text(kind):
                 raise ColumnError(
-                    f"{USED_BY}: column {field.column!r} is of type {column.type}, which has no form as text"
+                    f"{USED_BY}: column {mask_numbers_in(field.column)!r} is of type {type_words(column.type)}, which "
+                    "has no form as text"
                 )
             if is_text(kind):
                 _check_format_of_text(field)
@@ -153,7 +156,10 @@ class TextColumn:
         """
         kind = field_of(schema, self.columns[0], "content_column").type
         if not is_text(value_type(kind)) and not pa.types.is_null(kind):
-            raise ColumnError(f"content_column: column {self.columns[0]!r} is of type {kind}, which is not text")
+            raise ColumnError(
+                f"content_column: column {mask_numbers_in(self.columns[0])!r} is of type {type_words(kind)}, which is "
+                "not text"
+            )
 
     def render(self, batch: pa.RecordBatch, first_row: int = 0) -> pa.Array:  # noqa: ARG002 - as a template has it
         """Return the text of each row, tidied; null where there is none.

@@ -45,6 +45,18 @@ _LONGEST_SECONDS = 10**9 * _DAY_SECONDS
 """The first length of time that Python has no form for."""
 
 
+NESTED = pa.list_(pa.null())
+"""The type of columns of lists and structs in a source that is read once: their values are left out, since no message
+can be made of them."""
+
+
+def type_words(kind: pa.DataType) -> str:
+    """Return a type as an error tells it, without a number in the name of a field; what was left out has no type."""
+    if kind == NESTED:
+        return "list or struct"
+    return mask_numbers_in(str(kind)) if pa.types.is_nested(kind) else str(kind)
+
+
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is text of any width; a dictionary of text is not."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or str(kind) == _VIEW
@@ -172,7 +184,8 @@ def check_text(batch: pa.RecordBatch, description: str) -> None:
         try:
             column.validate(full=True)
         except pa.ArrowInvalid:
-            raise SourceError(f"{description}: column {name!r} holds text that is not UTF-8, or is damaged") from None
+            shown = mask_numbers_in(name)
+            raise SourceError(f"{description}: column {shown!r} holds text that is not UTF-8, or is damaged") from None
 
 
 def strings(values: Sequence[str | None]) -> pa.Array:

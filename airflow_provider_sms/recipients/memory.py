@@ -116,7 +116,8 @@ def from_columns(columns: Mapping[str, Any]) -> TableSource:
             )
     lengths = {name: len(values) for name, values in columns.items()}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name!r} has {length}" for name, length in list(lengths.items())[:_MOST_LENGTHS])
+        some = list(lengths.items())[:_MOST_LENGTHS]
+        told = ", ".join(f"{mask_numbers_in(name)!r} has {length}" for name, length in some)
         raise SourceError(f"{description}: all columns need as many values, but {told}")
     made = [_column_of_values(values, name, description) for name, values in columns.items()]
     table = _table(list(columns), made, max(lengths.values(), default=0), description)
@@ -244,7 +245,7 @@ def _column(values: list[Any], name: str, description: str) -> _Column:
     except (TypeError, ValueError):
         found = ", ".join(sorted({type(value).__name__ for value in values}))
     raise SourceError(
-        f"{description}: no column can be made of the values of {name!r}, which are of type {found}; "
+        f"{description}: no column can be made of the values of {mask_numbers_in(name)!r}, which are of type {found}; "
         "convert them, or leave the column out"
     )
 

@@ -23,14 +23,17 @@ import pyarrow.compute as pc
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.columns import (
     DECIMALS,
+    NESTED,
     check_text,
     field_of,
     holds_decimals,
     is_text,
     plain,
     plain_type,
+    type_words,
     whole,
 )
 from airflow_provider_sms.recipients.files import rebatch
@@ -44,8 +47,6 @@ PIECE_ROWS = 10_000
 """Rows of a piece, at most: a producer may hand out millions at once, and one piece is in memory."""
 _DIGITS_OF_INTEGERS = 20
 _MOST_DIGITS = {pa.decimal128: 38, pa.decimal256: 76}
-_NESTED = pa.list_(pa.null())
-"""The type of columns of lists and structs: no message can be made of them, so their values are left out."""
 _BUFFER = 1 << 20
 
 
@@ -70,7 +71,7 @@ def spool(pieces: Iterable[pa.RecordBatch], description: str) -> SpooledSource:
                 rows += part.num_rows
                 spooled.write(part)
             for each in piece.schema:  # also of a piece without rows, which may be all
-                kind = _NESTED if pa.types.is_nested(each.type) else plain_type(each.type)
+                kind = NESTED if pa.types.is_nested(each.type) else plain_type(each.type)
                 columns.setdefault(each.name, _Column()).seen(each.with_type(kind))
         spooled.finish()
         schema = pa.schema([column.field(name, description) for name, column in columns.items()])
@@ -209,8 +210,8 @@ class _Column:
         if kind is None:
             if not all(map(_has_text, found)):
                 raise SourceError(
-                    f"{description}: no column can be made of the values of {name!r}, which are of type "
-                    f"{', '.join(map(str, found))}; convert them, or leave the column out"
+                    f"{description}: no column can be made of the values of {mask_numbers_in(name)!r}, which are of "
+                    f"type {', '.join(map(type_words, found))}; convert them, or leave the column out"
                 )
             kind = pa.string()
         return pa.field(name, kind, metadata=DECIMALS if self.holds_decimals else None)
@@ -270,7 +271,7 @@ def _plain(piece: pa.RecordBatch, description: str) -> pa.RecordBatch:
 
 def _values(column: pa.Array) -> pa.Array:
     # What nests has no form as text and identifies nothing, and each piece may have a type of its own for it.
-    return pa.nulls(len(column), _NESTED) if pa.types.is_nested(column.type) else whole(plain(column))
+    return pa.nulls(len(column), NESTED) if pa.types.is_nested(column.type) else whole(plain(column))
 
 
 def _in_schema(piece: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:

@@ -88,6 +88,14 @@ def test_values_that_no_column_can_hold(value, make):
     assert caught.value.__context__ is None
 
 
+def test_a_column_whose_name_is_a_number_is_masked():
+    """A table without names has a recipient in their place."""
+    with pytest.raises(SourceError, match=r"no column can be made of the values of '2782\*{5}01', which are of type"):
+        open_source([{"27820000001": "x"}, {"27820000001": 1j}])
+    with pytest.raises(SourceError, match=r"need as many values, but '2782\*{5}01' has 1, 'x' has 2"):
+        open_source({"27820000001": ["x"], "x": [1, 2]})
+
+
 @pytest.mark.parametrize("other", [np.float32(5), np.int64(5), np.bool_(1), np.timedelta64(1, "s"), "x"], ids=repr)
 def test_kinds_of_numpy_beside_each_other(other):
     """Arrow ends the process for some of them, so it is not asked to make one column of two kinds."""

@@ -132,10 +132,37 @@ def test_lists_in_columns(monkeypatch):
     monkeypatch.setattr("airflow_provider_sms.recipients.streams.PIECE_ROWS", 1)
     rows = [{"a": 1, "b": ["x"]}, {"a": 2, "b": [1]}, {"a": 3, "b": {"x": 1}}, {"a": 4, "b": []}]
     assert read(iter(rows), ["a"]) == {"a": [1, 2, 3, 4]}
-    with pytest.raises(ColumnError, match=r"'b' is of type list<.*>, which has no form as text"):
+    with pytest.raises(ColumnError, match=r"'b' is of type list or struct, which has no form as text"):
         Preparation("{b}", None, destination_column="a").check(open_source(iter(rows)).schema)
-    with pytest.raises(SourceError, match=r"list_iterator: no column can be made of the values of 'a'.*list<"):
+    words = "list_iterator: no column can be made of the values of 'a', which are of type list or struct, string;"
+    with pytest.raises(SourceError, match=words):
         open_source(iter([{"a": ["secret"]}, {"a": "secret"}]))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"message": "{tags}"}, "message: column 'tags' is of type list or struct, which has no form as text"),
+        ({"message": "{27820000001}"}, r"message: column '2782\*{5}01' is of type list or struct, which has"),
+        ({"message": None, "content_column": "who"}, "content_column: column 'who' is of type list or struct"),
+        ({"message": "Hi", "key_columns": ["who"]}, "key_columns: 'who' is of type list or struct, which cannot"),
+        ({"message": "Hi", "destination_column": "who"}, "destination_column: 'who' is of type list or struct; phone"),
+    ],
+    ids=["template", "number", "text", "key", "destination"],
+)
+@pytest.mark.parametrize("make", [DataFrame, lambda rows: pa.Table.from_pylist(rows).to_reader(), iter])
+def test_columns_that_nest_are_named(make, arguments, words):
+    """The error names the column, and no type that its values do not have; a name that is a number is masked."""
+    rows = [{"destination": "27820000001", "tags": ["x"], "who": {"name": "Ann"}, "27820000001": ["x"]}]
+    with pytest.raises(ColumnError, match=words):
+        Preparation(**{"content_column": None, **arguments}).check(open_source(make(rows)).schema)
+
+
+def test_a_name_that_is_a_number_is_masked(monkeypatch):
+    """A table without names has a recipient in their place."""
+    monkeypatch.setattr("airflow_provider_sms.recipients.streams.PIECE_ROWS", 1)
+    with pytest.raises(SourceError, match=r"the values of '2782\*{5}01', which are of type list or struct, string;"):
+        open_source(iter([{"27820000001": ["x"]}, {"27820000001": "x"}]))
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,10 @@ def check_message(message: Any) -> None:
         return
     parse_template(message)
     check_characters(message)
-    if not message.strip():
+    text = tidy_text(message)
+    if not text.strip():
         raise TemplateError("message is empty")
-    if tidy_text(message) in MISSING_WORDS:
+    if text in MISSING_WORDS:
         raise TemplateError(f"message is {message!r}: was there no value to render it from?")
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import unicodedata
 
-BLANKS = " \t"
+BLANKS = " \t\u3000\u200b\ufeff"
+"""What is removed around a text, where nobody sees it: also U+3000, the space of East Asian texts, and two characters
+without a width, U+200B and U+FEFF."""
 NO_BREAK_SPACES = "\u00a0\u2007\u202f"
 WINDOWS_LINE_END = "\r\n"
 _TO_SPACES = dict.fromkeys(map(ord, NO_BREAK_SPACES), " ")

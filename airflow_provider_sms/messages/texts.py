@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 _RETURN = ord(WINDOWS_LINE_END[0])
 _ANY_NO_BREAK_SPACE = f"[{NO_BREAK_SPACES}]"
-_IS_BLANK = np.isin(np.arange(256), np.frombuffer(BLANKS.encode(), np.uint8))
+_IS_BLANK = np.isin(np.arange(256), [ord(blank) for blank in BLANKS if blank.isascii()])
+_OTHER_BLANKS = [blank.encode() for blank in BLANKS if not blank.isascii()]
 
 # Bytes of UTF-8 that begin characters: the first outside of ASCII, and U+00A0 beside others; U+0300, the first that
 # normalisation may touch; U+2007 and U+202F, beside others.
@@ -46,13 +47,16 @@ def tidy(column: pa.Array) -> pa.Array:
         column = pc.replace_substring(column, WINDOWS_LINE_END, "\n")
         offsets, data = utf8(column)
     places = np.flatnonzero(data >= _FIRST_NOT_ASCII)
+    may_be_padded = False
     if len(places):
+        may_be_padded = _holds_any(data, _OTHER_BLANKS)
         tidied = _composed(_with_plain_spaces(column, data, places), data, places)
         if tidied is not column:
             column, (offsets, data) = tidied, utf8(tidied)
     starts, ends, last = offsets[:-1], offsets[1:], len(data) - 1
     outer = _IS_BLANK[data[np.minimum(starts, last)]] | _IS_BLANK[data[ends - 1]]
-    return pc.utf8_trim(column, characters=BLANKS) if (outer & (ends > starts)).any() else column
+    may_be_padded |= bool((outer & (ends > starts)).any())
+    return pc.utf8_trim(column, characters=BLANKS) if may_be_padded else column
 
 
 def without_missing(column: pa.Array) -> pa.Array:
@@ -72,6 +76,12 @@ def without_missing(column: pa.Array) -> pa.Array:
 def missing_words(column: pa.Array) -> pa.Array:
     """Return which texts of a tidied column are a word for a missing value."""
     return pc.is_in(column, value_set=strings(MISSING_WORDS))
+
+
+def _holds_any(data: npt.NDArray[np.uint8], characters: list[bytes]) -> bool:
+    """Return whether UTF-8 holds any of some characters: no character begins within the bytes of others."""
+    encoded = data.tobytes()
+    return any(character in encoded for character in characters)
 
 
 def _with_plain_spaces(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> pa.Array:

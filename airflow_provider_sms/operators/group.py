@@ -140,7 +140,7 @@ def _read_message(task: GroupSmsOperator) -> str:
 
     :raises InputError: there is none.
     """
-    if not isinstance(task.message, str) or not task.message.strip():
+    if not isinstance(task.message, str) or not tidy_text(task.message).strip():
         raise InputError("message must be a text that is not empty")
     check_characters(task.message)
     message = tidy_text(task.message)

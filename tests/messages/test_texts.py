@@ -10,7 +10,8 @@ from airflow_provider_sms.messages.plain_text import MISSING_WORDS, tidy_text
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.messages.texts import tidy, without_missing
 
-SIGNS = " \t\n\r\u00a0\u2007\u202f\u2003ae\u0301\u00e9\u0327\u1100\u1161\u212b\u00c2\u00a9\u20ac\U0001f600x"
+BLANKS = " \t\u00a0\u2007\u202f\u3000\u200b\ufeff"
+SIGNS = BLANKS + "\n\r\u2003\u3001\u200cae\u0301\u00e9\u0327\u1100\u1161\u212b\u00c2\u00a9\u20ac\U0001f600x"
 
 some_texts = st.lists(
     st.none() | st.text(st.sampled_from(SIGNS), max_size=6) | st.sampled_from(["Ann", "nan", "", " "])
@@ -40,6 +41,10 @@ def test_a_column_is_tidied_as_its_texts_are(texts, start):
         ("\u00a0 Ann \t", "Ann"),
         ("Ann  Lee", "Ann  Lee"),
         ("a\u3000b", "a\u3000b"),
+        ("a\u200bb\ufeffc", "a\u200bb\ufeffc"),
+        ("\ufeffAnn\u3000 \u200b", "Ann"),
+        ("\u3000", ""),
+        ("Ann\u2003", "Ann\u2003"),
         ("Hi\n", "Hi\n"),
         (" \n", "\n"),
         ("", ""),
@@ -74,7 +79,7 @@ def test_names_are_no_missing_values(name):
     assert judged([name])[:2] == ([f"Hi {name}"], [])
 
 
-@pytest.mark.parametrize("value", ["", " ", "\u00a0", None])
+@pytest.mark.parametrize("value", ["", " ", "\u00a0", "\u200b", None])
 def test_an_empty_value_is_none(value):
     """A blank is no value, in every format: nobody reads "Hi ,"."""
     assert judged([value, "Ann"])[:2] == (["Hi Ann"], ["no value"])
@@ -89,7 +94,16 @@ def test_a_message_that_was_rendered_from_nothing(message):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("Jos\u00e9", "Jose\u0301"), ("Ann Lee", "Ann\u00a0Lee"), ("Ann", "Ann  "), ("Ann", "\tAnn"), ("a\nb", "a\r\nb")],
+    [
+        ("Jos\u00e9", "Jose\u0301"),
+        ("Ann Lee", "Ann\u00a0Lee"),
+        ("Ann", "Ann  "),
+        ("Ann", "\tAnn"),
+        ("Ann", "Ann\u3000"),
+        ("Ann", "Ann\ufeff"),
+        ("Ann", "Ann\u200b"),
+        ("a\nb", "a\r\nb"),
+    ],
 )
 @pytest.mark.parametrize(
     "arguments",
@@ -105,6 +119,14 @@ def test_the_text_between_fields_is_tidied():
     """So are the words of the message; blanks go at its ends, and stay between fields."""
     assert judged(["Ann"], " R1\u00a0250 for {x} , Jose\u0301 ")[0] == ["R1 250 for Ann , Jos\u00e9"]
     assert judged(["Ann"], "{x} {x}\n")[0] == ["Ann Ann\n"]
+    assert judged(["Ann"], "\ufeffHi\u3000{x}!\u200b")[0] == ["Hi\u3000Ann!"]
+
+
+@pytest.mark.parametrize("message", ["\u3000", " \u200b\n"])
+def test_a_message_that_nobody_would_see_is_empty(message):
+    """What is removed around a text is no text."""
+    with pytest.raises(TemplateError, match="message is empty"):
+        Preparation(message, None)
 
 
 def test_a_missing_key_value_is_none():

@@ -193,6 +193,8 @@ class SmsNotifier(BaseNotifier):
     def _alert(self, context: Context) -> _Alert:
         fields = render_fields(self, context)
         text = self._text(fields["message"], context)
+        if fields["to"] in (None, "None"):  # the latter as a template renders it
+            raise InputError("to is None: pass one number or several, as a list or as text with commas")
         numbers, rejected = parse_recipients(fields["to"], self.default_region)
         for number, reason in rejected:
             self.log.error("A recipient of the alert is left out: %s: %s", mask_number(number), reason)

@@ -210,6 +210,8 @@ FAILURES = {
     ),
     "no number": ({"to": "on call"}, "to has no number that can be texted"),
     "nobody": ({"to": []}, "to has no number that can be texted"),
+    "none": ({"to": None}, "to is None: pass one number or several, as a list or as text with commas"),
+    "none by a template": ({"to": "{{ none }}"}, "to is None: pass one number or several"),
     "too many": (
         {"to": [27820000000 + n for n in range(101)]},
         "to has 101 numbers, and an alert goes to at most 100: for more people use BulkSmsOperator",

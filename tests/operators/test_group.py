@@ -154,6 +154,7 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
         ({"groups": "staff "}, "blanks around the name"),
         ({"groups": ["Staff", "staff"]}, "differ in capitals alone"),
         ({"message": " "}, "message must be a text"),
+        ({"message": " \u200b"}, "message must be a text"),
         ({"message": "None"}, "was there no value to render it from"),
         ({"raw_responses": "yes"}, "raw_responses must be True or False"),
         ({"on_unknown": "retry"}, "on_unknown must be one of"),

@@ -237,3 +237,5 @@ def test_text_that_is_not_utf8(tmp_path):
     with pytest.raises(SourceError, match="'name' holds text that is not UTF-8") as caught:
         read(path)
     assert str(path) in str(caught.value)
+    with pytest.raises(SourceError, match=r"'2782\*{5}01' holds text that is not UTF-8"):
+        read(write(tmp_path / "b.parquet", **{"27820000001": broken}))

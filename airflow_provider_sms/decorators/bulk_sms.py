@@ -10,6 +10,7 @@ from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import Rows, plain, redacted
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.bulk import BulkSmsOperator
+from airflow_provider_sms.recipients.forms import FORMS, is_rows
 from airflow_provider_sms.recipients.paths import is_path
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
         **DecoratedOperator.template_fields_renderers,
         **BulkSmsOperator.template_fields_renderers,
     }
+    computes_source = True
     _is_made = False
 
     def __init__(
@@ -102,9 +104,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
         if not _are_recipients(self.source):
             what = "nothing" if returned is None else type(returned).__name__
             raise InputError(
-                f"{self.python_callable.__name__}() returned {what}; it must return the recipients: a path or a URI of "
-                "files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another object with "
-                "Arrow's C stream interface, a list or an iterator of dicts, a dict of columns, or a list of numbers"
+                f"{self.python_callable.__name__}() returned {what}; it must return the recipients: {FORMS}"
             )
         return self.source
 
@@ -195,8 +195,6 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
 
 def _are_recipients(source: Any) -> bool:
     """Return whether a value may be recipients by its type; the values in it are checked when they are read."""
-    from airflow_provider_sms.recipients.sources import is_rows
-
     if isinstance(source, Rows):
         return is_rows(source.data)
     return is_path(source) or isinstance(source, (list, tuple, SqlSource))

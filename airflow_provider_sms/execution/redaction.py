@@ -112,7 +112,7 @@ def redacted_source(value: Any) -> Any:
         return Rows(value) if _is_written_out(value) else Rows([value]) if could_be_number(value) else value
     if value is None or isinstance(value, (Rows, SqlSource)) or _names_rows(value):
         return value
-    if isinstance(value, Sequence) and not isinstance(value, (list, tuple)):
+    if isinstance(value, Sequence) and not isinstance(value, (list, tuple, bytes, bytearray)):
         # What a mapped task upstream returned comes as a lazy sequence.
         return redacted_source(list(value))
     if isinstance(value, (list, tuple)) and value and all(map(_names_rows, value)) and not _has_number(value):

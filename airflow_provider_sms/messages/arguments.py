@@ -57,8 +57,8 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
 
     :raises InputError: names the argument.
     """
-    if not isinstance(destination_column, str):
-        raise InputError("destination_column must be the name of a column")
+    if not isinstance(destination_column, str) or not destination_column:
+        raise InputError("destination_column must be the name of a column, such as 'destination'")
     if content_column is not None and not isinstance(content_column, str):
         raise InputError("content_column must be the name of a column, or None")
     if isinstance(key_columns, str):

@@ -11,7 +11,7 @@ from typing import Any, get_args
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.options import OnUnknown
 from airflow_provider_sms.ledger.name_rules import read_name
-from airflow_provider_sms.operators.checks import Check, require_flag
+from airflow_provider_sms.operators.checks import LEDGER_CONNECTION, SMS_CONNECTION, Check, require_flag
 from airflow_provider_sms.operators.durations import seconds_of
 from airflow_provider_sms.operators.question_options import QUESTION_CHECKS, require_asking
 
@@ -74,5 +74,7 @@ BASE_CHECKS = (
     Check(_check_campaign, ("campaign",)),
     Check(lambda task: require_flag(task, "raw_responses"), ("raw_responses",)),
     Check(_check_send_options, ("send_options",)),
+    SMS_CONNECTION,
+    LEDGER_CONNECTION,
     *QUESTION_CHECKS,
 )

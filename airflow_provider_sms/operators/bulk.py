@@ -146,6 +146,8 @@ class BulkSmsOperator(SmsOperatorBase):
     template_fields_renderers: ClassVar[dict[str, str]] = {"send_options": "json"}
     operator_extra_links = (*SmsOperatorBase.operator_extra_links, SmsReportLink())
     ui_color = "#e3f2ee"
+    computes_source: ClassVar[bool] = False
+    """Whether :meth:`get_source` computes the recipients, and ``source`` may be None."""
     dry_run: bool | str  # type: ignore[assignment]  # it hides a method of Airflow's, which renders and does no more
 
     def __init__(

@@ -7,15 +7,20 @@ of the machine on which the task will run.
 
 from __future__ import annotations
 
+from decimal import Decimal
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.redaction import is_to_be_rendered
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.operators.rendering import is_text_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+_MOST_SHOWN = 20
+"""Characters of a text that an error shows."""
 
 
 class Check(NamedTuple):
@@ -108,3 +113,39 @@ def require_whole(task: Any, name: str, least: int, most: int | None = None) -> 
 def is_number(value: Any) -> bool:
     """Return whether a value is a finite number, and not a bool."""
     return type(value) is int or (type(value) is float and isfinite(value))
+
+
+def form_of(value: Any) -> str:
+    """Return a value for an error: a text cut and masked, since it may be anything."""
+    if value is None or isinstance(value, (bool, int, float, Decimal)):
+        return mask_numbers_in(str(value))
+    if isinstance(value, str):
+        text = mask_numbers_in(value)
+        return f"the text {text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + '…'!r}"
+    return f"a value of type {type(value).__name__}"
+
+
+def _require_conn_id(task: Any, name: str, words: str) -> None:
+    """Refuse what cannot be the id of an Airflow connection.
+
+    :param words: the ids that will do, for the error.
+    :raises InputError: names the argument.
+    """
+    value = getattr(task, name)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(f"{name} must be the id of a connection of type {words}, not {form_of(value)}")
+
+
+def _check_sms_conn_id(task: Any) -> None:
+    _require_conn_id(task, "sms_conn_id", "sms, such as 'sms_default'")
+
+
+def _check_ledger_conn_id(task: Any) -> None:
+    if task.ledger_conn_id is not None:
+        _require_conn_id(task, "ledger_conn_id", "postgres, or None for the configured ledger")
+
+
+SMS_CONNECTION = Check(_check_sms_conn_id, ("sms_conn_id",))
+"""The check of the connection to send with; whether there is one of that id, the task finds out."""
+LEDGER_CONNECTION = Check(_check_ledger_conn_id, ("ledger_conn_id",))
+"""The same of the connection to the ledger."""

@@ -10,12 +10,13 @@ from typing import Any
 from airflow.providers.common.compat.sdk import Asset
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.execution.redaction import is_to_be_rendered, require_location
+from airflow_provider_sms.execution.redaction import Rows, is_to_be_rendered, require_location
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.messages.arguments import check_columns, check_message, check_one_text
 from airflow_provider_sms.messages.plain_text import MISSING_WORDS
 from airflow_provider_sms.operators.checks import Check
 from airflow_provider_sms.planning.prices import Prices
+from airflow_provider_sms.recipients.forms import explain_other, is_rows
 from airflow_provider_sms.recipients.regions import read_region
 
 
@@ -41,9 +42,14 @@ def _check_prices(task: Any) -> None:
 
 
 def _check_sources(task: Any) -> None:
-    """Refuse assets that name no place, where others are paths by now, queries without a statement, and no value."""
-    for argument in ("source", "suppress"):
+    """Refuse what cannot be recipients, assets that name no place, queries without a statement, and no value.
+
+    A source that the task computes is not there yet, or is of an earlier attempt.
+    """
+    for argument in ("suppress",) if getattr(task, "computes_source", False) else ("source", "suppress"):
         given = getattr(task, argument, None)
+        if given is None and argument == "source":
+            raise InputError(f"source: {explain_other(given)}")
         for each in given if isinstance(given, (list, tuple)) else [given]:
             if isinstance(each, Asset):
                 require_location(each, argument)
@@ -51,6 +57,11 @@ def _check_sources(task: Any) -> None:
                 each.require_statement(argument)
             elif isinstance(each, str) and each.strip() in MISSING_WORDS:
                 raise InputError(f"{argument} is {each!r}: was there no value to render it from?")
+            elif isinstance(each, str) and not each.strip():
+                raise InputError(f"{argument}: {explain_other(each)}")
+            # Text in it is rows that a template wrote out, which the task tells what to do about.
+            elif isinstance(each, Rows) and not (isinstance(each.data, str) or is_rows(each.data)):
+                raise InputError(f"{argument}: {explain_other(each.data)}")
 
 
 MESSAGE_CHECKS = (

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import AirflowException, AirflowFailExc
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.failures import cause_of, describe, is_permanent, log_unforeseen
-from airflow_provider_sms.operators.checks import Check, check_loaded
+from airflow_provider_sms.operators.checks import LEDGER_CONNECTION, Check, check_loaded
 from airflow_provider_sms.stop_flag import StopFlag
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class PurgeLedgerOperator(BaseOperator):
         self.retention_days = retention_days
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
-        check_loaded(self, (Check(lambda task: _days(task.retention_days), ("retention_days",)),))
+        check_loaded(self, (Check(lambda task: _days(task.retention_days), ("retention_days",)), LEDGER_CONNECTION))
 
     def execute(self, context: Context) -> dict[str, Any]:  # noqa: ARG002  # Airflow's
         """Forget what is older than the retention.

@@ -11,16 +11,13 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.masking import mask_numbers_in
-from airflow_provider_sms.operators.checks import Check
+from airflow_provider_sms.operators.checks import Check, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
-_MOST_SHOWN = 20
-"""Characters of a text that an error shows."""
 
 
 class _Kind(NamedTuple):
@@ -103,18 +100,8 @@ def _read(name: str, value: Any) -> bool | int | Decimal | None:
         return None
     found = kind.read(value)
     if found is None:
-        raise InputError(f"{name} must be {kind.words}, not {_form_of(value)}")
+        raise InputError(f"{name} must be {kind.words}, not {form_of(value)}")
     return found
-
-
-def _form_of(value: Any) -> str:
-    """Return a value for an error: a text cut and masked, since it may be anything."""
-    if value is None or isinstance(value, (bool, int, float, Decimal)):
-        return mask_numbers_in(str(value))
-    if isinstance(value, str):
-        text = mask_numbers_in(value)
-        return f"the text {text if len(text) <= _MOST_SHOWN else text[:_MOST_SHOWN] + '…'!r}"
-    return f"a value of type {type(value).__name__}"
 
 
 VALUE_CHECKS = tuple(_check_of(name) for name in _KINDS)

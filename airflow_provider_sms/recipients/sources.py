@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
@@ -15,6 +14,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.recipients.arrow import ARROW
 from airflow_provider_sms.recipients.csv import CSV
 from airflow_provider_sms.recipients.files import FileSource
+from airflow_provider_sms.recipients.forms import explain_other, is_dataframe, is_stream
 from airflow_provider_sms.recipients.json_lines import read_json_lines
 from airflow_provider_sms.recipients.memory import from_columns, from_dataframe, from_rows, from_table
 from airflow_provider_sms.recipients.number_lists import (
@@ -28,13 +28,7 @@ from airflow_provider_sms.recipients.orc import ORC
 from airflow_provider_sms.recipients.parquet import PARQUET
 from airflow_provider_sms.recipients.paths import JSON_LINES, find_files, is_path, without_secrets
 from airflow_provider_sms.recipients.spool import spool
-from airflow_provider_sms.recipients.streams import (
-    Pieces,
-    batches_of_rows,
-    is_stream,
-    pieces_of_rows,
-    pieces_of_stream,
-)
+from airflow_provider_sms.recipients.streams import Pieces, batches_of_rows, pieces_of_rows, pieces_of_stream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -86,12 +80,6 @@ def open_source(source: Any, *, argument: str = "source", column: str = "destina
         return _Named(argument, _opened(source, column))
 
 
-def is_rows(source: object) -> bool:
-    """Return whether an object may be recipients in memory, by its type; the values in it are checked by reading."""
-    in_memory = (pa.Table, pa.RecordBatch, Mapping, list, tuple, Iterator)
-    return isinstance(source, in_memory) or _is_dataframe(source) or is_stream(source)
-
-
 class _Named:
     """A source whose errors begin with the argument that gave it."""
 
@@ -126,7 +114,7 @@ def _naming(argument: str) -> Iterator[None]:
 def _opened(source: Any, column: str) -> Source:
     if isinstance(source, str) and could_be_number(source):
         source = [source]
-    if _is_dataframe(source):
+    if is_dataframe(source):
         return from_dataframe(source)
     if isinstance(source, (pa.Table, pa.RecordBatch)):
         return from_table(pa.Table.from_batches([source]) if isinstance(source, pa.RecordBatch) else source)
@@ -139,16 +127,7 @@ def _opened(source: Any, column: str) -> Source:
         return from_columns(source)
     if isinstance(source, (list, tuple)):
         return _open_list(source, column)
-    raise SourceError(
-        f"recipients cannot be read from {type(source).__name__}: pass a path or a URI of files, a DataFrame, a "
-        "pyarrow Table or another object with Arrow's C stream interface, a list or an iterator of dicts, a dict of "
-        "columns, or a list of numbers"
-    )
-
-
-def _is_dataframe(source: object) -> bool:
-    pandas = sys.modules.get("pandas")  # a DataFrame cannot be where pandas has not been imported
-    return pandas is not None and isinstance(source, pandas.DataFrame)
+    raise SourceError(explain_other(source))
 
 
 def _pieces(source: Any) -> Pieces | None:

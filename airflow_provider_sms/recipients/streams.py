@@ -21,14 +21,6 @@ class Pieces(NamedTuple):
     """The name of the source in a log, without values of rows."""
 
 
-def is_stream(source: object) -> bool:
-    """Return whether an object hands out its rows through Arrow's C stream interface.
-
-    The type is asked: an object may take any name for one of its columns.
-    """
-    return hasattr(type(source), "__arrow_c_stream__")
-
-
 def can_be_read_once(source: object) -> bool:
     """Return whether reading a source leaves nothing of it, as of a generator or a ``RecordBatchReader``."""
     return isinstance(source, (Iterator, Pieces))

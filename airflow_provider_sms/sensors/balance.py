@@ -24,7 +24,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.metrics import gauge_balance
 from airflow_provider_sms.hooks.sms import SmsHook
-from airflow_provider_sms.operators.checks import Check, check_loaded, check_rendered, require_whole
+from airflow_provider_sms.operators.checks import SMS_CONNECTION, Check, check_loaded, check_rendered, require_whole
 from airflow_provider_sms.operators.message_options import MESSAGE_CHECKS
 from airflow_provider_sms.operators.rendering import RendersTemplates
 from airflow_provider_sms.operators.sms_hook import HasSmsHook
@@ -285,5 +285,6 @@ SENSOR_CHECKS = (
     Check(_check_need),
     Check(_check_min_balance, ("min_balance",)),
     Check(lambda task: require_whole(task, "max_failures", 0), ("max_failures",)),
+    SMS_CONNECTION,
     *map(_of_source, MESSAGE_CHECKS),
 )

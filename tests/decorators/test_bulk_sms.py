@@ -49,6 +49,14 @@ def test_whatever_is_a_source_may_be_returned(text, tmp_path, witnessed):
     assert witnessed() == {("27820000001", "Hi Annabel"): 1, ("27820000002", "Hi Ben"): 1}
 
 
+def test_the_source_of_an_earlier_attempt_is_not_checked():
+    """The task holds what the function returned last, and at first nothing; each attempt calls the function anew."""
+    made = bulk_sms_task(task_id="t", message="Hi")(lambda: [ANN])().operator
+    assert made.source is None
+    made.source = 5
+    made.check_arguments()
+
+
 def test_a_function_may_yield_the_recipients(text, witnessed):
     """Each attempt calls the function anew, so what can be read once is read by each."""
 

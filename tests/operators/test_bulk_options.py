@@ -4,7 +4,8 @@ import inspect
 from datetime import timedelta
 
 import pytest
-from airflow.providers.common.compat.sdk import Asset
+from airflow.providers.common.compat.sdk import DAG, Asset
+from airflow.providers.common.compat.sdk import task as airflow_task
 from support.pages import ROOT
 from support.versions import CAN_ASK
 
@@ -106,8 +107,20 @@ def test_what_a_template_renders_waits_for_the_task():
                 min_interval=60, approve=template, four_eyes=True, approval_timeout=60)  # fmt: skip
     assert task.campaign == template
     bulk(source=SqlSource(template, template, template))
+    bulk(source=template, suppress=[template], sms_conn_id=template, ledger_conn_id=template)
     with pytest.raises(InputError, match="chunk_size"):
         bulk(message=template, chunk_size=0)
+
+
+@pytest.mark.parametrize("name", ["source", "suppress", "sms_conn_id", "ledger_conn_id"])
+def test_another_tasks_result_waits_for_the_task(name):
+    """The DAG loads with it, and the value that takes its place is checked as one in the DAG's file is."""
+    with DAG("d", schedule=None) as dag:
+        task = bulk(**{name: airflow_task(task_id="upstream")(lambda: None)()})
+    assert dag.get_task("t").upstream_task_ids == {"upstream"}
+    setattr(task, name, 5)
+    with pytest.raises(InputError, match=f"^{name}"):
+        read_bulk_options(task)
 
 
 def test_a_subclass_may_template_more():
@@ -123,8 +136,6 @@ def test_a_subclass_may_template_more():
 
 def test_defaults_of_a_dag_are_checked_as_arguments_are():
     """``default_args`` reach every argument, and a wrong one is refused."""
-    from airflow.providers.common.compat.sdk import DAG
-
     defaults = {
         "on_unknown": "resend",
         "settle_seconds": None,

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from airflow_provider_sms.exceptions import InputError
+from airflow_provider_sms.operators.bulk import BulkSmsOperator
 from airflow_provider_sms.operators.checks import (
     Check,
     check_loaded,
@@ -16,7 +17,17 @@ from airflow_provider_sms.operators.checks import (
     require_flag,
     require_whole,
 )
+from airflow_provider_sms.operators.group import GroupSmsOperator
+from airflow_provider_sms.operators.purge import PurgeLedgerOperator
+from airflow_provider_sms.sensors.balance import BalanceSensor
 
+TASKS = {
+    BulkSmsOperator: {"source": "people.csv", "message": "Hi"},
+    GroupSmsOperator: {"groups": "staff", "message": "Hi"},
+    BalanceSensor: {"min_balance": 5},
+    PurgeLedgerOperator: {},
+}
+"""What has a connection → the arguments that it needs."""
 TEMPLATES = ["{{ ds }}", "{% if 1 %}a{% endif %}", ["a", "{{ ds }}"], {"a": "{{ ds }}"}, lambda context, jinja_env: 1]
 
 
@@ -84,6 +95,24 @@ def test_values_are_read_strictly():
             require_whole(made(value), "campaign", 1, 5)
 
 
+@pytest.mark.parametrize("kind", [BulkSmsOperator, GroupSmsOperator, BalanceSensor])
+@pytest.mark.parametrize("conn_id", [None, "", " ", 5], ids=repr)
+def test_a_connection_has_an_id(kind, conn_id):
+    """Of every task that calls the service; the error says what it may be."""
+    with pytest.raises(InputError, match=r"^sms_conn_id must be the id of a connection of type sms, such as 'sms_def"):
+        kind(task_id="t", **TASKS[kind], sms_conn_id=conn_id)
+    assert kind(task_id="t", **TASKS[kind], sms_conn_id="{{ params.account }}").sms_conn_id
+
+
+@pytest.mark.parametrize("kind", [BulkSmsOperator, GroupSmsOperator, PurgeLedgerOperator])
+@pytest.mark.parametrize("conn_id", ["", " ", 5], ids=repr)
+def test_a_ledger_has_an_id(kind, conn_id):
+    """Of every task that opens one: an empty id would mean another ledger than was meant, and None is the default."""
+    with pytest.raises(InputError, match=r"^ledger_conn_id must be the id of a connection of type postgres, or None"):
+        kind(task_id="t", **TASKS[kind], ledger_conn_id=conn_id)
+    assert kind(task_id="t", **TASKS[kind], ledger_conn_id=None).ledger_conn_id is None
+
+
 def test_checking_loads_nothing_heavy():
     """A DAG file is loaded every few seconds, with all arguments of all tasks."""
     program = """
@@ -98,8 +127,15 @@ BulkSmsOperator(task_id="a", campaign="spring", send_options={"SenderId": "ACME"
     **many)
 GroupSmsOperator(task_id="b", message="Hi", groups=["staff"], campaign="spring")
 BalanceSensor(task_id="c", **many)
+Stream = type("Stream", (), {"__arrow_c_stream__": None})
+BulkSmsOperator(task_id="d", **{**many, "source": Stream()}, suppress=iter([]))
+for wrong in (None, "", 5, Stream):
+    try:
+        BulkSmsOperator(task_id="e", **{**many, "source": wrong})
+    except ValueError:
+        print("refused")
 heavy = {"pandas", "pyarrow", "fastapi", "numpy", "phonenumbers", "uvicorn"}
 print("heavy:", sorted(heavy & (set(sys.modules) - of_airflow)))
 """
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1] == "heavy: []"
+    assert done.stdout.splitlines()[-5:] == ["refused"] * 4 + ["heavy: []"]

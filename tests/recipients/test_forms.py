@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from airflow_provider_sms.recipients.forms import FORMS, explain_other, is_dataframe, is_rows, is_stream
+
+ROWS = [{"destination": "27820000001"}]
+TABLE = pa.Table.from_pylist(ROWS)
+
+
+class Stream:
+    def __arrow_c_stream__(self, requested_schema=None): ...
+
+
+IN_MEMORY = [ROWS, tuple(ROWS), [], {"destination": []}, iter(ROWS), (row for row in ROWS), pd.DataFrame(ROWS)]
+IN_MEMORY += [TABLE, TABLE.to_batches()[0], TABLE.to_reader(), Stream()]
+
+
+@pytest.mark.parametrize("source", IN_MEMORY, ids=lambda source: type(source).__name__)
+def test_rows_are_told_by_their_type(source):
+    """Whatever holds or yields rows may be recipients; nobody looks into it."""
+    assert is_rows(source)
+
+
+@pytest.mark.parametrize("other", [None, "a.csv", b"a.csv", 5, 5.5, {5}, np.array([5]), Stream, len], ids=repr)
+def test_other_objects_are_no_rows(other):
+    """A class is not what it makes, and a path is where rows are."""
+    assert not is_rows(other)
+
+
+def test_a_stream_is_told_by_its_type():
+    """An object may take any name for one of its columns. A DataFrame is told apart, whatever it offers."""
+    assert is_stream(Stream())
+    assert not is_stream(SimpleNamespace(__arrow_c_stream__=len))
+    assert [is_dataframe(each) for each in (pd.DataFrame(), TABLE, ROWS)] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("other", "kind"), [(None, "None"), (" ", "an empty text"), (27820000001, "int"), ({"27820000001"}, "set")]
+)
+def test_an_error_names_the_kind_and_what_may_be_passed(other, kind):
+    """And shows no number."""
+    assert explain_other(other) == f"recipients cannot be read from {kind}: pass {FORMS}"

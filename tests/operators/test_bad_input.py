@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pandas as pd
 import pyarrow as pa
 import pytest
-from airflow.providers.common.compat.sdk import AirflowFailException
+from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from pyarrow import parquet
 from support.airflow import everything_logged
+from support.versions import IS_AIRFLOW_3
 
+from airflow_provider_sms.exceptions import InputError, TemplateError
 from airflow_provider_sms.hooks.sql_source import SqlSource
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.testing.task_context import task_context
@@ -27,6 +29,18 @@ LOCAL = "0829876543"
 ROW = {"destination": NUMBER, "first_name": "Thandeka", "amount": 12.5}
 LOAD, FAILS, RETRIED = "when the DAG is loaded", "in the task, which is not retried", "in the task, which is retried"
 When = Literal["when the DAG is loaded", "in the task, which is not retried", "in the task, which is retried"]
+MISSPELT: type[Exception] = TypeError if IS_AIRFLOW_3 else AirflowException
+"""Airflow's own error for an argument that nobody knows."""
+PASS = (
+    "pass a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another "
+    "object with Arrow's C stream interface, a list or an iterator of dicts, a dict of columns, or a list of numbers"
+)
+READ = "Read are Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV"
+LETTERS = "holds letters or signs that do not belong to a phone number"
+CORRECT = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out. Rows count from 0:\n"
+SMS_ID = "sms_conn_id must be the id of a connection of type sms, such as 'sms_default'"
+LEDGER_ID = "ledger_conn_id must be the id of a connection of type postgres, or None for the configured ledger"
+NAME_IT = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
 
 
 class Case(NamedTuple):
@@ -35,11 +49,13 @@ class Case(NamedTuple):
     :param options: of the operator, beside a source of one good row and a message; ``FOLDER`` in a text is a folder
         with the files below.
     :param when: when it is found, and whether Airflow tries again.
-    :param words: of its error, which begins with what is wrong and goes on with what to do.
+    :param error: the class of the error itself, no base of it.
+    :param words: with which the error begins: what is wrong, and what to do.
     """
 
     options: dict[str, Any]
     when: When
+    error: type[Exception]
     words: str
 
 
@@ -50,381 +66,545 @@ def table(**columns):
 CASES: dict[str, Case] = {
     # Sources
     "no such file": Case(
-        {"source": "FOLDER/none.csv"}, FAILS, "source: FOLDER/none.csv: there is no such file or directory"
+        {"source": "FOLDER/none.csv"},
+        FAILS,
+        AirflowFailException,
+        "source: FOLDER/none.csv: there is no such file or directory",
     ),
     "an empty path": Case(
-        {"source": ""}, FAILS, "source: the path is empty: it should be that of files with the recipients"
+        {"source": ""}, LOAD, InputError, f"source: recipients cannot be read from an empty text: {PASS}"
     ),
-    "no source": Case(
-        {"source": None},
-        FAILS,
-        "source: recipients cannot be read from NoneType: pass a path or a URI of files, a DataFrame, a",
-    ),
+    "no source": Case({"source": None}, LOAD, InputError, f"source: recipients cannot be read from None: {PASS}"),
     "a source of another kind": Case(
-        {"source": 5.5},
-        FAILS,
-        "source: recipients cannot be read from float: pass a path or a URI of files, a DataFrame, a",
+        {"source": 5.5}, LOAD, InputError, f"source: recipients cannot be read from float: {PASS}"
+    ),
+    "a path of blanks": Case(
+        {"source": ["FOLDER/good.csv", " "]},
+        LOAD,
+        InputError,
+        f"source: recipients cannot be read from an empty text: {PASS}",
+    ),
+    "a path as bytes": Case(
+        {"source": b"people.csv"}, LOAD, InputError, f"source: recipients cannot be read from bytes: {PASS}"
     ),
     "an empty folder": Case(
         {"source": "FOLDER/empty"},
         FAILS,
-        "source: FOLDER/empty: the directory holds no file that is read. Convert other files, and name",
+        AirflowFailException,
+        "source: FOLDER/empty: the directory holds no file that is read. Convert other files, and name them "
+        f"by their format. {READ}",
     ),
     "a pattern without files": Case(
-        {"source": "FOLDER/*.parquet.gz"}, FAILS, "source: FOLDER/*.parquet.gz: no file matches"
+        {"source": "FOLDER/*.parquet.gz"}, FAILS, AirflowFailException, "source: FOLDER/*.parquet.gz: no file matches"
     ),
     "an Excel file": Case(
         {"source": "FOLDER/people.xlsx"},
         FAILS,
-        "source: FOLDER/people.xlsx: is a workbook or a zip archive; save it as CSV, and name it .csv.",
+        AirflowFailException,
+        f"source: FOLDER/people.xlsx: is a workbook or a zip archive; save it as CSV, and name it .csv. {READ}",
     ),
     "a JSON file": Case(
         {"source": "FOLDER/people.json"},
         FAILS,
-        "source: FOLDER/people.json: is JSON, which is read with one object a line: write it so, and",
+        AirflowFailException,
+        "source: FOLDER/people.json: is JSON, which is read with one object a line: write it so, and name it "
+        f".jsonl or .ndjson. {READ}",
     ),
     "a text file": Case(
         {"source": "FOLDER/people.txt"},
         FAILS,
-        "source: FOLDER/people.txt: is text; if it is a table, name it .csv (commas between the values)",
+        AirflowFailException,
+        "source: FOLDER/people.txt: is text; if it is a table, name it .csv (commas between the values) or "
+        f".tsv (tabs). {READ}",
     ),
     "a file without an ending": Case(
         {"source": "FOLDER/people"},
         FAILS,
-        "source: FOLDER/people: is not a Parquet file, which a file whose name tells no format is taken",
+        AirflowFailException,
+        "source: FOLDER/people: is not a Parquet file, which a file whose name tells no format is taken for, "
+        f"or is damaged or cut short. Convert it, and name it by its format. {READ}",
     ),
     "a file of no bytes": Case(
         {"source": "FOLDER/nothing.csv"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/nothing.csv: is empty; the first line must hold the names of the columns",
     ),
     "a file of a header alone": Case(
         {"source": "FOLDER/header.csv", "min_rows": 1},
         FAILS,
-        "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is",
+        AirflowFailException,
+        "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is it "
+        "complete? Else lower min_rows",
     ),
     "a file without a header": Case(
         {"source": "FOLDER/headless.csv"},
         FAILS,
-        "source: FOLDER/headless.csv: the first line holds a number; it must hold the names of the",
+        AirflowFailException,
+        "source: FOLDER/headless.csv: the first line holds a number; it must hold the names of the columns",
     ),
     "a row with too many cells": Case(
         {"source": "FOLDER/ragged.csv"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/ragged.csv: row 1 of the file has 4 values, but the header names 3 columns",
     ),
     "a file in another encoding": Case(
         {"source": "FOLDER/latin.csv", "message": "Hi {first_name}"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/latin.csv: row 0 of the file holds text that is not UTF-8",
     ),
     "a file with semicolons": Case(
         {"source": "FOLDER/semicolons.csv"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/semicolons.csv: the columns seem to be separated by ';', not by ','",
     ),
     "a column twice": Case(
         {"source": "FOLDER/twice.csv"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/twice.csv: more than one column is named 'destination'; rename or drop the others",
     ),
     "a Parquet file that breaks off": Case(
         {"source": "FOLDER/broken.parquet"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/broken.parquet: is not a Parquet file, or is damaged or cut short",
     ),
     "a CSV file that is called Parquet": Case(
         {"source": "FOLDER/csv.parquet"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/csv.parquet: is not a Parquet file, or is damaged or cut short",
     ),
     "JSON lines that break off": Case(
         {"source": "FOLDER/broken.jsonl"},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/broken.jsonl: line 2 is not a JSON object; write one object a line, in UTF-8",
     ),
     "files of different columns": Case(
         {"source": ["FOLDER/good.csv", "FOLDER/other.csv"]},
         FAILS,
+        AirflowFailException,
         "source: FOLDER/other.csv: has no column 'destination', unlike other files of the source",
     ),
     "a DataFrame without columns": Case(
         {"source": pd.DataFrame(), "min_rows": 1},
         FAILS,
-        "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is",
+        AirflowFailException,
+        "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is it "
+        "complete? Else lower min_rows",
     ),
     "a DataFrame with a column twice": Case(
         {"source": pd.DataFrame([[NUMBER, NUMBER]], columns=["destination", "destination"])},
         FAILS,
-        "more than one column is named 'destination'; rename or",
+        AirflowFailException,
+        "source: DataFrame of 1 row \N{MULTIPLICATION SIGN} 2 columns: more than one column is named 'destination'; "
+        "rename or drop the others",
     ),
     "rows of different columns": Case(
         {"source": [ROW, {"mobile": NUMBER}]},
         FAILS,
-        "1 of 2 rows cannot be texted: 1 time no number. Nothing was sent. Correct the rows, or set",
+        AirflowFailException,
+        f"1 of 2 rows cannot be texted: 1 time no number. {CORRECT}",
     ),
     "rows that are lists": Case(
         {"source": [[NUMBER, "Thandeka"]]},
         FAILS,
+        AirflowFailException,
         "source: a list of recipients holds paths, dicts or numbers, and one kind of them, not list",
     ),
     "columns of different lengths": Case(
         {"source": {"destination": [NUMBER], "name": []}},
         FAILS,
-        "source: dict of 2 columns: all columns need as many values, but 'destination' has 1, 'name' has",
+        AirflowFailException,
+        "source: dict of 2 columns: all columns need as many values, but 'destination' has 1, 'name' has 0",
     ),
     "a set of numbers": Case(
-        {"source": {NUMBER, LOCAL}},
-        FAILS,
-        "source: recipients cannot be read from set: pass a path or a URI of files, a DataFrame, a",
+        {"source": {NUMBER, LOCAL}}, LOAD, InputError, f"source: recipients cannot be read from set: {PASS}"
     ),
     "a scheme that nobody knows": Case(
         {"source": "gopher://host/people.parquet"},
         FAILS,
+        AirflowFailException,
         "source: no file system for gopher://; is its Airflow provider installed?",
     ),
     "a query of no connection": Case(
-        {"source": SqlSource("nowhere", "SELECT 1")}, FAILS, "source: there is no Airflow connection 'nowhere'"
+        {"source": SqlSource("nowhere", "SELECT 1")},
+        FAILS,
+        AirflowFailException,
+        "source: there is no Airflow connection 'nowhere'",
     ),
     "a query that is wrong": Case(
         {"source": SqlSource("lite", "SELEC destination FROM people")},
         RETRIED,
-        "source: the query of connection lite failed",
+        AirflowException,
+        'source: the query of connection lite failed: OperationalError: near "SELEC": syntax error',
     ),
     "a query of a connection that knows no SQL": Case(
         {"source": SqlSource("sms_default", "SELECT 1")},
         FAILS,
+        AirflowFailException,
         "source: connection 'sms_default' is no database: its hook SmsHook is not a DbApiHook",
     ),
     # Destinations
     "no such column of numbers": Case(
         {"destination_column": "destinaton"},
         FAILS,
-        "destination_column: the source has no column 'destinaton'; it has 'destination', 'first_name',",
+        AirflowFailException,
+        "destination_column: the source has no column 'destinaton'; it has 'destination', 'first_name', 'amount'",
+    ),
+    "an empty name of the column of numbers": Case(
+        {"destination_column": ""},
+        LOAD,
+        InputError,
+        "destination_column must be the name of a column, such as 'destination'",
     ),
     "a number as a decimal": Case(
         {"source": [{"destination": 2.7829876543e10 + 0.5}]},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time has decimals, so it is not a phone number. Nothing was",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time has decimals, so it is not a phone number. {CORRECT}",
     ),
     "letters in a number": Case(
         {"source": [{"destination": f"call {NUMBER}"}]},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time holds letters or signs that do not belong to a phone",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time {LETTERS}. {CORRECT}",
     ),
     "a national number without a region": Case(
         {"source": [{"destination": LOCAL}]},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time no country code: set default_region or store numbers with",
+        AirflowFailException,
+        "1 of 1 row cannot be texted: 1 time no country code: set default_region or store numbers with their "
+        f"country code. {CORRECT}",
     ),
     "no number": Case(
         {"source": [{"destination": ""}, {"destination": None}]},
         FAILS,
-        "2 of 2 rows cannot be texted: 2 times no number. Nothing was sent. Correct the rows, or set",
+        AirflowFailException,
+        f"2 of 2 rows cannot be texted: 2 times no number. {CORRECT}",
     ),
     "two numbers in a cell": Case(
         {"source": [{"destination": f"{NUMBER}; 27829876544"}]},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time holds letters or signs that do not belong to a phone",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time {LETTERS}. {CORRECT}",
     ),
     "a number that is too short": Case(
         {"source": [{"destination": "27829"}]},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time not 7 to 15 digits. Nothing was sent. Correct the rows, or",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time not 7 to 15 digits. {CORRECT}",
     ),
     "a number that is too long": Case(
         {"source": [{"destination": f"{NUMBER}{NUMBER}"}]},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time not 7 to 15 digits. Nothing was sent. Correct the rows, or",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time not 7 to 15 digits. {CORRECT}",
     ),
     "a region that does not exist": Case(
         {"default_region": "XX"},
         LOAD,
+        InputError,
         "default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not 'XX'",
     ),
     "a region in words": Case(
         {"default_region": "South Africa"},
         LOAD,
+        InputError,
         "default_region must be a country as in ISO 3166 alpha-2, such as 'ZA', not 'South Africa'",
     ),
     "many bad rows": Case(
-        {"source": [{"destination": f"x{row}"} for row in range(25)]}, FAILS, "(*****)\n  and 15 more"
+        {"source": [{"destination": f"x{row}"} for row in range(25)]},
+        FAILS,
+        AirflowFailException,
+        f"25 of 25 rows cannot be texted: 25 times {LETTERS}. {CORRECT}"
+        + "".join(f"  row {row}, column destination: {LETTERS} (*****)\n" for row in range(10))
+        + "  and 15 more",
     ),
     # Texts
-    "no text": Case({"message": None}, LOAD, "exactly one of message and content_column is needed"),
-    "an empty text": Case({"message": ""}, LOAD, "message is empty"),
-    "a text twice": Case({"content_column": "first_name"}, LOAD, "exactly one of message and content_column is needed"),
+    "no text": Case({"message": None}, LOAD, InputError, "exactly one of message and content_column is needed"),
+    "an empty text": Case({"message": ""}, LOAD, TemplateError, "message is empty"),
+    "a text twice": Case(
+        {"content_column": "first_name"}, LOAD, InputError, "exactly one of message and content_column is needed"
+    ),
     "no such column in a text": Case(
         {"message": "Hi {firstname}"},
         FAILS,
+        AirflowFailException,
         "message: the source has no column 'firstname'; it has 'destination', 'first_name', 'amount'",
     ),
     "an attribute in a text": Case(
         {"message": "Hi {first_name.upper}"},
         FAILS,
-        "message: the source has no column 'first_name.upper'; it has 'destination', 'first_name',",
+        AirflowFailException,
+        "message: the source has no column 'first_name.upper'; it has 'destination', 'first_name', 'amount'. "
+        "A field is the whole name of a column: attributes and indexes, as in {first_name.upper}, are not "
+        "allowed. Write what it should be into a column of its own, and name that one",
     ),
     "an index in a text": Case(
         {"message": "Hi {first_name[0]}"},
         FAILS,
-        "message: the source has no column 'first_name[0]'; it has 'destination', 'first_name',",
+        AirflowFailException,
+        "message: the source has no column 'first_name[0]'; it has 'destination', 'first_name', 'amount'. A "
+        "field is the whole name of a column: attributes and indexes, as in {first_name[0]}, are not allowed. "
+        "Write what it should be into a column of its own, and name that one",
     ),
     "a position in a text": Case(
         {"message": "Hi {0}"},
         FAILS,
+        AirflowFailException,
         "message: the source has no column '0'; it has 'destination', 'first_name', 'amount'",
     ),
     "an open brace in a text": Case(
         {"message": "Hi {first_name"},
         LOAD,
+        TemplateError,
         "message is not a template: expected '}' before end of string. Write a literal brace twice",
     ),
     "a format that does not fit": Case(
         {"message": "Hi {first_name:.2f}"},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time no number that the format in the message could write.",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time no number that the format in the message could write. {CORRECT}",
     ),
     "a text of too many parts": Case(
         {"message": "x" * 200, "max_parts_per_message": 1},
         FAILS,
-        "The message of row 0 takes 2 SMS parts, more than max_parts_per_message=1. Rows count from 0.",
+        AirflowFailException,
+        "The message of row 0 takes 2 SMS parts, more than max_parts_per_message=1. Rows count from 0. "
+        "Nothing was sent. Shorten the text, look at the encoding in the plan above, or raise "
+        "max_parts_per_message",
     ),
     "a value that is missing": Case(
         {"source": table(name=[None]), "message": "Hi {name}"},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time no value. Nothing was sent. Correct the rows, or set",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time no value. {CORRECT}",
     ),
     "no such column of texts": Case(
         {"message": None, "content_column": "contnt"},
         FAILS,
+        AirflowFailException,
         "content_column: the source has no column 'contnt'; it has 'destination', 'first_name', 'amount'",
     ),
     "a row without a text": Case(
         {"source": table(text=[""]), "message": None, "content_column": "text"},
         FAILS,
-        "1 of 1 row cannot be texted: 1 time the text is empty. Nothing was sent. Correct the rows, or",
+        AirflowFailException,
+        f"1 of 1 row cannot be texted: 1 time the text is empty. {CORRECT}",
     ),
     # Campaigns and the ledger
-    "an empty campaign": Case(
-        {"campaign": ""},
-        LOAD,
-        "campaign is empty. Nothing was sent. Give the campaign a name, or leave campaign out for one of",
-    ),
+    "an empty campaign": Case({"campaign": ""}, LOAD, InputError, f"campaign is empty. {NAME_IT}"),
     "a campaign that is too long": Case(
-        {"campaign": "c" * 1001},
-        LOAD,
-        "campaign has 1001 characters, and may have 1000. Nothing was sent. Give the campaign a name, or",
+        {"campaign": "c" * 1001}, LOAD, InputError, f"campaign has 1001 characters, and may have 1000. {NAME_IT}"
     ),
     "a key that is no column": Case(
         {"key_columns": ["invoce"]},
         FAILS,
+        AirflowFailException,
         "key_columns: the source has no column 'invoce'; it has 'destination', 'first_name', 'amount'",
     ),
     "a key in place of a list": Case(
-        {"key_columns": "invoice"}, LOAD, "key_columns is a list of column names: write ['invoice']"
+        {"key_columns": "invoice"}, LOAD, InputError, "key_columns is a list of column names: write ['invoice']"
     ),
     "a least time without a group": Case(
         {"min_interval": timedelta(days=1)},
         LOAD,
+        InputError,
         "campaign_group and min_interval belong together: set both or neither",
     ),
     "a ledger that is no connection": Case(
         {"ledger_conn_id": "nowhere"},
         FAILS,
-        "ledger_conn_id: Airflow has no connection 'nowhere'. Create it, of type postgres, or name the",
+        AirflowFailException,
+        "ledger_conn_id: Airflow has no connection 'nowhere'. Create it, of type postgres, or name the "
+        "connection to the ledger",
+    ),
+    "an empty name of the ledger": Case(
+        {"ledger_conn_id": " "},
+        LOAD,
+        InputError,
+        f"{LEDGER_ID}, not the text ' '",
+    ),
+    "a ledger that is no text": Case(
+        {"ledger_conn_id": {"host": "db"}},
+        LOAD,
+        InputError,
+        f"{LEDGER_ID}, not a value of type dict",
     ),
     "a ledger in another database": Case(
         {"ledger_conn_id": "lite"},
         FAILS,
-        "ledger_conn_id: connection 'lite' is of type 'sqlite'; the ledger needs a connection to",
+        AirflowFailException,
+        "ledger_conn_id: connection 'lite' is of type 'sqlite'; the ledger needs a connection to PostgreSQL",
     ),
-    "a ledger that is down": Case({"ledger_conn_id": "down"}, RETRIED, "The ledger cannot be opened"),
+    "a ledger that is down": Case(
+        {"ledger_conn_id": "down"}, RETRIED, AirflowException, "The ledger cannot be opened: OperationalError: "
+    ),
     # Options
-    "a flag in other words": Case({"dry_run": "maybe"}, LOAD, "dry_run must be true or false, not the text 'maybe'"),
+    "a flag in other words": Case(
+        {"dry_run": "maybe"}, LOAD, InputError, "dry_run must be true or false, not the text 'maybe'"
+    ),
     "a number in words": Case(
         {"max_rows": "lots"},
         LOAD,
+        InputError,
         "max_rows must be a whole number, at least 0, or None for no limit, not the text 'lots'",
     ),
     "a number below 0": Case(
-        {"max_rows": -1}, LOAD, "max_rows must be a whole number, at least 0, or None for no limit, not -1"
+        {"max_rows": -1}, LOAD, InputError, "max_rows must be a whole number, at least 0, or None for no limit, not -1"
     ),
     "a cost that is no number": Case(
         {"max_cost": float("nan")},
         LOAD,
+        InputError,
         "max_cost must be a number of credits, at least 0, or None for no limit, not nan",
     ),
     "a share above 1": Case(
         {"max_invalid": 1.5, "on_invalid": "skip"},
         LOAD,
+        InputError,
         "max_invalid must be a whole number of rows, a share below 1, or None for no limit, not 1.5",
     ),
-    "no requests at once": Case({"concurrency": 0}, LOAD, "concurrency must be a whole number, 1 to 1000, not 0"),
+    "no requests at once": Case(
+        {"concurrency": 0}, LOAD, InputError, "concurrency must be a whole number, 1 to 1000, not 0"
+    ),
     "more messages than a request takes": Case(
-        {"chunk_size": 101}, LOAD, "chunk_size must be a whole number, 1 to 100, not 101"
+        {"chunk_size": 101}, LOAD, InputError, "chunk_size must be a whole number, 1 to 100, not 101"
     ),
     "no requests a second": Case(
-        {"max_requests_per_second": 0}, LOAD, "max_requests_per_second must be a number above 0, or None for no limit"
+        {"max_requests_per_second": 0},
+        LOAD,
+        InputError,
+        "max_requests_per_second must be a number above 0, or None for no limit",
     ),
     "a policy that does not exist": Case(
-        {"on_unknown": "retry"}, LOAD, "on_unknown must be one of fail, reconcile, ask, resend, not 'retry'"
+        {"on_unknown": "retry"}, LOAD, InputError, "on_unknown must be one of fail, reconcile, ask, resend, not 'retry'"
     ),
     "another policy that does not exist": Case(
-        {"on_invalid": "ignore"}, LOAD, "on_invalid must be 'fail' or 'skip', not 'ignore'"
+        {"on_invalid": "ignore"}, LOAD, InputError, "on_invalid must be 'fail' or 'skip', not 'ignore'"
     ),
     "hours in words": Case(
-        {"send_window": "09:00-17:00"}, LOAD, "send_window must be a SendWindow, or None for any hours"
+        {"send_window": "09:00-17:00"}, LOAD, InputError, "send_window must be a SendWindow, or None for any hours"
     ),
     "a report that is called CSV": Case(
         {"report": "FOLDER/report.csv"},
         LOAD,
+        InputError,
         "report is written as Parquet, so its name may not end with .csv: use a name that ends with .parquet",
     ),
     "a report that is called a workbook once it is rendered": Case(
         {"report": "FOLDER/{{ run_id }}.XLSX"},
         FAILS,
+        AirflowFailException,
         "report is written as Parquet, so its name may not end with .xlsx: use a name that ends with .parquet",
     ),
-    "an argument that is misspelt": Case({"max_row": 5}, LOAD, "max_row"),
+    "an argument that is misspelt": Case(
+        {"max_row": 5},
+        LOAD,
+        MISSPELT,
+        "Invalid arguments were passed to BulkSmsOperator (task_id: t). Invalid arguments were:\n**kwargs: "
+        "{'max_row': 5}",
+    ),
     "opt-outs that do not exist": Case(
-        {"suppress": "FOLDER/none.csv"}, FAILS, "suppress: FOLDER/none.csv: there is no such file or directory"
+        {"suppress": "FOLDER/none.csv"},
+        FAILS,
+        AirflowFailException,
+        "suppress: FOLDER/none.csv: there is no such file or directory",
+    ),
+    "an empty path of opt-outs": Case(
+        {"suppress": ""}, LOAD, InputError, f"suppress: recipients cannot be read from an empty text: {PASS}"
+    ),
+    "opt-outs of another kind": Case(
+        {"suppress": 5}, LOAD, InputError, f"suppress: recipients cannot be read from int: {PASS}"
     ),
     "opt-outs without the column": Case(
-        {"suppress": "FOLDER/other.csv"}, FAILS, "suppress: the source has no column 'destination'; it has 'mobile'"
+        {"suppress": "FOLDER/other.csv"},
+        FAILS,
+        AirflowFailException,
+        "suppress: the source has no column 'destination'; it has 'mobile'",
     ),
     "more rows than allowed": Case(
         {"max_rows": 0},
         FAILS,
-        "The source has more rows than max_rows=0. Nothing was sent. Is it the right source? Else raise",
+        AirflowFailException,
+        "The source has more rows than max_rows=0. Nothing was sent. Is it the right source? Else raise max_rows",
     ),
     "a higher cost than allowed": Case(
         {"max_cost": 0.5},
         FAILS,
-        "The message costs about 1 credit, more than max_cost=0.5. Nothing was sent. Send to fewer",
+        AirflowFailException,
+        "The message costs about 1 credit, more than max_cost=0.5. Nothing was sent. Send to fewer people or "
+        "less text, or raise max_cost",
     ),
     "too little credit": Case(
         {"sms_conn_id": "poor", "check_balance": True},
         RETRIED,
-        "The balance is 0, and the 1 message costs about 1 credit, so nothing was sent. Top up, or set",
+        AirflowException,
+        "The balance is 0, and the 1 message costs about 1 credit, so nothing was sent. Top up, or set "
+        "wait_for_credit=True to wait for credit without a slot",
     ),
     # Connections
+    "no connection": Case(
+        {"sms_conn_id": None},
+        LOAD,
+        InputError,
+        f"{SMS_ID}, not None",
+    ),
+    "an empty name of the connection": Case(
+        {"sms_conn_id": ""},
+        LOAD,
+        InputError,
+        f"{SMS_ID}, not the text ''",
+    ),
+    "a connection that is no text": Case(
+        {"sms_conn_id": 5},
+        LOAD,
+        InputError,
+        f"{SMS_ID}, not 5",
+    ),
     "no such connection": Case(
-        {"sms_conn_id": "nowhere"}, FAILS, "Connection 'nowhere' does not exist: create a connection of type sms"
+        {"sms_conn_id": "nowhere"},
+        FAILS,
+        AirflowFailException,
+        "Connection 'nowhere' does not exist: create a connection of type sms",
     ),
     "a connection without a host": Case(
-        {"sms_conn_id": "hostless"}, FAILS, "Connection 'hostless' has no host: put the base URL there, for example"
+        {"sms_conn_id": "hostless"},
+        FAILS,
+        AirflowFailException,
+        "Connection 'hostless' has no host: put the base URL there, for example https://rest.example.com/v1",
     ),
     "a connection without a token": Case(
-        {"sms_conn_id": "tokenless"}, FAILS, "Connection 'tokenless' has no password: put the bearer token there"
+        {"sms_conn_id": "tokenless"},
+        FAILS,
+        AirflowFailException,
+        "Connection 'tokenless' has no password: put the bearer token there",
     ),
     "a scheme that is misspelt": Case(
-        {"sms_conn_id": "htp"}, FAILS, "Connection 'htp': host must begin with https:// or http://, not with htp://"
+        {"sms_conn_id": "htp"},
+        FAILS,
+        AirflowFailException,
+        "Connection 'htp': host must begin with https:// or http://, not with htp://",
     ),
     "a time-out in words": Case(
-        {"sms_conn_id": "soon"}, FAILS, "Connection 'soon': extra 'timeout' must be a number of seconds above 0"
+        {"sms_conn_id": "soon"},
+        FAILS,
+        AirflowFailException,
+        "Connection 'soon': extra 'timeout' must be a number of seconds above 0",
     ),
     "a wrong token": Case(
-        {"sms_conn_id": "wrong"}, FAILS, "the service did not accept the token or the credentials (HTTP 401"
+        {"sms_conn_id": "wrong"},
+        FAILS,
+        AirflowFailException,
+        "Balance: the service did not accept the token or the credentials (HTTP 401, "
+        "AuthenticationToken.Invalid): the bearer token is missing or wrong (connection 'wrong', host "
+        "127.0.0.1:",
     ),
 }
 
@@ -481,29 +661,30 @@ def placed(value: Any, folder: Path) -> Any:
     return value.replace("FOLDER", str(folder)) if isinstance(value, str) else value
 
 
-def said_of(case: Case, folder: Path) -> tuple[str, str]:
-    """Return when the mistake was found, and its error."""
+def said_of(case: Case, folder: Path) -> tuple[str, type[Exception], str]:
+    """Return when the mistake was found, the class of its error, and the words."""
     options = {"source": [ROW], "message": "Hi", "campaign": "c", **case.options}
     try:
         made = BulkSmsOperator(task_id="t", **{name: placed(value, folder) for name, value in options.items()})
     except Exception as error:  # noqa: BLE001  # whatever it is, it is judged
-        return LOAD, str(error)
+        return LOAD, type(error), str(error)
     context = task_context(made, datetime.now(timezone.utc), {}, {})
     made.render_template_fields(context)
     with pytest.raises(Exception) as raised:
         made.execute(context)
-    return FAILS if isinstance(raised.value, AirflowFailException) else RETRIED, str(raised.value)
+    when = FAILS if isinstance(raised.value, AirflowFailException) else RETRIED
+    return when, type(raised.value), str(raised.value)
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_mistake_is_told(name: str, folder: Path, connections: None, sms_sandbox: SmsSandbox) -> None:
-    """The error comes as early as it can, has its words, hides numbers and texts nobody."""
+    """The error comes as early as it can, has its class and its words, hides numbers and texts nobody."""
     case = CASES[name]
     if case.options.get("sms_conn_id") == "poor":
         sms_sandbox.service.state.set_balance(0)
     with everything_logged() as output:
-        when, error = said_of(case, folder)
-    assert when == case.when, error
-    assert case.words in error.replace(str(folder), "FOLDER")
-    assert not any(number in f"{error}{output.getvalue()}" for number in (NUMBER, LOCAL, "token-4711"))
+        when, error, words = said_of(case, folder)
+    assert (when, error) == (case.when, case.error), words
+    assert words.replace(str(folder), "FOLDER")[: len(case.words)] == case.words
+    assert not any(number in f"{words}{output.getvalue()}" for number in (NUMBER, LOCAL, "token-4711"))
     assert sms_sandbox.texts() == {}

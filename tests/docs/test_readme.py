@@ -39,11 +39,16 @@ def sms_sandbox_config():
 
 @pytest.fixture
 def run(run_file, tmp_path):
-    """Run the README's DAG on the README's table, which is in a folder of this test's own."""
+    """Run the README's DAG, with other words if any are given, on its table, in a folder of this test's own."""
     (rows,) = re.findall(r"^cat > /tmp/overdue\.csv <<'CSV'\n(.*?)^CSV$", COMMANDS, re.MULTILINE | re.DOTALL)
     (tmp_path / "overdue.csv").write_text(rows)
     (dag,) = dags(README)
-    return lambda: run_file(dag.replace("/tmp/", f"{tmp_path}/"))
+
+    def run(words="", others=""):
+        assert words in dag
+        return run_file(dag.replace(words, others).replace("/tmp/", f"{tmp_path}/"))
+
+    return run
 
 
 def test_the_first_dag_does_what_is_said_of_it(run, sandbox):
@@ -57,6 +62,13 @@ def test_the_first_dag_does_what_is_said_of_it(run, sandbox):
         ("27840000003", "Hi Naledi, invoice INV-1057 of R12400.00 is overdue. Paid already? Thank you."),
     } == set(sandbox.state.accepted_messages)
     assert run().xcoms["text_them"]["already_sent"] == 3
+    assert len(sandbox.state.accepted) == 3
+
+
+def test_another_wording_texts_nobody_again(run, sandbox):
+    """The README's key identifies a message in its campaign, whatever its wording, as the comment in the DAG says."""
+    run()
+    assert run("is overdue.", "was due last month.").xcoms["text_them"]["already_sent"] == 3
     assert len(sandbox.state.accepted) == 3
 
 

@@ -158,13 +158,48 @@ def test_the_rows_are_those_of_the_first_reading(postgres, run_in_postgres):
         assert opened.describe().startswith("query of connection people_db (3 rows")
 
 
+class Watched:
+    """A connection, or a cursor of it, that notes the methods that fetch rows."""
+
+    def __init__(self, inner, called):
+        self._inner = inner
+        self._called = called
+
+    def cursor(self):
+        return Watched(self._inner.cursor(), self._called)
+
+    def __getattr__(self, name):
+        found = getattr(self._inner, name)
+        if not name.startswith("fetch"):
+            return found
+
+        def fetch(*arguments):
+            self._called.append(name)
+            return found(*arguments)
+
+        return fetch
+
+
+AS_ARROW, BY_PIECES = ["fetch_record_batch"], ["fetchmany", "fetchmany"]
+OF_DUCKDB = AS_ARROW if hasattr(duckdb.DuckDBPyConnection, "fetch_record_batch") else BY_PIECES
+"""DuckDB 2 hands out Arrow by another method alone."""
+
+
 @pytest.mark.parametrize(
-    "connected",
-    [lambda _: duckdb.connect(), lambda path: adbc_driver_sqlite.dbapi.connect(str(path))],
-    ids=["DuckDB", "ADBC"],
+    ("connected", "fetching"),
+    [
+        (lambda _: duckdb.connect(), OF_DUCKDB),
+        (lambda path: adbc_driver_sqlite.dbapi.connect(str(path)), AS_ARROW),
+        (lambda path: sqlite3.connect(str(path)), BY_PIECES),
+    ],
+    ids=["DuckDB", "ADBC", "SQLite"],
 )
-def test_other_drivers(airflow_home, monkeypatch, tmp_path, connected):
-    """A driver that hands out Arrow, and one that does not: rows are the same, and an empty result has its columns."""
+def test_other_drivers(airflow_home, monkeypatch, tmp_path, connected, fetching):
+    """A cursor with ``fetch_record_batch`` is read as Arrow, and one without it, by pieces until one is empty.
+
+    The rows are the same, and an empty result has its columns.
+    """
+    called = []
 
     class ArrowHook(DbApiHook):
         conn_name_attr = "arrow_conn_id"
@@ -175,10 +210,11 @@ def test_other_drivers(airflow_home, monkeypatch, tmp_path, connected):
             with closing(connection.cursor()) as cursor:
                 cursor.execute(CREATE)
                 cursor.execute(INSERT)
-            return connection
+            return Watched(connection, called)
 
     monkeypatch.setattr(BaseHook, "get_hook", lambda conn_id: ArrowHook(arrow_conn_id=conn_id))
     assert read(SqlSource("arrow", f"{SELECT} ORDER BY n")) == PEOPLE
+    assert called == fetching
     (tmp_path / "arrow.db").unlink(missing_ok=True)
     assert read(SqlSource("arrow", f"{SELECT} WHERE n > ?", [5])) == {"destination": [], "n": []}
 

@@ -1,6 +1,7 @@
 """The summary that a task returns, and the line of progress in its log.
 
-The summary is JSON, and of constant size however many people are texted: Airflow stores it as an XCom.
+The summary is JSON, and of bounded size, since Airflow stores it as an XCom: above ``max_xcom_responses`` requests it
+has no event ids.
 """
 
 from __future__ import annotations

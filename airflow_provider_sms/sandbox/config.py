@@ -58,6 +58,8 @@ def parse_amount(value: Decimal | float | str, name: str = "balance") -> Decimal
 class SandboxConfig:
     """The settings of one sandbox. Tokens, secrets and numbers are left out of the ``repr``.
 
+    Its durations are numbers. Unlike the operators, it takes no ``timedelta``.
+
     :param token: bearer token to accept, default ``sandbox-token``; None accepts fetched tokens only.
     :param balance: initial balance in credits, at least 0; default 1000.
     :param post_paid: True deducts nothing and reports a balance of 1000000; default False.

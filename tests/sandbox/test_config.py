@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import pytest
+from support.pages import ROOT
 
 from airflow_provider_sms.sandbox.config import SandboxConfig, is_loopback
 
@@ -37,3 +41,13 @@ def test_settings_out_of_range_are_refused(settings):
     """An invalid setting is an error at once."""
     with pytest.raises(ValueError):
         SandboxConfig(**settings)
+
+
+@pytest.mark.parametrize("name", ["latency", "keep_alive", "token_minutes"])
+def test_durations_are_numbers(name):
+    """A ``timedelta``, which the operators take, is an error at once, and class and page say so."""
+    with pytest.raises(TypeError):
+        SandboxConfig(**{name: timedelta(seconds=1)})
+    page = (ROOT / "docs" / "sandbox.md").read_text()
+    assert "takes no ``timedelta``" in SandboxConfig.__doc__
+    assert re.search(rf"durations are numbers, .*`{name}`.* takes no `timedelta`", " ".join(page.split()))

@@ -1,7 +1,8 @@
 """Text the rows of a DataFrame that another task returns.
 
-`overdue_invoices` stands for a query. `remind` texts about each invoice once, however often the DAG runs: the campaign
-never changes, and the invoice number identifies the message, so a new wording or amount is not a new message.
+The campaign is that of the README. `overdue_invoices` stands for a query. `text_them` texts about each invoice once, however
+often the DAG runs: the campaign never changes, and the invoice number identifies the message, so a new wording or amount is
+not a new message.
 
 It needs the connection `sms_default`.
 """
@@ -30,18 +31,17 @@ def example_sms_from_dataframe() -> None:
                 "first_name": ["Thandeka", "Pieter", "Naledi"],
                 "invoice": ["INV-1041", "INV-1042", "INV-1057"],
                 "amount": [1250.5, 89.9, 12400.0],
-                "due": pd.to_datetime(["2026-01-05", "2026-01-09", "2026-01-12"]),
             }
         )
 
     BulkSmsOperator(
-        task_id="remind",
+        task_id="text_them",
         source=overdue_invoices(),
         destination_column="mobile",
-        message="{first_name}, invoice {invoice} of R{amount:,.2f} was due on {due:%d %B}. Paid already? Thank you.",
-        key_columns=["invoice"],
         default_region="ZA",
-        campaign="{{ dag.dag_id }}",
+        message="Hi {first_name}, invoice {invoice} of R{amount:.2f} is overdue. Paid already? Thank you.",
+        campaign="reminders",
+        key_columns=["invoice"],
     )
     # [END howto_operator_bulk_sms_dataframe]
 

@@ -158,17 +158,22 @@ def reader(home):
 
 @pytest.fixture(scope="session")
 def campaign(home):
-    """Somebody who has typed the README's blocks up to the first run; ``said`` is what that printed."""
+    """Somebody who has typed the README's blocks up to the first run.
+
+    ``planned`` and ``said`` are what the dry run and the run printed, ``seconds_to_first_run`` what all of them took.
+    """
     reader = Reader(home)
-    install, sandbox, connection, table, run, _ = (block.code for block in blocks(README, "sh"))
+    install, sandbox, connection, table, plan, run, *_ = (block.code for block in blocks(README, "sh"))
     try:
         reader.start_sandbox(sandbox)
         reader.type(install.splitlines()[1])
         reader.type(connection)
         reader.type(table)
+        reader.planned = reader.type(plan)
         place, code = dag_of(README)
         (home / place).write_text(reader.adapted(code))
         reader.said = reader.type(run)
+        reader.seconds_to_first_run = reader.seconds
         yield reader
     finally:
         reader.close()

@@ -16,8 +16,8 @@ from support.reader import ACTIVATE, README, counts, dag_of
 
 TOKEN = "the-api-key-of-the-other-service"
 DOCS = ROOT / "docs"
-OPERATIONS = 4
-"""A terminal in which the ledger is looked after."""
+OPERATIONS, DEPLOYED = 4, 5
+"""Terminals in which the ledger is looked after, and in which an Airflow of its own gets the package."""
 
 
 def block(page, words, language="sh"):
@@ -44,6 +44,27 @@ def test_after_a_restore_nobody_is_texted_again(campaign, ledger_of_campaign, ho
     (found,) = counts(campaign.type("airflow dags test remind_customers", terminal=OPERATIONS))[-1:]
     assert (found["accepted"], found["already_sent"]) == ("0", "3")
     assert campaign.texts() == before
+
+
+def test_after_an_install_airflow_has_the_package(campaign):
+    """Each command of the page *Deploy*, with the sandbox in the service's place, finds what the package brings."""
+    campaign.type(f"export AIRFLOW_HOME=~/deployed AIRFLOW__CORE__TEST_CONNECTION=Enabled\n{ACTIVATE}", terminal=DEPLOYED)
+    campaign.type("airflow db migrate", terminal=DEPLOYED)
+    typed = block("deploy.md", "airflow providers get")
+    for of_the_page, of_the_sandbox in (
+        ("https://rest.example.com/v1", "http://127.0.0.1:8025/v1"),
+        ("THE-TOKEN", "my-token"),
+    ):
+        assert typed.count(of_the_page) == 1
+        typed = typed.replace(of_the_page, of_the_sandbox)
+    provider, plugins, option, added, tested = (
+        campaign.type(line, terminal=DEPLOYED) for line in typed.splitlines()
+    )
+    assert re.search(r"^airflow-provider-sms +\|", provider, re.MULTILINE)
+    assert re.search(r"^sms +\|", plugins, re.MULTILINE)
+    assert option.split()[-1] == "0"
+    assert "Successfully added `conn_id`=sms_default" in added
+    assert "Connection success!" in tested
 
 
 @pytest.mark.skipif(shutil.which("sqlite3") is None, reason="there is no program sqlite3")

@@ -15,22 +15,41 @@ from support.terminal import PATIENCE
 
 TASK = "text_them"
 SATURDAY = 5
+LONGEST_HALF_HOUR = 600.0
+"""Seconds for the README's commands, without the install: most of a reader's half hour is for reading."""
 
 
 def test_the_readme_leads_to_three_texts_and_one_that_is_unknown(campaign):
-    """Run, run again, fail: each block as it stands, and the error that the page shows."""
-    *_, run, fail = (block.code for block in blocks(README, "sh"))
+    """Plan, run, run again, ask, fail: each block as it stands, what the page shows, and all of it in ten minutes."""
+    *_, run, who, fail = (block.code for block in blocks(README, "sh"))
+    before = campaign.seconds
     assert counts(campaign.type(run.splitlines()[-1]))[-1]["already_sent"] == "3"
-    logged, error = (block.code.strip() for block in blocks(README, "text"))
+    plan, logged, error = (block.code.strip() for block in blocks(README, "text"))
+    assert lines_of(plan) <= lines_of(campaign.planned)
     assert counts(campaign.said)[-1:] == counts(logged)
+    assert who_got_it(campaign.type(who)) == {"state": "accepted", "campaign": "reminders", "task_id": TASK}
     assert error in " ".join(campaign.type(fail).split())
     assert len(campaign.texts()) == len(set(campaign.texts())) == 4
+    seconds = campaign.seconds_to_first_run + campaign.seconds - before
+    print(f"the commands of the README took {seconds:.0f} s, without the install")  # noqa: T201 - shown by pytest -rP
+    assert seconds <= LONGEST_HALF_HOUR
+
+
+def lines_of(plan):
+    """Return the lines of a plan that are shown; an ellipsis stands for others."""
+    return {line.strip() for line in plan.splitlines()} - {"…"}
+
+
+def who_got_it(said):
+    """Return the state, the campaign and the task of the only request that an output tells of."""
+    names, row = cells(said)
+    return {name: row[names.index(name)] for name in ("state", "campaign", "task_id")}
 
 
 @pytest.fixture(scope="module")
 def quickstart(home):
     """Steps 1 to 5, in the environment that the same line of the README made: who did them, and what came of it."""
-    install, sandbox, connection, table, run, again, *_ = [block.code for block in blocks(QUICKSTART, "sh")]
+    install, sandbox, connection, table, plan, run, again, who, *_ = [block.code for block in blocks(QUICKSTART, "sh")]
     assert install.splitlines()[-1] == INSTALL.splitlines()[-1]
     (own,) = re.findall(r"venv ~/(\S+)", install)
     (home / own).parent.mkdir()
@@ -43,15 +62,20 @@ def quickstart(home):
         reader.type(table)
         place, code = dag_of(QUICKSTART)
         (home / place).write_text(reader.adapted(code))
-        said = [reader.type(code) for code in (run, again)]
-        yield SimpleNamespace(reader=reader, connected=connected, said=said, texts=reader.texts())
+        planned, *said, answer = [reader.type(code) for code in (plan, run, again, who)]
+        yield SimpleNamespace(
+            reader=reader, connected=connected, planned=planned, said=said, answer=answer, texts=reader.texts()
+        )
     finally:
         reader.close()
 
 
 def test_the_quickstart_leads_to_four_texts(quickstart):
-    """Steps 2 to 5 print the lines that the page shows."""
+    """Steps 2 to 5 print the lines that the page shows, and the ledger knows who got the fourth."""
     assert "Connection success!" in quickstart.connected
+    (plan,) = (block.code for block in blocks(QUICKSTART, "text") if "dry run" in block.code)
+    assert lines_of(plan) <= lines_of(quickstart.planned)
+    assert who_got_it(quickstart.answer)["state"] == "accepted"
     shown = [line for block in blocks(QUICKSTART, "text") for line in counts(block.code)]
     assert [counts(said)[-1] for said in quickstart.said] == shown
     assert len(quickstart.texts) == len(set(quickstart.texts)) == 4
@@ -92,7 +116,7 @@ def listed(said):
 def test_the_quickstart_leads_to_one_text_after_a_lost_response(quickstart, home):
     """Steps 6 and 7 in an ``airflow standalone``: the run at nine, the alert, what is unknown, and how it is closed."""
     reader = quickstart.reader
-    install, _, connection, _, _, _, *after = (block.code for block in blocks(QUICKSTART, "sh"))
+    install, _, connection, _, _, _, _, _, *after = (block.code for block in blocks(QUICKSTART, "sh"))
     standalone, unpause, lose, unknown, resolve, clear = after
     place, _ = dag_of(QUICKSTART)
     _, scheduled = (block.code for block in blocks(QUICKSTART) if block.is_dag)

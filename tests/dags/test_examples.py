@@ -99,14 +99,14 @@ def test_the_dataframe_example_reminds_once_of_each_invoice(run_example, sandbox
     import pendulum
 
     ran = run_example("example_sms_from_dataframe", pendulum.datetime(2026, 1, 13))
-    assert (ran.state, ran.xcoms["remind"]["return_value"]["accepted"]) == ("success", 3)
+    assert (ran.state, ran.xcoms["text_them"]["return_value"]["accepted"]) == ("success", 3)
     assert {
-        ("27820000001", "Thandeka, invoice INV-1041 of R1,250.50 was due on 05 January. Paid already? Thank you."),
-        ("27830000002", "Pieter, invoice INV-1042 of R89.90 was due on 09 January. Paid already? Thank you."),
-        ("27840000003", "Naledi, invoice INV-1057 of R12,400.00 was due on 12 January. Paid already? Thank you."),
+        ("27820000001", "Hi Thandeka, invoice INV-1041 of R1250.50 is overdue. Paid already? Thank you."),
+        ("27830000002", "Hi Pieter, invoice INV-1042 of R89.90 is overdue. Paid already? Thank you."),
+        ("27840000003", "Hi Naledi, invoice INV-1057 of R12400.00 is overdue. Paid already? Thank you."),
     } == set(sandbox.state.accepted_messages)
     again = run_example("example_sms_from_dataframe", pendulum.datetime(2026, 1, 14))
-    assert (again.state, again.xcoms["remind"]["return_value"]["already_sent"]) == ("success", 3)
+    assert (again.state, again.xcoms["text_them"]["return_value"]["already_sent"]) == ("success", 3)
     assert len(sandbox.state.accepted) == 3
 
 

@@ -14,12 +14,14 @@ from airflow_provider_sms.sandbox.__main__ import _config, _parser
 README = ROOT / "README.md"
 TEXT = README.read_text()
 COMMANDS = "\n".join(block.code for block in blocks(README, "sh"))
-LOGGED, ERROR = (block.code for block in blocks(README, "text"))
+_, LOGGED, ERROR = (block.code for block in blocks(README, "text"))
 PROOF = (ROOT / "docs" / "proof.md").read_text()
 (STARTED,) = re.findall(r"^python -m airflow_provider_sms\.sandbox (.*)$", COMMANDS, re.MULTILINE)
 CONFIG = _config(_parser().parse_args(shlex.split(STARTED)))
 SENTENCES_ON_WHY = 3
-FIRST_SCREEN_LINES = 55
+FIRST_SCREEN_LINES = 45
+WORDS_BEFORE_THE_TABLE = 110
+CHARACTERS_OF_A_PROMISE = 120
 DAG_LINES = 10
 FAULTS = {
     "one response is lost": "lost once",
@@ -101,14 +103,27 @@ def test_the_dag_is_the_quickstarts():
 
 
 def test_the_first_screen_is_short():
-    """Why it is hard takes three sentences, the DAG ten lines, before, during, after and limits a line each."""
+    """Few words before the table, three sentences on why it is hard, a DAG of ten lines, and four promises of a line."""
     screen = TEXT[: TEXT.index("\n## ")]
+    assert len(screen[: screen.index("\n|")].split()) <= WORDS_BEFORE_THE_TABLE
     (why,) = re.findall(r"^\*\*Why that is hard\.\*\* (.*?)\n\n", screen, re.MULTILINE | re.DOTALL)
     (dag,) = dags(README)
     assert len(re.findall(r"\.(?:\s|$)", why)) == SENTENCES_ON_WHY
     assert len(dag[dag.index("with DAG") :].splitlines()) == DAG_LINES
-    assert re.findall(r"^- \*\*(\w+)\*\*", screen, re.MULTILINE) == ["Before", "During", "After", "Limits"]
+    *_, promises = screen.strip().split("\n\n")
+    assert re.findall(r"^(?:- \*\*)?(\w*)", promises, re.MULTILINE) == ["Before", "During", "After", "Limits"]
+    assert max(map(len, promises.splitlines())) <= CHARACTERS_OF_A_PROMISE
     assert len(screen.splitlines()) <= FIRST_SCREEN_LINES
+
+
+@pytest.mark.parametrize("page", [README, ROOT / "docs" / "quickstart.md"], ids=lambda page: page.stem)
+def test_the_dry_run_is_of_the_first_dag(page):
+    """The command that shows the plan has the columns, the text and the campaign of the DAG."""
+    (typed,) = (shlex.split(block.code) for block in blocks(page, "sh") if "--dry-run" in block.code)
+    first, *_ = dags(page)
+    for name in ("destination_column", "default_region", "message", "campaign"):
+        (value,) = re.findall(rf'^ +{name}="(.*?)",', first, re.MULTILINE)
+        assert typed[typed.index(f"--{name.replace('_', '-')}") + 1] == value
 
 
 def test_the_order_is_that_of_the_first_half_hour():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+import time
 from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
@@ -35,11 +36,13 @@ HTTP_SERVER_ERROR = 500
 class Reader:
     """Does what a page says. The ports of the programs that it starts and its folder ``/tmp`` are this reader's own.
 
+    ``seconds`` is how long what they typed took together.
+
     :param home: their home folder.
     """
 
     def __init__(self, home):
-        self.home = home
+        self.home, self.seconds = home, 0.0
         self.port, self.adapter_port, web_port = free_port(), free_port(), free_port()
         self.web_url = f"http://127.0.0.1:{web_port}"
         (home / "tmp").mkdir(exist_ok=True)
@@ -65,7 +68,11 @@ class Reader:
         """
         if terminal not in self._terminals:
             self._terminals[terminal] = Terminal(self.home, ROOT, **self._variables)
-        return self._terminals[terminal].run(self.adapted(code), until=until)
+        began = time.monotonic()
+        try:
+            return self._terminals[terminal].run(self.adapted(code), until=until)
+        finally:
+            self.seconds += time.monotonic() - began
 
     def start_sandbox(self, code):
         """Type the block that starts the sandbox in the second terminal, and return when it is ready."""

@@ -48,8 +48,8 @@ def test_after_a_restore_nobody_is_texted_again(campaign, ledger_of_campaign, ho
 
 def test_after_an_install_airflow_has_the_package(campaign):
     """Each command of the page *Deploy*, with the sandbox in the service's place, finds what the package brings."""
-    campaign.type(f"export AIRFLOW_HOME=~/deployed AIRFLOW__CORE__TEST_CONNECTION=Enabled\n{ACTIVATE}", terminal=DEPLOYED)
-    campaign.type("airflow db migrate", terminal=DEPLOYED)
+    settings = "export AIRFLOW_HOME=~/deployed AIRFLOW__CORE__TEST_CONNECTION=Enabled"
+    campaign.type(f"{ACTIVATE}\n{settings}\nairflow db migrate", terminal=DEPLOYED)
     typed = block("deploy.md", "airflow providers get")
     for of_the_page, of_the_sandbox in (
         ("https://rest.example.com/v1", "http://127.0.0.1:8025/v1"),
@@ -57,9 +57,7 @@ def test_after_an_install_airflow_has_the_package(campaign):
     ):
         assert typed.count(of_the_page) == 1
         typed = typed.replace(of_the_page, of_the_sandbox)
-    provider, plugins, option, added, tested = (
-        campaign.type(line, terminal=DEPLOYED) for line in typed.splitlines()
-    )
+    provider, plugins, option, added, tested = (campaign.type(line, terminal=DEPLOYED) for line in typed.splitlines())
     assert re.search(r"^airflow-provider-sms +\|", provider, re.MULTILINE)
     assert re.search(r"^sms +\|", plugins, re.MULTILINE)
     assert option.split()[-1] == "0"

@@ -102,8 +102,20 @@ def test_the_dag_is_the_quickstarts():
     assert told(ROOT / "docs" / "quickstart.md") == told(README)
 
 
+@pytest.mark.parametrize("path", ["docs/testing.md", "dags/example_sms_from_dataframe.py"])
+def test_a_dataframe_is_texted_in_the_same_campaign(path):
+    """The page *Testing* and the example have the README's columns, campaign and text, with the amount formatted."""
+    (dag,) = dags(README)
+    shown = (ROOT / path).read_text().replace("{amount:.2f}", "{amount}")
+    arguments = re.findall(
+        r"^ +((?:destination_column|message|campaign|key_columns)=.*?),(?:  #.*)?$", dag, re.MULTILINE
+    )
+    assert len(arguments) == 4
+    assert [each for each in arguments if f"{each},\n" not in shown] == []
+
+
 def test_the_first_screen_is_short():
-    """Few words before the table, three sentences on why it is hard, a DAG of ten lines, and four promises of a line."""
+    """Few words before the table, three sentences on why it is hard, a DAG of ten lines, four promises of a line."""
     screen = TEXT[: TEXT.index("\n## ")]
     assert len(screen[: screen.index("\n|")].split()) <= WORDS_BEFORE_THE_TABLE
     (why,) = re.findall(r"^\*\*Why that is hard\.\*\* (.*?)\n\n", screen, re.MULTILINE | re.DOTALL)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from support.browser import NoBrowserError, running_browser
-from support.screenshots import campaigns, inbox
+from support.screenshots import campaigns, digests, inbox
 from support.screenshots.shots import take
 
 ROOT = Path(__file__).parents[3]
@@ -32,6 +32,7 @@ def main() -> int:
                     for shot in shots:
                         for path in take(browser, shot, given.into):
                             print(path, f"{path.stat().st_size // 1024} KiB")  # noqa: T201 - a command's output
+                digests.write(given.into, name)
     except NoBrowserError as missing:
         print(missing, file=sys.stderr)  # noqa: T201 - a command's error
         return 1

@@ -1,8 +1,8 @@
 """Text the rows of a DataFrame that another task returns.
 
-The campaign is that of the README. `overdue_invoices` stands for a query. `text_them` texts about each invoice once, however
-often the DAG runs: the campaign never changes, and the invoice number identifies the message, so a new wording or amount is
-not a new message.
+The campaign is that of the README. `overdue_invoices` stands for a query. `text_them` texts about each invoice once,
+however often the DAG runs: the campaign never changes, and the invoice number identifies the message, so a new wording
+or amount is not a new message.
 
 It needs the connection `sms_default`.
 """

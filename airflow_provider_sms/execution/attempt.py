@@ -137,7 +137,7 @@ class BulkAttempt:
                 log.info("The plan is without the balance, which cannot be read: %s", error)
                 balance = None
             plan = self._plan(options, scanned, store, balance)
-        # After the plan of the other rows: whoever corrects the table sees both.
+        # After the plan of the other rows, so that both are seen at once.
         self._require_sendable(options, scanned, None)
         options.limits.check(plan)
         self._counts.suppressed = plan.suppressed

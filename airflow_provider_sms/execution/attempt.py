@@ -41,6 +41,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts, open_ledger_if_present
 from airflow_provider_sms.ledger.decisions import to_resend
+from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.planning.limits import REPEATS_ADVICE, repeats_in_words
 from airflow_provider_sms.planning.scan import outgoing_blocks
 from airflow_provider_sms.reporting.summary import facts, one_line, replay, summarise
@@ -57,7 +58,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.execution.planning import ScannedSource
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.claims import CampaignLedger
-    from airflow_provider_sms.messages.outgoing import Block, Outgoing
+    from airflow_provider_sms.messages.blocks import Block
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.plan import Plan
     from airflow_provider_sms.service.client import SmsClient
     from airflow_provider_sms.service.responses import Balance, SendResponse
@@ -325,8 +327,7 @@ class BulkAttempt:
             )
 
         def post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
-            pairs = [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
-            return client.send_bulk(pairs, send_options=options.send_options)
+            return client.send_bulk(MessageColumns.of(messages), send_options=options.send_options)
 
         credit = None
         if options.wait_for_credit and (balance := prepaid(plan.balance)) is not None:

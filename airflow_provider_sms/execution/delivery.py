@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.account import KeptEvidence
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Claimant
-    from airflow_provider_sms.messages.outgoing import Block, Outgoing
+    from airflow_provider_sms.messages.blocks import Block
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.planning.changed_texts import TableKeys
     from airflow_provider_sms.sending.counts import SendCounts
     from airflow_provider_sms.sending.reconciliation import Reconciliation

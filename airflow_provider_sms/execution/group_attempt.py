@@ -18,8 +18,9 @@ from airflow_provider_sms.hooks.asset_events import describe_on_assets
 from airflow_provider_sms.hooks.ledger import keeps_response_texts
 from airflow_provider_sms.ledger.decisions import to_resend
 from airflow_provider_sms.ledger.model import ACCEPTED
+from airflow_provider_sms.messages.blocks import Block
 from airflow_provider_sms.messages.keys import group_key
-from airflow_provider_sms.messages.outgoing import Block, Outgoing
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.reporting.summary import facts, summarise
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.sender import SendingOptions

@@ -1,25 +1,14 @@
-"""Outgoing messages, ready to be claimed: blocks of columns, and single messages only when they go out."""
+"""Outgoing messages: a text to somebody under the key that is claimed, one by one or as columns."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
-
-import numpy as np
-import pyarrow as pa
-
-from airflow_provider_sms.messages.keys import KEY_BYTES
-from airflow_provider_sms.messages.part_columns import count_part_columns
-from airflow_provider_sms.messages.parts import count_parts
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    import numpy.typing as npt
-    from typing_extensions import Self
-
-    from airflow_provider_sms.messages.prepared import PreparedBatch
+    from collections.abc import Callable, Iterator
 
 
 class Outgoing(NamedTuple):
@@ -39,131 +28,48 @@ class Outgoing(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Block:
-    """Messages as columns of one length."""
+class MessageColumns(Sequence[Outgoing]):
+    """Messages as columns of one length: one becomes an object only where it is asked for.
 
-    key_bytes: bytes
-    """The keys one after the other, 16 bytes each."""
-    destination_column: list[str | None] | pa.Array
-    """Digits with country code; None for a group."""
-    content_column: list[str] | pa.Array
-    row_column: npt.NDArray[np.int64]
-    """Indices in the source."""
-    part_column: list[int | None] | npt.NDArray[np.int32]
-    """SMS parts of each; None for a group."""
-    repeats_earlier: npt.NDArray[np.bool_]
-    """Whether a message has the key of an earlier one of the block."""
-    until: int
-    """Every row of the source before this one is in this block or in an earlier one, or has no message."""
-    suppressed: int = 0
-    """Rows since the block before whose number is suppressed; they are not in the block."""
+    An object for each message in flight would be thousands, which Python's garbage collector visits again and again.
+    """
+
+    keys: list[bytes]
+    destinations: list[str | None]
+    contents: list[str]
+    rows: list[int]
+    parts: list[int | None]
 
     @classmethod
-    def of(cls, messages: Iterable[Outgoing]) -> Self:
-        """Return a block of messages, in their order."""
-        messages = list(messages)
-        first: dict[bytes, int] = {}
-        places = [first.setdefault(message.key, place) for place, message in enumerate(messages)]
+    def of(cls, messages: Sequence[Outgoing]) -> MessageColumns:
+        """Return messages as columns, in their order."""
+        if isinstance(messages, cls):
+            return messages
         return cls(
-            b"".join(message.key for message in messages),
+            [message.key for message in messages],
             [message.destination for message in messages],
             [message.content for message in messages],
-            np.array([message.row for message in messages], np.int64),
-            [None if message.destination is None else count_parts(message.content) for message in messages],
-            np.array(places, np.int64) != np.arange(len(messages)),
-            max((message.row + 1 for message in messages), default=0),
+            [message.row for message in messages],
+            [message.parts for message in messages],
         )
 
     def __len__(self) -> int:
-        return len(self.row_column)
+        return len(self.keys)
 
-    def keys(self, start: int, stop: int) -> list[bytes]:
-        """Return the keys of some messages, by their positions."""
-        ends = range(start * KEY_BYTES, min(stop, len(self)) * KEY_BYTES, KEY_BYTES)
-        return [self.key_bytes[end : end + KEY_BYTES] for end in ends]
-
-    def destinations(self, start: int, stop: int) -> list[str | None]:
-        """Return the destinations of some messages."""
-        return _listed(self.destination_column[start:stop])
-
-    def messages(self, start: int, stop: int) -> list[Outgoing]:
-        """Return some of the messages."""
-        columns = zip(
-            self.keys(start, stop),
-            self.destinations(start, stop),
-            _listed(self.content_column[start:stop]),
-            self.row_column[start:stop].tolist(),
-            _listed(self.part_column[start:stop]),
-            strict=True,
-        )
+    def __iter__(self) -> Iterator[Outgoing]:
+        columns = zip(self.keys, self.destinations, self.contents, self.rows, self.parts, strict=True)
         # As Outgoing(…) for each, without a call of a Python function.
         make = cast("Callable[[type[Outgoing], tuple[Any, ...]], Outgoing]", tuple.__new__)
-        return list(map(make, repeat(Outgoing), columns))
+        return map(make, repeat(Outgoing), columns)
 
-    def repeats(self, start: int, stop: int) -> list[int]:
-        """Return the positions of those of some messages that repeat an earlier one of the block."""
-        positions: list[int] = (np.flatnonzero(self.repeats_earlier[start:stop]) + start).tolist()
-        return positions
+    @overload
+    def __getitem__(self, place: int) -> Outgoing: ...
 
+    @overload
+    def __getitem__(self, place: slice) -> list[Outgoing]: ...
 
-class BlockBuilder:
-    """Collects prepared batches into one block."""
-
-    def __init__(self) -> None:
-        self._keys = bytearray()
-        self._destinations: list[pa.Array] = []
-        self._contents: list[pa.Array] = []
-        self._rows: list[npt.NDArray[np.int64]] = []
-        self._parts: list[npt.NDArray[np.int32]] = []
-        self.rows = 0
-        self.suppressed = 0
-        self.nbytes = 0
-        """Bytes of the texts."""
-
-    def add(self, batch: PreparedBatch, suppressed: int = 0) -> None:
-        """Add a batch.
-
-        :param suppressed: messages that were left out of the batch, since their numbers are suppressed.
-        """
-        self.suppressed += suppressed
-        self._keys += b"".join(batch.keys)
-        self._destinations.append(batch.destination_column)
-        self._contents.append(batch.content_column)
-        self._rows.append(batch.row_column)
-        self._parts.append(count_part_columns(batch.content_column).parts)
-        self.rows += batch.num_rows
-        self.nbytes += batch.content_column.nbytes
-
-    def build(self, until: int, *, by_key: bool) -> Block:
-        """Return the block.
-
-        :param until: the row of the source up to which batches were added.
-        :param by_key: order the messages by their keys; else they stay in the order of the source.
-        """
-        halves = np.frombuffer(self._keys, ">u8").reshape(-1, 2)
-        # In a stable order, the first message of those with the same key comes first.
-        order = np.lexsort((halves[:, 1], halves[:, 0]))
-        ordered = halves[order]
-        repeats = np.zeros(len(order), np.bool_)
-        repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
-        destinations, contents = pa.concat_arrays(self._destinations), pa.concat_arrays(self._contents)
-        rows, parts = np.concatenate(self._rows), np.concatenate(self._parts)
-        if by_key:
-            # Made from buffers: pyarrow's own conversion of a NumPy array imports pandas.
-            places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
-            destinations, contents = destinations.take(places), contents.take(places)
-            # Else Arrow would keep the memory of the copies.
-            self._destinations, self._contents = [], []
-            pa.default_memory_pool().release_unused()
-            keys = ordered.tobytes()
-            return Block(keys, destinations, contents, rows[order], parts[order], repeats, until, self.suppressed)
-        in_place = np.empty_like(repeats)
-        in_place[order] = repeats
-        return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self.suppressed)
-
-
-def _listed(column: list[Any] | pa.Array | npt.NDArray[Any]) -> list[Any]:
-    if isinstance(column, list):
-        return column
-    values: list[Any] = column.tolist()
-    return values
+    def __getitem__(self, place: int | slice) -> Outgoing | list[Outgoing]:
+        if isinstance(place, slice):
+            return list(self)[place]
+        columns = (self.keys, self.destinations, self.contents, self.rows, self.parts)
+        return Outgoing(*(column[place] for column in columns))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from airflow_provider_sms.ledger.attempts import EarlierClaims
-    from airflow_provider_sms.messages.outgoing import Block
+    from airflow_provider_sms.messages.blocks import Block
     from airflow_provider_sms.stop_flag import StopFlag
 
 T = TypeVar("T")

@@ -17,9 +17,9 @@ from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.preview import OWN
+from airflow_provider_sms.messages.blocks import Block, BlockBuilder
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
-from airflow_provider_sms.messages.outgoing import Block, BlockBuilder
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.planning.changed_texts import TableKeys
 from airflow_provider_sms.planning.estimate import Estimate

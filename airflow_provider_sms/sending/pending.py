@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED
-from airflow_provider_sms.messages.outgoing import Block, Outgoing
+from airflow_provider_sms.messages.blocks import Block
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.holders import Holder
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.counts import SendCounts
 
 log = logging.getLogger(__name__)
@@ -141,7 +142,7 @@ class PendingMessages:
             return False
         return True
 
-    def next_chunk(self, size: int) -> tuple[list[Outgoing], dict[bytes, int]]:
+    def next_chunk(self, size: int) -> tuple[Sequence[Outgoing], dict[bytes, int]]:
         """Return the next messages to claim, and the unknown requests that some of them are taken over from, by key.
 
         Reads as much of the source as it needs. Fewer than ``size`` come only at the end; none, too, while the source
@@ -170,12 +171,12 @@ class PendingMessages:
             del self._free[outgoing.key]
         return chunk, {m.key: self._take_over.pop(m.key) for m in chunk if m.key in self._take_over}
 
-    def _taken_from_block(self, size: int) -> list[Outgoing]:
+    def _taken_from_block(self, size: int) -> Sequence[Outgoing]:
         """Return messages of the first free span: all of them, and at most so many."""
         span = self._spans.pop()
         if len(span) > size:
             self._spans.append(span[size:])
-        return self._block.messages(span.start, min(span.stop, span.start + size))
+        return self._block.columns(span.start, min(span.stop, span.start + size))
 
     def reconcile(self, messages: Sequence[Outgoing], *, turned_away: bool = False) -> None:
         """Look messages up again: keep those that are free, count the others.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
 from airflow_provider_sms.ledger.model import Chunk
+from airflow_provider_sms.messages.outgoing import MessageColumns
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,11 +39,9 @@ class RequestBatch:
     def chunk(self) -> Chunk:
         """The messages as the ledger claims them."""
         if self._chunk is None:
-            messages = self.messages
-            destinations = [each.destination for each in messages]
-            parts = [each.parts for each in messages]
-            planned = None if None in parts else sum(cast("list[int]", parts))
-            self._chunk = Chunk([each.key for each in messages], destinations, self.take_over, planned)
+            columns = MessageColumns.of(self.messages)
+            planned = None if None in columns.parts else sum(cast("list[int]", columns.parts))
+            self._chunk = Chunk(columns.keys, columns.destinations, self.take_over, planned)
         return self._chunk
 
     def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:

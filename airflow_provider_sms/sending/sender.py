@@ -47,7 +47,8 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.ledger.claims import CampaignLedger
     from airflow_provider_sms.ledger.model import Outcome
-    from airflow_provider_sms.messages.outgoing import Block, Outgoing
+    from airflow_provider_sms.messages.blocks import Block
+    from airflow_provider_sms.messages.outgoing import Outgoing
     from airflow_provider_sms.sending.reconciliation import Reconciliation
     from airflow_provider_sms.stop_flag import StopFlag
 

@@ -13,7 +13,7 @@ from airflow_provider_sms.service.authentication import FetchedToken, FixedToken
 from airflow_provider_sms.service.echoes import forms_of
 from airflow_provider_sms.service.elapsed import elapsed
 from airflow_provider_sms.service.errors import error_for
-from airflow_provider_sms.service.inputs import checked_url, message_entries, request_body
+from airflow_provider_sms.service.inputs import bulk_request, checked_url, request_body
 from airflow_provider_sms.service.responses import (
     Balance,
     Billing,
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from airflow_provider_sms.messages.message import Message
+    from airflow_provider_sms.messages.outgoing import MessageColumns
 
 MAX_TIMEOUT = 86_400
 """Seconds of the longest timeout: a day, since a socket does not take any number."""
@@ -142,14 +143,14 @@ class SmsClient:
 
     def send_bulk(
         self,
-        messages: Sequence[Message | Mapping[str, str]],
+        messages: Sequence[Message | Mapping[str, str]] | MessageColumns,
         *,
         send_options: Mapping[str, Any] | None = None,
     ) -> SendResponse:
         """Send a text each to up to 100 people.
 
-        :param messages: 1 to 100 messages, or mappings with the keys ``Content``, ``Destination`` and, if
-            wanted, ``CustomerId``.
+        :param messages: 1 to 100 messages, as such or as columns, or mappings with the keys ``Content``,
+            ``Destination`` and, if wanted, ``CustomerId``.
         :param send_options: passed through as given; None or empty: left out.
         :return: the response; its ``messages``, those that the service took, can be fewer than were posted.
         :raises InputError: the messages are too many, too few or malformed; nothing was sent.
@@ -159,9 +160,8 @@ class SmsClient:
             raise InputError(f"messages must be a list of messages, not {type(messages).__name__}")
         if not 1 <= len(messages) <= MAX_MESSAGES:
             raise InputError(f"one request takes 1 to {MAX_MESSAGES} messages")
-        entries = message_entries(messages)
-        body = request_body({"Messages": entries}, send_options)
-        return parse_send_response(self._post("bulkmessages", body, hidden=(entry["Content"] for entry in entries)))
+        body, texts = bulk_request(messages, send_options)
+        return parse_send_response(self._post("bulkmessages", body, hidden=texts))
 
     def send_group(
         self, message: str, groups: Sequence[str], *, send_options: Mapping[str, Any] | None = None

@@ -11,6 +11,7 @@ import orjson
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.messages.message import Message
+from airflow_provider_sms.messages.outgoing import MessageColumns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,12 +60,25 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def message_entries(messages: Sequence[Message | Mapping[str, str]]) -> list[dict[str, str]]:
-    """Return the JSON objects of messages.
+def bulk_request(
+    messages: Sequence[Message | Mapping[str, str]] | MessageColumns, send_options: Mapping[str, Any] | None
+) -> tuple[bytes, list[str]]:
+    """Return a request to several people as JSON, and its texts.
+
+    The JSON object of each message ends here: kept until the response, those of all requests in flight would keep
+    Python's garbage collector busy.
 
     :param messages: messages, or mappings with the keys of the service.
-    :raises InputError: one is neither. The error names its position, from 1, and quotes none of it.
+    :param send_options: passed through as given; None or empty: left out.
+    :raises InputError: a message is neither, the options are no mapping, or JSON has no form for a value. The error
+        names the message's position, from 1, and quotes none of it.
     """
+    entries = _message_entries(messages)
+    return request_body({"Messages": entries}, send_options), [entry["Content"] for entry in entries]
+
+
+def _message_entries(messages: Sequence[Any]) -> list[dict[str, str]]:
+    """Return the JSON objects of messages."""
     return _entries_of_texts(messages) or [
         _message_entry(position, message) for position, message in enumerate(messages, 1)
     ]
@@ -74,8 +88,9 @@ def _entries_of_texts(messages: Sequence[Any]) -> list[dict[str, str]] | None:
     """Return the JSON objects of plain messages with plain texts, without a call for each; None for any others."""
     contents: list[Any]
     destinations: list[Any]
-    kinds = set(map(type, messages))
-    if kinds == {Message}:
+    if isinstance(messages, MessageColumns):
+        contents, destinations = messages.contents, messages.destinations
+    elif (kinds := set(map(type, messages))) == {Message}:
         contents = [message.content for message in messages]
         destinations = [message.destination for message in messages]
     elif kinds == {dict} and set(map(len, messages)) == {len(_REQUIRED_KEYS)}:

@@ -16,6 +16,7 @@ from sqlalchemy import create_engine, make_url, text
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.postgres import open_postgres
+from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import Scan, outgoing_blocks
@@ -251,9 +252,7 @@ def send(*, url: str, campaign: str, source: str, service: str, ready: str, go: 
     with SmsClient(service, token=TOKEN, pool_size=CONCURRENCY) as client:
         sender = Sender(
             ledger,
-            lambda messages: client.send_bulk(
-                [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
-            ),
+            lambda messages: client.send_bulk(MessageColumns.of(messages)),
             post_seconds=60.0,
             options=SendingOptions(concurrency=CONCURRENCY),
             stop=stop,

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 import requests
 
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.model import Chunk, Claimant
+from airflow_provider_sms.ledger.model import Claimant
 from airflow_provider_sms.ledger.sqlite import open_sqlite
-from airflow_provider_sms.messages.outgoing import BlockBuilder
+from airflow_provider_sms.messages.blocks import BlockBuilder
+from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.planning.prices import Prices
 from airflow_provider_sms.planning.scan import BLOCK_ROWS, Scan, outgoing_blocks
 from airflow_provider_sms.recipients.sources import open_source
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
+from airflow_provider_sms.sending.request_batch import RequestBatch
 from airflow_provider_sms.sending.response_handler import answered
 from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
@@ -39,6 +41,7 @@ from benchmarks.standin import ANSWER
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from airflow_provider_sms.ledger.model import Chunk
     from airflow_provider_sms.messages.outgoing import Outgoing
     from benchmarks.bench import Bench
 
@@ -135,7 +138,7 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
                 outcomes = [answered(made, parse_send_response(answer), chunk) for made, chunk in requests_made]
             with clock.stage("commit claims and records", rows):
                 some = taken[at : at + REQUESTS_A_COMMIT]
-                chunks = [Chunk([m.key for m in part], [m.destination for m in part]) for part in some]
+                chunks = [RequestBatch(part, {}).chunk for part in some]
                 claims = campaign.commit(outcomes=outcomes, chunks=chunks, claim_seconds=60.0)
             requests_made = [
                 (claim.request_id, chunk)
@@ -145,7 +148,8 @@ def stages(source: str, rows: int, url: str, folder: str) -> dict[str, list[floa
         for part in taken[:POSTS_A_BLOCK]:
             with clock.stage("post, ours", posts):
                 _post(client, part)
-            body = json.dumps({"Messages": _pairs(part)}).encode()
+            pairs = [{"Content": m.content, "Destination": m.destination} for m in part]
+            body = json.dumps({"Messages": pairs}).encode()
             with clock.stage("post, bare requests", posts):
                 session.post(f"{url}/bulkmessages", data=body, headers={"Authorization": f"Bearer {TOKEN}"}).json()
     return dict(clock.spent)
@@ -188,12 +192,8 @@ def _claimant() -> Claimant:
     return Claimant("dag", "task", "run", -1, 1, "host", 1)
 
 
-def _pairs(messages: Sequence[Outgoing]) -> list[dict[str, str]]:
-    return [{"Content": m.content, "Destination": str(m.destination)} for m in messages]
-
-
 def _post(client: SmsClient, messages: Sequence[Outgoing]) -> SendResponse:
-    return client.send_bulk(_pairs(messages))
+    return client.send_bulk(MessageColumns.of(messages))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.backend import in_pieces
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.messages.outgoing import Block, Outgoing
+from airflow_provider_sms.messages.blocks import Block
+from airflow_provider_sms.messages.outgoing import Outgoing
 from airflow_provider_sms.planning.changed_texts import TableKeys, refuse_changed_texts
 from airflow_provider_sms.stop_flag import StopFlag
 

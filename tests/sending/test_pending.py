@@ -6,6 +6,7 @@ import pytest
 from support.sending import people
 
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
+from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.sending import pending as pending_module
 from airflow_provider_sms.sending.counts import SendCounts
 from airflow_provider_sms.sending.pending import PendingMessages
@@ -33,6 +34,14 @@ def test_no_more_is_remembered_of_what_others_hold_than_the_bound(enter, bound):
     pending = PendingMessages(blocks(), enter(2), SendCounts(), resend=lambda request_id: False)
     assert pending.next_chunk(100) == ([], {})
     assert (len(read) * 10, pending.readable, pending.empty) == (bound, False, False)
+
+
+def test_what_is_free_is_taken_as_columns(enter):
+    """A send of millions makes no object for a message that nobody has held."""
+    pending = PendingMessages([people(25)], enter(1), SendCounts(), resend=lambda request_id: False)
+    chunks = [pending.next_chunk(10)[0] for _ in range(2)]
+    assert [type(chunk) for chunk in chunks] == [MessageColumns] * 2
+    assert [len(chunk) for chunk in (*chunks, pending.next_chunk(10)[0])] == [10, 10, 5]
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from support.sending import people
 
+from airflow_provider_sms.messages.outgoing import MessageColumns
 from airflow_provider_sms.sending.request_batch import RequestBatch
 
 
@@ -26,3 +27,13 @@ def test_a_service_that_takes_others_is_given_more_attempts():
     assert (batch.attempt, batch.turned_away, batch.unavailable) == (5, 1, 1)
     batch.turn_away(11, unavailable=False)
     assert (batch.attempt, batch.accepted_before, batch.turned_away, batch.unavailable) == (1, 11, 2, 1)
+
+
+def test_messages_are_claimed_and_kept_as_the_columns_that_they_came_as():
+    """A message becomes an object only where it is somebody else's: objects would keep the garbage collector busy."""
+    batch = RequestBatch(MessageColumns.of(people(5)), {})
+    assert batch.chunk.keys is batch.messages.keys
+    assert batch.keep(range(5)) == []
+    assert isinstance(batch.messages, MessageColumns)
+    assert batch.keep([0, 3], [1]) == [people(5)[2], people(5)[4]]
+    assert batch.messages == [people(5)[0], people(5)[3]]

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from support.faults.mutation import LEDGER, PENDING, SENDER, Mutation
 
-BLOCKS = "tests/messages/test_outgoing.py"
+BLOCKS = "tests/messages/test_blocks.py"
 
 BLOCK_MUTATIONS = (
     Mutation(
         "texts stay where they were while numbers are ordered",
-        "messages/outgoing.py",
+        "messages/blocks.py",
         "contents.take(places)",
         "contents",
         (BLOCKS,),
     ),
     Mutation(
         "keys are ordered and numbers are not",
-        "messages/outgoing.py",
+        "messages/blocks.py",
         "destinations.take(places)",
         "destinations",
         (BLOCKS,),
     ),
     Mutation(
         "of a message's rows the last one counts",
-        "messages/outgoing.py",
+        "messages/blocks.py",
         "        repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
         "        repeats[:-1] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
         (BLOCKS,),

@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
     from typing_extensions import Self
@@ -19,6 +19,10 @@ T = TypeVar("T", np.uint64, np.int64)
 MOST_IN_MEMORY = 100_000
 """Integers that stay in memory: 800 KB, which a task with few rows need not write to a disk."""
 _AT_ONCE = 1_000_000
+_MOST_PARTS = 16
+"""Parts in which a file is counted, at most: it is read once for each."""
+_SAMPLE = 1_000
+"""Integers of which one is looked at to find the bounds of the parts."""
 
 
 def key_halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
@@ -97,6 +101,8 @@ class DiskBackedIntegers(Generic[T]):
 
     def count_distinct(self) -> int:
         """Return the number of different integers."""
+        if self._file is not None and self._ordered is None and self._length > _AT_ONCE:
+            return self._count_in_parts(self._file)
         ordered = self.sorted()
         count = min(len(ordered), 1)
         for start in range(0, len(ordered), _AT_ONCE):
@@ -114,6 +120,34 @@ class DiskBackedIntegers(Generic[T]):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+    def _count_in_parts(self, file: IO[bytes]) -> int:
+        """Count the integers of one range after the other: sorted at once, all of the file would be in memory."""
+        # Copies: a view would keep its whole piece.
+        sample = np.concatenate([piece[::_SAMPLE].copy() for piece in self._pieces(file)])
+        sample.sort()
+        parts = min(-(-self._length // _AT_ONCE), _MOST_PARTS)
+        bounds = sample[[len(sample) * part // parts for part in range(1, parts)]]
+        count = 0
+        for part in range(parts):
+            found = []
+            for piece in self._pieces(file):
+                inside = np.ones(len(piece), np.bool_)
+                if part > 0:
+                    inside &= piece >= bounds[part - 1]
+                if part < len(bounds):
+                    inside &= piece < bounds[part]
+                found.append(piece[inside])
+            some = np.concatenate(found)
+            some.sort()
+            count += min(len(some), 1) + int(np.count_nonzero(some[1:] != some[:-1]))
+        return count
+
+    def _pieces(self, file: IO[bytes]) -> Iterator[npt.NDArray[T]]:
+        """Read the file from its beginning to its end, where the next integers are written."""
+        file.seek(0)
+        while piece := file.read(_AT_ONCE * np.dtype(self._kind).itemsize):
+            yield np.frombuffer(piece, self._kind)
 
     def _spill(self) -> None:
         if self._file is None:

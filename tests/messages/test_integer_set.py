@@ -3,12 +3,14 @@ from __future__ import annotations
 import gc
 import tempfile
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from airflow_provider_sms.messages import integer_set
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, are_in
 
 integers = st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9))
@@ -70,6 +72,28 @@ def test_distinct_ones_are_counted_across_pieces(times):
     with DiskBackedIntegers(np.int64) as integers:
         integers.add(values)
         assert integers.count_distinct() == 1_000_001
+
+
+@given(values=st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(0, 5), min_size=1), more=integers)
+def test_a_large_file_is_counted_in_parts(values, more):
+    """Whatever the integers and the bounds between parts, each counts once, and more can be added afterwards."""
+    with (
+        patch.multiple(integer_set, _AT_ONCE=4, _MOST_PARTS=3, _SAMPLE=2),
+        DiskBackedIntegers(np.int64, 0) as counted,
+    ):
+        counted.add(np.array(values, np.int64))
+        assert counted.count_distinct() == len(set(values))
+        counted.add(np.array(more, np.int64))
+        assert counted.count_distinct() == len({*values, *more})
+        assert counted.sorted().tolist() == sorted([*values, *more])
+
+
+def test_a_large_file_is_not_mapped_to_be_counted(temporary):
+    """The count of a table's messages takes the memory of a part: all of a mapped file would count as the task's."""
+    with DiskBackedIntegers(np.uint64) as integers:
+        integers.add(np.random.default_rng(1).integers(0, 2**63, 1_500_000).astype(np.uint64))
+        assert integers.count_distinct() == 1_500_000
+        assert integers._ordered is None
 
 
 def test_nothing_is_seen_in_the_folder(temporary):

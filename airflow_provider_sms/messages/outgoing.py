@@ -71,5 +71,6 @@ class MessageColumns(Sequence[Outgoing]):
     def __getitem__(self, place: int | slice) -> Outgoing | list[Outgoing]:
         if isinstance(place, slice):
             return list(self)[place]
-        columns = (self.keys, self.destinations, self.contents, self.rows, self.parts)
-        return Outgoing(*(column[place] for column in columns))
+        return Outgoing(
+            self.keys[place], self.destinations[place], self.contents[place], self.rows[place], self.parts[place]
+        )

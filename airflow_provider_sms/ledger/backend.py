@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -209,10 +210,11 @@ class LedgerBackend(ABC):
         """
 
     @abstractmethod
-    def requests_of_events(
-        self, connection: Connection, campaign_id: int, event_ids: Sequence[int]
-    ) -> Iterable[tuple[int, int]]:
-        """Return the event id and the id of each request of a campaign that has one of these event ids."""
+    def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:
+        """Return the event id and the id of each request of a campaign that has one of these event ids.
+
+        :raises LedgerError: when the ledger cannot be read.
+        """
 
     @abstractmethod
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterable[HolderRow]:
@@ -318,7 +320,7 @@ def ledger_errors(done: str) -> Iterator[None]:
     """Raise errors of the database as errors of the ledger."""
     try:
         yield
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, sqlite3.Error) as error:
         # "from None": a traceback would show the row, with somebody's number.
         cause = getattr(error, "orig", None) or error
         if isinstance(error, DBAPIError) and (undone := _UNDONE.get(sql_state(error) or "")) is not None:

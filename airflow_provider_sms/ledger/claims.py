@@ -266,11 +266,8 @@ class CampaignLedger:
         :raises LedgerError: when the ledger cannot be read.
         """
         holders: dict[int, set[int]] = {}
-        with self._store.read(quick=True) as connection:
-            for event_id, request_id in self._store.requests_of_events(
-                connection, self._campaign_id, sorted(set(events.values()))
-            ):
-                holders.setdefault(event_id, set()).add(request_id)
+        for event_id, request_id in self._store.requests_of_events(self._campaign_id, sorted(set(events.values()))):
+            holders.setdefault(event_id, set()).add(request_id)
         return {each for each, event_id in events.items() if holders.get(event_id, set()) - {each}}
 
     def has_unknown(self) -> bool:

@@ -229,12 +229,11 @@ class PostgresBackend(LedgerBackend):
         """Return the states of the requests that exist and were made by a claimant."""
         return dict(map(tuple, connection.exec_driver_sql(_OWN_STATES, (claimant_id, list(request_ids)))))
 
-    def requests_of_events(
-        self, connection: Connection, campaign_id: int, event_ids: Sequence[int]
-    ) -> Iterable[tuple[int, int]]:
+    def requests_of_events(self, campaign_id: int, event_ids: Sequence[int]) -> Sequence[tuple[int, int]]:
         """Return the event id and the id of each request of a campaign that has one of these event ids."""
-        rows = connection.exec_driver_sql(_REQUESTS_OF_EVENTS, (campaign_id, list(event_ids)))
-        return cast("Iterable[tuple[int, int]]", rows)
+        with self.read(quick=True) as connection:
+            rows = connection.exec_driver_sql(_REQUESTS_OF_EVENTS, (campaign_id, list(event_ids))).all()
+        return cast("Sequence[tuple[int, int]]", rows)
 
     def holders(self, connection: Connection, campaign_id: int, keys: Sequence[bytes]) -> Iterator[HolderRow]:
         """Return the requests that hold any of the keys."""

@@ -30,6 +30,15 @@ def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
     assert modes == ["wal", 2]
 
 
+def test_event_ids_that_cannot_be_read_are_an_error_of_the_ledger(tmp_path):
+    """They are read past SQLAlchemy; what the driver raises is no unforeseen error all the same."""
+    store = open_sqlite(tmp_path / "ledger.db")
+    sql(tmp_path / "ledger.db", "ALTER TABLE sms_request RENAME TO elsewhere")
+    with pytest.raises(LedgerError, match="cannot be read: OperationalError: no such table"):
+        store.requests_of_events(1, [5])
+    store.close()
+
+
 def test_one_look_is_at_one_state(tmp_path):
     """What another process commits between two statements of a look is not seen by the second: counts add up."""
     store = open_sqlite(tmp_path / "ledger.db")

@@ -100,8 +100,10 @@ _CONTACTS_SINCE = (
 )
 _CACHE_KIB = 32 * 1024
 """KiB of pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
-_CHECKPOINT_PAGES = 8_000
-"""Pages that the write-ahead log holds, 32 MB, before they are copied into the file: many are written several times."""
+_PAGE_BYTES = 16 * 1024
+"""Bytes of a page in a new file; one that exists keeps its own. Claims of a large ledger meet fewer of them."""
+_LOG_BYTES = 32 * 1024 * 1024
+"""Bytes that the write-ahead log holds before they are copied into the file: many pages are written several times."""
 
 NETWORK = frozenset(
     (  # noqa: SIM905  # a list would be a page
@@ -287,11 +289,14 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
 
     @event.listens_for(engine, "connect")
     def _configure(dbapi_connection: Any, _record: Any) -> None:
+        # Before anything is written: the log writes the first page of a new file.
+        dbapi_connection.execute(f"PRAGMA page_size={_PAGE_BYTES}")
         _enter_wal(dbapi_connection, give_up=time.monotonic() + busy_seconds)
         dbapi_connection.execute("PRAGMA synchronous=FULL")
         dbapi_connection.execute("PRAGMA foreign_keys=ON")
         dbapi_connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
-        dbapi_connection.execute(f"PRAGMA wal_autocheckpoint={_CHECKPOINT_PAGES}")
+        (page_bytes,) = dbapi_connection.execute("PRAGMA page_size").fetchone()
+        dbapi_connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_BYTES // page_bytes}")
         # Statement journals stay in memory: in a file they would be written twice.
         dbapi_connection.execute("PRAGMA temp_store=MEMORY")
         # Deleted numbers are overwritten with zeros, and so are those of rows that move to another page when one is

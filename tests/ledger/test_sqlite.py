@@ -12,6 +12,8 @@ from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import is_mount_point, network_filesystem, open_sqlite, settle_path
 
+LOG_PRAGMAS = ("page_size", "wal_autocheckpoint")
+
 
 def sql(path, statement):
     connection = sqlite3.connect(path)
@@ -28,6 +30,20 @@ def test_a_commit_is_on_the_disk_before_it_returns(tmp_path):
         modes = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous")]
     store.close()
     assert modes == ["wal", 2]
+
+
+def test_a_new_file_has_large_pages_and_an_existing_one_keeps_its_own(tmp_path):
+    """A ledger of an earlier version stays as it is, and the log holds as many bytes with either size."""
+    old, new = tmp_path / "old.db", tmp_path / "new.db"
+    sql(old, "PRAGMA page_size=4096")
+    sql(old, "PRAGMA journal_mode=WAL")
+    for path, page_bytes in ((old, 4096), (new, 16384)):
+        for _ in range(2):
+            store = open_sqlite(path)
+            with store.read() as connection:
+                pages = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in LOG_PRAGMAS]
+            store.close()
+            assert (pages[0], pages[0] * pages[1]) == (page_bytes, 32 * 1024 * 1024)
 
 
 def test_event_ids_that_cannot_be_read_are_an_error_of_the_ledger(tmp_path):

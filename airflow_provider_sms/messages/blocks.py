@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from airflow_provider_sms.messages.keys import KEY_BYTES
 from airflow_provider_sms.messages.outgoing import MessageColumns
@@ -131,20 +132,30 @@ class BlockBuilder:
         ordered = halves[order]
         repeats = np.zeros(len(order), np.bool_)
         repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
-        destinations, contents = pa.concat_arrays(self._destinations), pa.concat_arrays(self._contents)
         rows, parts = np.concatenate(self._rows), np.concatenate(self._parts)
         if by_key:
             # Made from buffers: pyarrow's own conversion of a NumPy array imports pandas.
             places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
-            destinations, contents = destinations.take(places), contents.take(places)
-            # Else Arrow would keep the memory of the copies.
-            self._destinations, self._contents = [], []
-            pa.default_memory_pool().release_unused()
+            destinations, contents = _joined(self._destinations, places), _joined(self._contents, places)
             keys = ordered.tobytes()
             return Block(keys, destinations, contents, rows[order], parts[order], repeats, until, self.suppressed)
+        destinations, contents = _joined(self._destinations), _joined(self._contents)
         in_place = np.empty_like(repeats)
         in_place[order] = repeats
         return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self.suppressed)
+
+
+def _joined(pieces: list[pa.Array], places: pa.Array | None = None) -> pa.Array:
+    """Return arrays as one, in the order of places, and release them.
+
+    A block is as large as all else, and Arrow's own allocator would keep the memory of earlier ones: the system's gives
+    it back.
+    """
+    pool = pa.system_memory_pool()
+    joined = pa.concat_arrays(pieces, memory_pool=pool)
+    pieces.clear()
+    pa.default_memory_pool().release_unused()
+    return joined if places is None else pc.take(joined, places, memory_pool=pool)
 
 
 def _listed(column: list[Any] | pa.Array | npt.NDArray[Any]) -> list[Any]:

@@ -94,3 +94,13 @@ def test_a_message_to_groups_has_no_destination():
     """What is no number stays none."""
     message = Outgoing(b"k" * 16, None, "Hi \ud83d")
     assert everything(Block.of([message])) == [message]
+
+
+@pytest.mark.skipif(pa.default_memory_pool().backend_name == "system", reason="Arrow has no memory of its own here")
+@pytest.mark.parametrize("by_key", [True, False])
+def test_a_block_takes_none_of_the_memory_that_arrow_keeps(by_key):
+    """The system takes back the room of a block that was sent; Arrow would keep it, and take more for the next one."""
+    before = pa.total_allocated_bytes()
+    block = gathered(people(1000), people(1000, 1000), by_key=by_key)
+    assert len(block) == 2000
+    assert pa.total_allocated_bytes() <= before

@@ -10,15 +10,15 @@ BLOCK_MUTATIONS = (
     Mutation(
         "texts stay where they were while numbers are ordered",
         "messages/blocks.py",
-        "contents.take(places)",
-        "contents",
+        "_joined(self._contents, places)",
+        "_joined(self._contents)",
         (BLOCKS,),
     ),
     Mutation(
         "keys are ordered and numbers are not",
         "messages/blocks.py",
-        "destinations.take(places)",
-        "destinations",
+        "_joined(self._destinations, places)",
+        "_joined(self._destinations)",
         (BLOCKS,),
     ),
     Mutation(

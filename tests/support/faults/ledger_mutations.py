@@ -307,8 +307,8 @@ LEDGER_MUTATIONS = (
     Mutation(
         "an event id that came before is an answer",
         "ledger/claims.py",
-        "                holders.setdefault(event_id, set()).add(request_id)\n",
-        "                pass\n",
+        "            holders.setdefault(event_id, set()).add(request_id)\n",
+        "            pass\n",
         (SENDER,),
         first="test_an_event_id_that_came_before_is_no_answer",
     ),

@@ -6,7 +6,6 @@ import sqlite3
 import threading
 import time
 from contextlib import closing
-from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
@@ -19,6 +18,7 @@ from support.postgres import DRIVERS
 from support.sending import Clock, claimant
 from support.sending import people as some
 from support.versions import PARKS_WHO_ASKS
+from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.execution import ledger_progress
@@ -185,26 +185,14 @@ def test_a_wait_is_the_last_that_its_part_says(send, people, sandbox, notes, bal
     assert min(seen[topped_up:]) == 800
 
 
-class Hours:
-    """Hours that begin at a moment."""
-
-    recipient_time_zone = False
-
-    def __init__(self, opening):
-        self._opening = opening
-
-    def closed_until(self, now, destination=None):
-        return self._opening if now < self._opening else None
-
-
 def test_a_wait_before_the_first_text_is_noted(send, people, notes):
     """With the plan, and the hour at which it ends."""
-    opening = datetime.now(timezone.utc) + timedelta(seconds=3)
-    ran = send(people(5), send_window=Hours(opening))
+    hours = OpensLater(seconds=3)
+    ran = send(people(5), send_window=hours)
     waited, went_on = notes()
     assert (ran.state, went_on["state"]) == ("success", "ended")
     assert counts(waited) == {"state": "waiting for hours", "total": 5, "done": None, "not_sent": None, "invalid": 0}
-    assert (waited["figures"], waited["plan"]["to_send"]) == ({"until": opening.isoformat()}, 5)
+    assert (waited["figures"], waited["plan"]["to_send"]) == ({"until": hours.opening.isoformat()}, 5)
 
 
 @needs_an_answer

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 
 import pytest
 from support.airflow import stored_xcoms
 from support.later import later
+from support.windows import OpensLater
 
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sandbox.faults import Fault
@@ -28,18 +29,6 @@ def looks(sandbox):
 def latest(key):
     """What was pushed last."""
     return max(stored_xcoms(key=key, task_id="send"), key=lambda row: row[0].timestamp)[1]
-
-
-class Hours:
-    """Hours that begin at a moment."""
-
-    recipient_time_zone = False
-
-    def __init__(self, opening):
-        self._opening = opening
-
-    def closed_until(self, now, destination=None):
-        return self._opening if now < self._opening else None
 
 
 def test_not_enough_credit_fails_before_the_first_text(send, people, sandbox):
@@ -135,10 +124,10 @@ def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, peop
 
 def test_a_task_waits_for_its_hours(send, people, sandbox, witnessed):
     """Before they begin nothing is claimed."""
-    opening = datetime.now(timezone.utc) + timedelta(seconds=4)
-    ran = send(people(100), send_window=Hours(opening))
+    hours = OpensLater(seconds=3)
+    ran = send(people(100), send_window=hours)
     assert (ran.state, counts(ran), set(witnessed().values())) == ("success", {"accepted": 100}, {1})
-    assert sends(sandbox)[0].at >= opening.replace(microsecond=0)
+    assert sends(sandbox)[0].at >= hours.opening.replace(microsecond=0)
     assert "Outside of the sending hours: waiting until" in ran.log
 
 

@@ -69,3 +69,22 @@ def holds(window, moment):
         ):
             return True
     return False
+
+
+class OpensLater:
+    """Hours that begin some seconds after they are first asked for, however long the task took to start."""
+
+    recipient_time_zone = False
+
+    def __init__(self, seconds):
+        self.opening = None
+        """When they begin; None before anybody has asked."""
+        self._seconds = seconds
+
+    def __deepcopy__(self, memo):
+        """Return the same hours, so that a test reads what a copy of its task was told."""
+        return self
+
+    def closed_until(self, now, destination=None):
+        self.opening = self.opening or now + timedelta(seconds=self._seconds)
+        return self.opening if now < self.opening else None

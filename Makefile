@@ -60,6 +60,8 @@ PARALLEL := --numprocesses $(WORKERS) --dist loadfile
 
 # What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
 BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page_opened.py tests/test_browser.py tests/test_screenshots.py
+# Files of minutes come first: left to the end, one of them would run alone.
+LONGEST := $(patsubst %,tests/acceptance/test_%.py,several_machines whole before_sending first_half_hour privacy pages)
 WHOLE := $(filter-out tests/acceptance/test_processes.py,$(wildcard tests/acceptance/test_*.py))
 # They run pytest as a team's own repository does, a process of Airflow for each.
 NESTED := tests/docs/test_testing.py tests/testing/test_plugin.py
@@ -71,18 +73,20 @@ test-most test-whole test-faults: export PYTHONSAFEPATH := 1
 test-most:
 	@$(PYTEST) $(PARALLEL) $(LATER:%=--ignore=%)
 
-# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed.
+# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed. Most of their tests wait, for
+# an Airflow or a fault to take its course, so there are more processes than cores.
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 
 test-whole:
-	@$(PYTEST) $(PARALLEL) $(sort $(BROWSER) $(WHOLE) $(NESTED)) $(PRINTED)
+	@$(PYTEST) --numprocesses 3 --dist loadfile --no-loadscope-reorder \
+		$(LONGEST) $(filter-out $(LONGEST),$(sort $(BROWSER) $(WHOLE) $(NESTED))) $(PRINTED)
 
 test-faults:
-	@$(PYTEST) tests/faults $(PRINTED)
+	@$(PYTEST) $(PARALLEL) tests/faults $(PRINTED)
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 test-oldest:
-	@.venv/bin/nox -s "airflow(2.11.2)" -- $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
+	@.venv/bin/nox -s "airflow(2.11.2)" -- $(PARALLEL) $(patsubst %,--ignore=tests/%,acceptance dags faults sandbox service) $(PRINTED)
 
 # Small, and not judged: what else runs costs them time.
 test-benchmarks: export PYTHONPATH := $(CURDIR)/build/wheel:$(CURDIR)

@@ -91,7 +91,7 @@ def test_airflow_has_the_commands_after_the_install(airflow_home):
     from airflow.cli.cli_parser import get_parser
 
     lines = block("airflow providers get").splitlines()
-    parsed = [get_parser().parse_args(shlex.split(line)[1:]) for line in lines]
+    parsed = [get_parser().parse_args(shlex.split(line.partition("airflow ")[2])) for line in lines]
     assert all(each.func for each in parsed)
     assert parsed[0].provider_name == get_provider_info()["package-name"]
     assert (parsed[2].section, parsed[2].option in get_provider_info()["config"]["sms"]["options"]) == ("sms", True)

@@ -151,8 +151,8 @@ def test_the_figures_are_those_of_the_proof_and_of_its_command():
         (measured,) = re.findall(rf"^\| {TROUBLES[FAULTS[name]].name} \|(.*)\|$", PROOF, re.MULTILINE)
         by_way = [cell.split(" / ") for cell in measured.split("|")[:3]]
         told = cells.replace(",", "").split("|")
-        assert [int(twice) for twice, *_ in by_way] == [int(cell.split(";")[0]) for cell in told]
-        assert re.findall(r"(\d+) named", cells) == [unknown for _, _, unknown, _ in by_way if int(unknown)]
+        assert [int(twice) for twice, *_ in by_way] == [int(cell.partition("(")[0]) for cell in told]
+        assert re.findall(r"\((\d+) are \*unknown", cells) == [unknown for _, _, unknown, _ in by_way if int(unknown)]
     (command,) = re.findall(r"^with `--only ([^`]*)`, .*\[README\]", PROOF, re.MULTILINE)
     assert shlex.split(command) == list(FAULTS.values())
 

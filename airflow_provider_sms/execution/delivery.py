@@ -132,7 +132,8 @@ class Delivery:
         liveness = Liveness(self.task.context, stop)
 
         def guard() -> None:
-            refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys)
+            is_command = self.task.confirm is not None
+            refuse_changed_texts(blocks, self.ledger.earlier(), stop, keys, is_command=is_command)
 
         def heartbeat() -> None:
             liveness.beat()

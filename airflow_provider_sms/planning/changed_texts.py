@@ -55,7 +55,12 @@ class TableKeys:
 
 
 def refuse_changed_texts(
-    blocks: Callable[[], Iterable[Block]], earlier: EarlierClaims, stop: StopFlag, keys: TableKeys | None = None
+    blocks: Callable[[], Iterable[Block]],
+    earlier: EarlierClaims,
+    stop: StopFlag,
+    keys: TableKeys | None = None,
+    *,
+    is_command: bool = False,
 ) -> None:
     """Refuse to send where recipients whose messages an earlier attempt claimed would now get another text.
 
@@ -68,6 +73,7 @@ def refuse_changed_texts(
     :param blocks: reads the table anew.
     :param stop: ends the comparison early.
     :param keys: of the table; closed in any case, since a send need not hold them. None: they are read with the blocks.
+    :param is_command: whether a command at a terminal sends, and no task in a run.
     :raises InputError: texts have changed; names their count, and what to do.
     :raises StoppedError: the comparison was stopped.
     :raises LedgerError: the ledger cannot be read.
@@ -88,6 +94,8 @@ def refuse_changed_texts(
             return
         changed = sum(_count_changed(block, ordered, earlier) for block in _until_stopped(blocks(), stop))
     if changed:
+        if is_command:
+            raise InputError(_words_for_a_command(changed))
         raise InputError(
             f"{changed} {by_count(changed, 'message to a recipient', 'messages to recipients')} that an earlier "
             f"attempt of this task claimed in this run {by_count(changed, 'has', 'have')} another text, other key "
@@ -97,6 +105,16 @@ def refuse_changed_texts(
             "that it had. For the next run, say in key_columns what identifies a message beside its number. Where a "
             "second text is meant, send it in a new run, under a new campaign"
         )
+
+
+def _words_for_a_command(changed: int) -> str:
+    to_whom = by_count(changed, "message to a recipient", "messages to recipients")
+    return (
+        f"{changed} {to_whom} whom an earlier command of this campaign texted, or may have, "
+        f"{by_count(changed, 'has', 'have')} another text or other key columns now, so people could be texted twice. "
+        "Nothing was sent by this command. To send the rest of the campaign, give the command the text, the key "
+        "columns and the rows that it had. Where a second text is meant, send it under another campaign name"
+    )
 
 
 def _until_stopped(blocks: Iterable[T], stop: StopFlag) -> Iterator[T]:

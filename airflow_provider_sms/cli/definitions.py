@@ -153,6 +153,14 @@ def _send_command() -> ActionCommand:
         ),
         _REGION,
         _arg(
+            "--key-columns",
+            nargs="+",
+            action="extend",
+            metavar="COLUMN",
+            help="Columns of FILE that identify a message beside its number, whatever its words: those of the DAG that "
+            "sends the campaign; may be repeated",
+        ),
+        _arg(
             "--on-invalid",
             choices=("fail", "skip"),
             default="fail",
@@ -168,7 +176,7 @@ def _send_command() -> ActionCommand:
         _arg(
             "--max-repeats",
             metavar="COUNT",
-            help="Send nothing if more people have had another text of the campaign (default: no limit)",
+            help="Send nothing if more people have had another text of the campaign (default: no limit; with --yes, 0)",
         ),
         _arg("--dry-run", action="store_true", help="Check every row, show the plan, and send nothing"),
         _arg(

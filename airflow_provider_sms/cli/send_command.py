@@ -28,7 +28,7 @@ from airflow_provider_sms.cli.console import (
     require_terminal,
 )
 from airflow_provider_sms.cli.terminal_task import TASK_ID, TerminalTaskInstance, next_attempt
-from airflow_provider_sms.exceptions import SmsError
+from airflow_provider_sms.exceptions import LimitError, SmsError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.execution.xcom import PLAN, SUMMARY
@@ -38,6 +38,7 @@ from airflow_provider_sms.hooks.stored_connection import lent_to_hooks
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_number
 from airflow_provider_sms.operators.sms import BulkSmsOperator
+from airflow_provider_sms.planning.limits import repeats_in_words
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -77,26 +78,30 @@ def send_messages(args: Namespace) -> None:
             _print_result(args, instance.xcoms, is_done=is_done)
 
 
-def _numbers(written: Sequence[str]) -> list[str]:
-    """Return the numbers of ``--to``, of which one text may hold several with commas between them."""
-    return [number for text in written for number in text.split(",")]
+def _several(written: Sequence[str]) -> list[str]:
+    """Return the values of an option, of which one text may hold several with commas between them."""
+    return [value.strip() for text in written for value in text.split(",")]
 
 
 def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> None:
     """Make one attempt of the operator, which is in the audit log unless nothing is sent.
 
+    With ``--yes`` nobody sees in the plan who has had another text of the campaign, so a limit refuses it.
+
     :raises SmsError: not everybody was texted; says why.
     """
+    has_default_limit = args.yes and args.max_repeats is None
     operator = BulkSmsOperator(
         task_id=TASK_ID,
-        source=[{args.destination_column: number} for number in _numbers(args.to)] if args.to else args.source,
+        source=[{args.destination_column: number} for number in _several(args.to)] if args.to else args.source,
         message=args.message,
         campaign=campaign,
         destination_column=args.destination_column,
         default_region=args.default_region,
+        key_columns=_several(args.key_columns) if args.key_columns else None,
         on_invalid=args.on_invalid,
         on_unknown=args.on_unknown,
-        max_repeats=args.max_repeats,
+        max_repeats=0 if has_default_limit else args.max_repeats,
         sms_conn_id=args.conn_id,
         ledger_conn_id=args.ledger_conn_id,
         dry_run=args.dry_run,
@@ -110,12 +115,22 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
         operator.stop_signal,
         partial(operator.campaign_name, context),
     )
-    if args.dry_run:
-        _send(operator, task)
-        return
-    with audited_command("sms.send") as act:
-        confirm_plan = partial(_confirm, args, act, ledger_is_new=instance.ledger_is_new)
-        _send(operator, replace(task, confirm=confirm_plan))
+    try:
+        if args.dry_run:
+            _send(operator, task)
+            return
+        with audited_command("sms.send") as act:
+            confirm_plan = partial(_confirm, args, act, ledger_is_new=instance.ledger_is_new)
+            _send(operator, replace(task, confirm=confirm_plan))
+    except LimitError:  # of max_repeats: the command has no other limit
+        if not has_default_limit:
+            raise
+        repeats = instance.xcoms[PLAN]["repeats"]
+        raise SendError(
+            f"{repeats_in_words(repeats, campaign)}, more than max_repeats=0, the default with --yes. Nothing was "
+            "sent. If a DAG sent them the same message, give its key columns with --key-columns. If they should get "
+            f"one more, add --max-repeats {repeats}, or send it under another campaign name"
+        ) from None
 
 
 def _send(operator: BulkSmsOperator, task: SendingTask) -> None:

@@ -232,9 +232,33 @@ def test_people_who_had_another_text_from_a_dag_may_stop_it(send, sandbox, sent_
     sent_to_file([outgoing(int(NUMBERS[0]))], campaign="water")
     said = send("--to", ANN, BOB, "--yes", "--max-repeats", "0")
     assert (said.status, sandbox.state.accepted_messages) == (1, [])
-    assert "1 person has had another text of campaign water, more than max_repeats=0" in said.err
+    assert "1 person has had another text of campaign water, more than max_repeats=0. Nothing was sent" in said.err
     assert "max_repeats must be a whole number" in send("--to", ANN, "--yes", "--max-repeats", "few").err
     assert send("--to", ANN, BOB, "--yes", "--max-repeats", "1").status == 0
+
+
+def test_yes_alone_texts_nobody_again_whom_a_dag_texted(send, sandbox, sent_to_file):
+    """Nobody sees the plan: so a second text of the campaign needs ``--max-repeats``, and the error says so."""
+    sent_to_file([outgoing(int(NUMBERS[0]))], campaign="water")
+    said = send("--to", ANN, BOB, "--yes")
+    assert (said.status, said.out, sandbox.state.accepted_messages) == (1, "", [])
+    assert said.err.splitlines()[-1] == (
+        "1 person has had another text of campaign water, more than max_repeats=0, the default with --yes. Nothing was "
+        "sent. If a DAG sent them the same message, give its key columns with --key-columns. If they should get one "
+        "more, add --max-repeats 1, or send it under another campaign name"
+    )
+    assert send("--to", ANN, BOB, "--yes", "--max-repeats", "1").status == 0
+
+
+def test_key_columns_tell_a_message_in_other_words(send, tmp_path, witnessed):
+    """``--key-columns`` is the operator's; it may be repeated, and takes several columns, with commas as well."""
+    table, keys = tmp_path / "invoices.csv", ("--key-columns", "invoice,month", "--key-columns", "year")
+    table.write_text(f"destination,invoice,month,year\n{ANN},7,5,2026\n{ANN},8,5,2026\n")
+    for message, accepted in (("Invoice {invoice}", 2), ("Pay {invoice}", 0)):
+        said = send("--source", table, *keys, "--yes", "-o", "json", message=message)
+        assert (said.status, said.data[0]["accepted"], said.data[0]["already_sent"]) == (0, accepted, 2 - accepted)
+    assert "'day'" in send("--source", table, "--key-columns", "year", "day", "--yes").err
+    assert witnessed() == {(NUMBERS[0], f"Invoice {number}"): 1 for number in (7, 8)}
 
 
 def test_rows_that_cannot_be_texted_are_listed_one_a_line(send, sandbox):

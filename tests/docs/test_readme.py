@@ -9,6 +9,7 @@ from support.airflow import everything_logged
 from support.faults.peers import TROUBLES
 from support.pages import ROOT, blocks, dags
 
+from airflow_provider_sms.cli.main import main
 from airflow_provider_sms.sandbox.__main__ import _config, _parser
 
 README = ROOT / "README.md"
@@ -74,6 +75,18 @@ def test_another_wording_texts_nobody_again(run, sandbox):
     assert len(sandbox.state.accepted) == 3
 
 
+def test_the_command_texts_nobody_again(run, sandbox, tmp_path):
+    """The README's command, sent with ``--yes`` after the DAG, knows its messages; without the keys it refuses."""
+    run()
+    (typed,) = (block.code for block in blocks(README, "sh") if "--dry-run" in block.code)
+    _, *words = shlex.split(typed.replace("\\\n", "").replace("/tmp/", f"{tmp_path}/"))
+    words = [*(word for word in words if word != "--dry-run"), "--yes"]
+    main(words)
+    with pytest.raises(SystemExit):
+        main([word for word in words if word not in ("--key-columns", "invoice")])
+    assert len(sandbox.state.accepted) == 3
+
+
 def test_a_lost_response_fails_with_the_error_that_is_shown(run, sandbox, tmp_path):
     """After the README's fault and its new row, the task fails with the README's words; run again, it texts nobody."""
     run()
@@ -130,12 +143,14 @@ def test_the_first_screen_is_short():
 
 @pytest.mark.parametrize("page", [README, ROOT / "docs" / "quickstart.md"], ids=lambda page: page.stem)
 def test_the_dry_run_is_of_the_first_dag(page):
-    """The command that shows the plan has the columns, the text and the campaign of the DAG."""
+    """The command that shows the plan has the columns, the text, the campaign and the keys of the DAG."""
     (typed,) = (shlex.split(block.code) for block in blocks(page, "sh") if "--dry-run" in block.code)
     first, *_ = dags(page)
     for name in ("destination_column", "default_region", "message", "campaign"):
         (value,) = re.findall(rf'^ +{name}="(.*?)",', first, re.MULTILINE)
         assert typed[typed.index(f"--{name.replace('_', '-')}") + 1] == value
+    (key,) = re.findall(r'^ +key_columns=\["(.*?)"\],', first, re.MULTILINE)
+    assert typed[typed.index("--key-columns") + 1] == key
 
 
 def test_the_order_is_that_of_the_first_half_hour():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -28,7 +29,7 @@ from airflow_provider_sms.cli.console import (
     require_terminal,
 )
 from airflow_provider_sms.cli.terminal_task import TASK_ID, TerminalTaskInstance, next_attempt
-from airflow_provider_sms.exceptions import LimitError, SmsError
+from airflow_provider_sms.exceptions import InputError, LimitError, SmsError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.options import SendingTask
 from airflow_provider_sms.execution.xcom import PLAN, SUMMARY
@@ -37,6 +38,7 @@ from airflow_provider_sms.hooks.ledger import ledger_conn_ids
 from airflow_provider_sms.hooks.stored_connection import lent_to_hooks
 from airflow_provider_sms.ledger.name_rules import read_name
 from airflow_provider_sms.masking import mask_number
+from airflow_provider_sms.operators.rendering import is_text_file
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.planning.limits import repeats_in_words
 
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.planning.plan import Plan
 
 PACKAGE = "airflow_provider_sms"
+_JINJA = re.compile(r"\{\{.*?\}\}|\{%", re.DOTALL)
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -83,6 +86,23 @@ def _several(written: Sequence[str]) -> list[str]:
     return [value.strip() for text in written for value in text.split(",")]
 
 
+def _require_plain_text(message: str) -> None:
+    """Refuse what a DAG would render: people would read the name of the file, or the template.
+
+    :raises InputError: it is such a message; says what to write.
+    """
+    if is_text_file(message):
+        raise InputError(
+            'message: the command reads no file: give the text itself, such as --message "$(cat promo.txt)". To send '
+            "one word that ends like the name of a file, put a blank behind it"
+        )
+    if _JINJA.search(message):
+        raise InputError(
+            "message: the command renders no templates of Airflow: write the value itself in place of {{ … }} or "
+            "{% … %}. A column of the file is written {first_name}"
+        )
+
+
 def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> None:
     """Make one attempt of the operator, which is in the audit log unless nothing is sent.
 
@@ -90,6 +110,7 @@ def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> 
 
     :raises SmsError: not everybody was texted; says why.
     """
+    _require_plain_text(args.message)
     has_default_limit = args.yes and args.max_repeats is None
     operator = BulkSmsOperator(
         task_id=TASK_ID,

@@ -196,6 +196,22 @@ def test_a_mistake_is_one_line_and_status_1(send, people_file, sandbox, argument
     assert ("Traceback" in said.err, sandbox.state.accepted_messages) == (False, [])
 
 
+@pytest.mark.parametrize("message", ["promo.txt", "texts/promo.txt", "promo.j2", "Date {{ ds }}", "Hi {% if x %}x"])
+def test_a_message_that_an_operator_would_render_is_refused(send, sandbox, message):
+    """The command reads no file and renders no templates, so people would read the file's name or the template."""
+    said = send("--to", ANN, "--yes", message=message)
+    assert (said.status, said.out, sandbox.state.requests) == (1, "", [])
+    assert said.err.startswith("message: the command ")
+
+
+def test_a_word_with_the_end_of_a_file_in_a_sentence_is_a_text(send, witnessed):
+    """As the operator reads it: a name is one word, and no address of a page."""
+    texts = ["We read promo.txt", "https://example.com/a.txt"]
+    for text in texts:
+        assert send("--to", ANN, "--yes", message=text, campaign=text).status == 0
+    assert witnessed() == {(NUMBERS[0], text): 1 for text in texts}
+
+
 def test_a_wrong_token_is_status_1(send, sms_default, sandbox):
     """Nobody is asked about a plan that cannot be sent; a dry run says that the balance could not be read."""
     sms_default(password="wrong-token-0123")

@@ -31,6 +31,17 @@ log = logging.getLogger(__name__)
 
 _FILE = ".sql"
 _DAY = re.compile(r"(?<![\d-])((?:19|20)\d{2}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01]))(?![\d-])")
+_UNREAD = re.compile(
+    r"(?P<comment>--[^\n]*|/\*.*?\*/)"
+    r"|'(?:[^']|'')*'|\"[^\"]*\"|`[^`]*`|\[[\w ]+\]|\$(?P<tag>\w*)\$.*?\$(?P=tag)\$",
+    re.DOTALL,
+)
+"""Comments, literals and quoted names of a statement, in which words mean nothing."""
+_WRITES = {"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE"}
+"""The statements that change rows. A CALL may only read."""
+_WRITES_IN_WITH = re.compile(
+    rf"\bAS\s*(?:(?:NOT\s+)?MATERIALIZED\s*)?\([\s(]*(?:{'|'.join(sorted(_WRITES))})\b", re.IGNORECASE
+)
 _OUTSIDE = {"OperationalError", "InterfaceError"}
 """Errors of PEP 249 that need not be the query's fault: the database is down, or busy, or ends what takes too long."""
 _OF_THE_STATEMENT = {"OperationalError", "ProgrammingError"}
@@ -117,13 +128,18 @@ class SqlSource:
         return hook
 
     def require_statement(self, argument: str) -> None:
-        """Refuse an empty statement.
+        """Refuse an empty statement, and one that changes rows: its change is not committed.
 
         :param argument: the operator's argument, for an error.
-        :raises InputError: there is no statement.
+        :raises InputError: there is no statement, or it does more than read.
         """
         if not isinstance(self.sql, str) or not self.sql.strip():
             raise InputError(f"{argument}: the sql of a SqlSource must be a statement that returns rows")
+        if not _is_file(self.sql) and _changes_rows(self.sql):
+            raise InputError(
+                f"{argument}: a SqlSource reads: the change that the statement makes is rolled back, and the next run "
+                "would find the same rows. Select the rows here, and change the table in a task after this one"
+            )
 
     def pieces(self, argument: str = "source") -> Pieces:
         """Return the rows of the query. It runs when the first of them is read.
@@ -186,6 +202,22 @@ class SqlSource:
 
 def _is_file(sql: Any) -> bool:
     return isinstance(sql, str) and sql.endswith(_FILE)
+
+
+def _changes_rows(sql: str) -> bool:
+    """Return whether a statement inserts, updates or deletes rows, also in or after a WITH; not what functions do."""
+    bare = _UNREAD.sub(lambda found: " " if found["comment"] else " ? ", sql)
+    first = re.match(r"[\s(]*(\w+)", bare)
+    if first is None or first[1].upper() != "WITH":
+        return first is not None and first[1].upper() in _WRITES
+    if _WRITES_IN_WITH.search(bare):
+        return True
+    outer, inner = bare[first.end() :], 1
+    while inner:
+        outer, inner = re.subn(r"\([^()]*\)", "\0", outer)
+    # What follows the last of the named queries is the statement itself; what follows their columns is AS.
+    after = (word.upper() for word in re.findall(r"\0\s*(\w+)", outer))
+    return next((word for word in after if word != "AS"), "") in _WRITES
 
 
 def _texts(parameters: Any) -> list[str]:

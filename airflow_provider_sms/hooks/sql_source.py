@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Mapping
 from contextlib import closing, contextmanager
+from types import NoneType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.common.compat.sdk import AirflowException, AirflowNotFoundException, BaseHook
@@ -44,6 +45,8 @@ _WRITES_IN_WITH = re.compile(
 )
 _OUTSIDE = {"OperationalError", "InterfaceError"}
 """Errors of PEP 249 that need not be the query's fault: the database is down, or busy, or ends what takes too long."""
+_SQLITE_TYPO = re.compile(r"syntax error|no such (?:table|column)")
+"""What SQLite says of a statement that is wrong, as an OperationalError."""
 _OF_THE_STATEMENT = {"OperationalError", "ProgrammingError"}
 """Errors of PEP 249 whose words are about the statement and the server, and quote no value of a row."""
 
@@ -145,7 +148,8 @@ class SqlSource:
         """Return the rows of the query. It runs when the first of them is read.
 
         :param argument: the operator's argument, for an error.
-        :raises InputError: there is no such connection, its hook reads no SQL, or the statement is empty or a file.
+        :raises InputError: there is no such connection, its hook reads no SQL, or the statement is empty or a file,
+            or the parameters are of another type.
         """
         from airflow_provider_sms.recipients.streams import Pieces
 
@@ -154,6 +158,11 @@ class SqlSource:
             raise InputError(
                 f"{argument}: {self.sql} is looked up where a SqlSource is an argument of a task; a function returns "
                 "the statement itself"
+            )
+        if not isinstance(self.parameters, (list, tuple, Mapping, NoneType)):
+            raise InputError(
+                f"{argument}: the parameters of a SqlSource must be a list, a tuple or a dict, not "
+                f"{type(self.parameters).__name__}: write [value] for a single one"
             )
         description = f"query of connection {self.conn_id}"
         return Pieces(self._read(self.hook(argument), description), description)
@@ -187,7 +196,8 @@ class SqlSource:
             raise
         except Exception as error:  # noqa: BLE001 - each driver raises errors of its own
             kinds = {kind.__name__ for kind in type(error).__mro__}
-            raised = SourceUnavailableError if kinds & _OUTSIDE else SourceError
+            is_typo = type(error).__module__ == "sqlite3" and _SQLITE_TYPO.search(str(error))
+            raised = SourceUnavailableError if kinds & _OUTSIDE and not is_typo else SourceError
             raise raised(f"the {description} failed: {self._words(error, kinds)}") from None
 
     def _words(self, error: Exception, kinds: set[str]) -> str:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import sqlite3
 import subprocess
 import sys
@@ -313,11 +314,36 @@ def test_values_are_in_no_error(postgres):
         assert "2782" not in words
 
 
+@pytest.mark.parametrize("parameters", ["27820000001", 27820000001, {"27820000001"}, b"27820000001"])
+def test_parameters_that_are_no_list_are_refused(sqlite, parameters):
+    """A driver takes a text for a list of letters; the error shows no value."""
+    words = failure(SqlSource(sqlite, f"{SELECT} WHERE destination = ?", parameters), InputError)
+    assert words == (
+        f"source: the parameters of a SqlSource must be a list, a tuple or a dict, not {type(parameters).__name__}: "
+        "write [value] for a single one"
+    )
+
+
+@pytest.mark.parametrize("sql", ["SELEC destination FROM people", "SELECT cell FROM people", "SELECT * FROM nobody"])
+def test_a_wrong_statement_of_sqlite(sqlite, sql):
+    """SQLite calls a typo an operational error; a retry would not help either."""
+    failure(SqlSource(sqlite, sql))
+
+
+def test_a_database_that_is_locked(sqlite, connect):
+    """It is worth a retry."""
+    path = json.loads(os.environ["AIRFLOW_CONN_PEOPLE_DB"])["host"]
+    connect(conn_type="sqlite", host=path, extra={"timeout": 0})
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        assert "database is locked" in failure(SqlSource(sqlite, SELECT), SourceUnavailableError)
+
+
 def test_a_parameter_that_the_driver_quotes(sqlite):
     """What a driver's words quote of the parameters, and any number, is masked."""
-    words = failure(SqlSource(sqlite, 'SELECT * FROM "27820000001" WHERE n = ?', [5]), SourceUnavailableError)
+    words = failure(SqlSource(sqlite, 'SELECT * FROM "27820000001" WHERE n = ?', [5]))
     assert words == "source: the query of connection people_db failed: OperationalError: no such table: 2782*****01"
-    words = failure(SqlSource(sqlite, "SELECT * FROM Thandeka WHERE n = ?", ["Thandeka"]), SourceUnavailableError)
+    words = failure(SqlSource(sqlite, "SELECT * FROM Thandeka WHERE n = ?", ["Thandeka"]))
     assert words == "source: the query of connection people_db failed: OperationalError: no such table: *****"
 
 

@@ -240,8 +240,8 @@ CASES: dict[str, Case] = {
     ),
     "a query that is wrong": Case(
         {"source": SqlSource("lite", "SELEC destination FROM people")},
-        RETRIED,
-        AirflowException,
+        FAILS,
+        AirflowFailException,
         'source: the query of connection lite failed: OperationalError: near "SELEC": syntax error',
     ),
     "a query of a connection that knows no SQL": Case(

@@ -80,7 +80,10 @@ class SmsHook(BaseHook):
         return client_settings(connection, await _extra(connection))
 
     def _missing(self) -> InputError:
-        return InputError(f"Connection {self.sms_conn_id!r} does not exist: create a connection of type sms")
+        return InputError(
+            f"Connection {self.sms_conn_id!r} does not exist, or it cannot be read (is its JSON valid?): create a "
+            "connection of type sms"
+        )
 
     def get_conn(self) -> SmsClient:
         """Return the client, created at the first call."""

@@ -118,7 +118,10 @@ class SqlSource:
         try:
             hook = BaseHook.get_hook(self.conn_id)
         except AirflowNotFoundException:
-            raise InputError(f"{argument}: there is no Airflow connection {self.conn_id!r}") from None
+            raise InputError(
+                f"{argument}: there is no Airflow connection {self.conn_id!r}, or it cannot be read (is its JSON "
+                "valid?)"
+            ) from None
         except (AirflowException, ImportError) as error:
             raise InputError(
                 f"{argument}: connection {self.conn_id!r} has no hook: {error}. Is the provider of its type installed?"

@@ -222,10 +222,17 @@ def test_other_drivers(airflow_home, monkeypatch, tmp_path, connected, fetching)
 
 def test_a_connection_that_is_not_there(airflow_home):
     """It is named, and a retry would not find it either."""
-    with pytest.raises(InputError, match="source: there is no Airflow connection 'nowhere'"):
+    with pytest.raises(InputError, match=r"source: .* 'nowhere', or it cannot be read \(is its JSON valid\?\)$"):
         SqlSource("nowhere", SELECT).pieces()
     with pytest.raises(InputError, match="suppress: there is no Airflow connection 'nowhere'"):
         located(SqlSource("nowhere", SELECT), "suppress")
+
+
+def test_a_connection_of_broken_json(airflow_home, monkeypatch):
+    """Airflow says of it, too, that it is not there, so the error asks for its JSON."""
+    monkeypatch.setenv("AIRFLOW_CONN_BROKEN", '{"conn_type": "sqlite"')
+    with pytest.raises(InputError, match=r"'broken', or it cannot be read \(is its JSON valid\?\)$"):
+        SqlSource("broken", SELECT).pieces()
 
 
 def test_a_connection_that_is_no_database(connect):

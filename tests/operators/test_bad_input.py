@@ -236,7 +236,7 @@ CASES: dict[str, Case] = {
         {"source": SqlSource("nowhere", "SELECT 1")},
         FAILS,
         AirflowFailException,
-        "source: there is no Airflow connection 'nowhere'",
+        "source: there is no Airflow connection 'nowhere', or it cannot be read (is its JSON valid?)",
     ),
     "a query that is wrong": Case(
         {"source": SqlSource("lite", "SELEC destination FROM people")},
@@ -572,7 +572,8 @@ CASES: dict[str, Case] = {
         {"sms_conn_id": "nowhere"},
         FAILS,
         AirflowFailException,
-        "Connection 'nowhere' does not exist: create a connection of type sms",
+        "Connection 'nowhere' does not exist, or it cannot be read (is its JSON valid?): create a connection of "
+        "type sms",
     ),
     "a connection without a host": Case(
         {"sms_conn_id": "hostless"},

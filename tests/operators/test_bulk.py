@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from support.airflow import run_task, stored_xcoms
+from support.airflow import run_task, serialized, stored_xcoms
 from support.later import later
 from support.versions import RAISES_ON_SIGTERM
 
@@ -698,6 +698,40 @@ def test_a_table_in_memory_is_not_copied_into_the_dag(airflow_home):
         BulkSmsOperator(task_id="b", source=table.to_pandas(), message="Hi")
         BulkSmsOperator(task_id="c", source=table.to_pylist(), message="Hi")
     assert "27820000001" not in json.dumps(serializing.serialize_dag(dag), default=str)
+
+
+@pytest.mark.parametrize(
+    "numbers", [["27820000001"], [{"destination": "27820000001"}], "27820000001"], ids=["list", "rows", "number"]
+)
+def test_numbers_in_partial_are_not_copied_into_the_dag(numbers, airflow_home):
+    """The serialised DAG holds no number that is written in partial(…)."""
+    from airflow.providers.common.compat.sdk import DAG
+
+    with DAG("d", schedule=None) as dag:
+        BulkSmsOperator.partial(task_id="a", source=numbers, suppress=numbers).expand(message=["Hi", "Ho"])
+    assert "27820000001" not in json.dumps(serialized(dag), default=str)
+
+
+def test_numbers_in_partial_are_texted(sms_default, sandbox, ledger_path, witnessed):
+    """Each mapped task reads the rows that partial(…) was given, and suppresses the numbers that it was given."""
+
+    def make():
+        return BulkSmsOperator.partial(
+            task_id="send", source=["27820000001", "27820000002"], suppress=["27820000002"]
+        ).expand(message=["Hi", "Ho"])
+
+    run = run_task(make, only=None)
+    assert (run.state, witnessed()) == ("success", {("27820000001", "Hi"): 1, ("27820000001", "Ho"): 1})
+
+
+def test_partial_leaves_paths_and_assets_alone(airflow_home):
+    """A path, a template, and an asset, which becomes an inlet of each task, stay as they are written."""
+    from airflow.providers.common.compat.sdk import Asset
+
+    asset = Asset("file:///data/people.parquet")
+    for source in ("a.parquet", ["{{ ds }}.parquet"], asset):
+        mapped = BulkSmsOperator.partial(task_id="a", source=source).expand(message=["Hi"])
+        assert mapped.partial_kwargs["source"] is source
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import json
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from airflow.providers.common.compat.sdk import DAG
 
+    from airflow_provider_sms.hooks.connection import ConnectionLike
     from airflow_provider_sms.sandbox.faults import FaultKind
     from airflow_provider_sms.sandbox.server import SandboxHandle
     from airflow_provider_sms.service.client import SmsClient
@@ -204,7 +205,11 @@ class SmsSandbox:
 
 @contextmanager
 def _only_on_this_machine() -> Iterator[None]:
-    """Refuse every client of another machine's service, whatever makes it: a notifier, a team's own code."""
+    """Refuse every client of another machine's service, and every ledger on a server.
+
+    It does not matter where they come from: arguments that ``expand_kwargs`` gives, a notifier, a team's own code.
+    """
+    from airflow_provider_sms.hooks import ledger
     from airflow_provider_sms.hooks.connection import ClientSettings
 
     make = ClientSettings.client
@@ -218,8 +223,15 @@ def _only_on_this_machine() -> Iterator[None]:
                 )
         return make(settings, **options)
 
+    def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> NoReturn:  # noqa: ARG001 - as in ledger
+        raise ValueError(
+            f"The ledger of connection {connection.conn_id!r} is not opened, since people would count as texted there. "
+            "Leave ledger_conn_id out, and set [sms] ledger_conn_id where the DAG runs for real"
+        )
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ClientSettings, "client", client)
+        patch.setattr(ledger, "postgres_url", postgres_url)
         yield
 
 

@@ -279,6 +279,27 @@ def test_a_ledger_of_its_own_is_refused(sms_sandbox):
         sms_sandbox.run_task(task)
 
 
+def test_a_ledger_that_is_seen_during_a_run_alone_is_not_opened(sms_sandbox, monkeypatch):
+    """A ledger_conn_id may come by expand_kwargs: then no connection is made to its server."""
+    from airflow.providers.common.compat.sdk import BaseOperator
+
+    from airflow_provider_sms.hooks.ledger import open_existing_ledger, open_ledger, open_ledger_if_present
+
+    def open_if_present(conn_id):
+        with open_ledger_if_present(conn_id):
+            pass
+
+    class Other(BaseOperator):
+        def execute(self, context):
+            for opening in (open_ledger, open_if_present, open_existing_ledger):
+                with pytest.raises(ValueError, match="'real_ledger' is not opened"):
+                    opening("real_ledger")
+            return "refused"
+
+    monkeypatch.setenv("AIRFLOW_CONN_REAL_LEDGER", "postgres://sms@127.0.0.1:9/ledger")
+    assert sms_sandbox.run_task(Other(task_id="other")) == "refused"
+
+
 def test_the_configured_ledger_is_not_used(sms_sandbox, sms_ledger_path):
     """A kept Airflow may name one."""
     from airflow_provider_sms.operators.sms import BulkSmsOperator

@@ -101,7 +101,8 @@ class Preflight:
         :param samples: destinations and texts of some messages, for the person.
         :param decision: of the person for whom this attempt waited; None where it has not waited for one.
         :raises ServiceError: the service refused the token when the balance was read.
-        :raises AirflowFailException: the person said no, or nobody decided in time.
+        :raises AirflowFailException: the person said no, or nobody decided in time, or the source has nothing of the
+            approved plan.
         :raises CreditError: there is not enough credit, and the task does not wait for it.
         :raises SmsError: the person at the terminal said no.
         """
@@ -114,6 +115,8 @@ class Preflight:
             self._record(plan, STOP, decision.by)
             raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
         if not plan.to_send:
+            if decision is not None:
+                self._require_approved_plan(plan, decision)
             return
         if account.refusal is not None:
             raise account.refusal
@@ -152,6 +155,23 @@ class Preflight:
     def _needs_approval(self, plan: Plan) -> bool:
         above = self.options.approval_threshold
         return self.options.approve or (above is not None and above.is_exceeded_by(plan))
+
+    def _require_approved_plan(self, plan: Plan, decision: PlanDecision) -> None:
+        """Refuse a plan without messages where a person approved another one.
+
+        The approved messages may all have been sent, or suppressed, meanwhile: then it is the same plan.
+
+        :raises AirflowFailException: it is another plan. A retry would find nothing to ask about, and succeed.
+        """
+        questions = asked(self.session.store, self.session.who)
+        meant = decision.plan_id or (questions[0].plan_id if questions else None)
+        shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
+        if shown and meant != plan.id:
+            raise AirflowFailException(
+                f"Campaign {self.campaign}: the approved plan had {shown} {by_count(shown, 'message')}, and the source "
+                f"has none of them now, so nothing was sent. {decision.by} approved plan {meant}. Look at the source, "
+                "and clear the task once it has its rows again"
+            )
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
         session = self.session

@@ -390,6 +390,38 @@ def test_nothing_to_send_needs_no_approval(send, people):
     assert (ran.state, counts(ran), questions) == ("success", {"already_sent": 20}, [])
 
 
+@needs_an_answer
+def test_a_source_that_is_empty_after_the_approval_is_no_success(send, people, ledger_path, sandbox):
+    """A person approved messages, and none of them was sent: the task fails, and a retry does not hide it."""
+    path = people(2)
+
+    def empty():
+        pd.read_parquet(path).head(0).to_parquet(path)
+        return {}
+
+    with somebody_answers(("Send", empty)) as questions:
+        ran = send(path, approve=True, retries=1)
+    assert (ran.state, ran.tries, len(questions), sandbox.state.accepted) == ("failed", 1, 1, [])
+    assert "the approved plan had 2 messages, and the source has none of them now, so nothing was sent" in ran.log
+    assert recorded(ledger_path) == []
+
+
+@needs_an_answer
+def test_an_approved_plan_of_which_nobody_is_left_is_done(send, people, tmp_path):
+    """Where all of its people have opted out meanwhile, there is nothing to fail for."""
+    opted_out = tmp_path / "opted-out.parquet"
+    frame = pd.read_parquet(people(2))
+    frame.head(0).to_parquet(opted_out)
+
+    def opt_out():
+        frame.to_parquet(opted_out)
+        return {}
+
+    with somebody_answers(("Send", opt_out)):
+        ran = send(people(2), approve=True, suppress=str(opted_out))
+    assert (ran.state, counts(ran)) == ("success", {"suppressed": 2})
+
+
 def test_a_decision_names_its_plan():
     """An answer without the form's field names none."""
     event = {"chosen_options": ["Send"], "responded_by_user": {"name": "ann"}, "params_input": {"plan": " ab "}}

@@ -16,6 +16,7 @@ from airflow_provider_sms.exceptions import InputError, SourceError
 from airflow_provider_sms.execution.failures import describe, log_unforeseen
 from airflow_provider_sms.execution.redaction import located
 from airflow_provider_sms.masking import mask_numbers_in
+from airflow_provider_sms.recipients.number_lists import path_without_numbers
 from airflow_provider_sms.reporting.row_report import write_row_report
 
 if TYPE_CHECKING:
@@ -47,8 +48,9 @@ class ReportFile(NamedTuple):
         :raises AirflowException: a retry may write the report.
         """
         if self.error is not None:
+            path = path_without_numbers(str(self.path))
             raise AirflowException(
-                f"The report could not be written to {self.path}: {describe(self.error)}. All else is done: the next "
+                f"The report could not be written to {path}: {describe(self.error)}. All else is done: the next "
                 "attempt texts nobody twice, and writes the report"
             )
 
@@ -85,7 +87,7 @@ def write_report(
     except Exception as error:  # noqa: BLE001  # storage can fail in any way
         log_unforeseen(error)
         return _unwritten(path, error)
-    log.info("Wrote the status of each row to %s", path)
+    log.info("Wrote the status of each row to %s", path_without_numbers(str(path)))
     return ReportFile(str(path))
 
 
@@ -98,7 +100,7 @@ def leave_out_report(path: Any) -> ReportFile:
 
 
 def _unwritten(path: Any, error: Exception) -> ReportFile:
-    log.error("The report could not be written to %s: %s", path, describe(error))
+    log.error("The report could not be written to %s: %s", path_without_numbers(str(path)), describe(error))
     return ReportFile(str(path), error)
 
 
@@ -138,7 +140,8 @@ def refuse_report_in_source(report: Any, source: Any) -> None:
         place, read = _resolved(report), _resolved(each)
         if place == read or place.startswith(read.rstrip("/") + "/") or fnmatch(place, read):
             raise InputError(
-                f"report: {report} would be written over the source, or among its files. Choose another path"
+                f"report: {path_without_numbers(str(report))} would be written over the source, or among its files. "
+                "Choose another path"
             )
 
 

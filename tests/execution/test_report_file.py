@@ -9,11 +9,13 @@ from pathlib import Path
 import fsspec
 import pyarrow.parquet as pq
 import pytest
+from airflow.providers.common.compat.sdk import AirflowException
 from support.people import somebody_answers
 from support.versions import PARKS_WHO_ASKS
 
-from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.exceptions import InputError, LedgerError, SourceError
 from airflow_provider_sms.execution import attempt
+from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.request_queries import KeptResponses
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -46,6 +48,24 @@ def test_every_row_is_in_the_report(send, people, report, sandbox):
     events = {body["EventId"] for body in ran.xcoms["responses"]}
     assert set(pq.read_table(report)["event_id"].drop_null().to_pylist()) == events
     assert str(table["sent_at"].dtype) == "datetime64[us, UTC]"
+
+
+def test_a_number_in_the_name_of_a_report_is_masked_in_the_log(send, people, tmp_path):
+    """Whether the report is written or not."""
+    ran = send(people(1), report=str(tmp_path / "27820000001.parquet"))
+    assert (ran.state, ran.summary["accepted"]) == ("success", 1)
+    assert f"Wrote the status of each row to {tmp_path}/2782*****01.parquet" in ran.log
+    assert "27820000001.parquet" not in ran.log
+
+
+def test_a_number_in_the_name_of_a_report_is_masked_in_errors(tmp_path):
+    """The error that a report cannot be written, and that it would be written over the source."""
+    path = tmp_path / "27820000001.parquet"
+    with pytest.raises(AirflowException, match=r"2782\*{5}01\.parquet") as caught:
+        ReportFile(str(path), SourceError("it is gone")).require_written()
+    assert "27820000001" not in str(caught.value)
+    with pytest.raises(InputError, match=r"2782\*{5}01\.parquet"):
+        refuse_report_in_source(path, str(path))
 
 
 def test_no_report_is_waited_for_where_the_source_hangs(send, people, report, sandbox, monkeypatch):

@@ -6,7 +6,7 @@
     ├── InputError                   the caller's arguments or data; nothing was sent
     │   ├── SourceError                 the source cannot be read
     │   │   ├── ChangedSourceError         it changed after it was checked; the rest was not sent
-    │   │   └── SourceUnavailableError     its database cannot be reached, or ended the query
+    │   │   └── SourceUnavailableError     its database ended the query, or there is no room for its rows
     │   ├── ColumnError                 a column that is needed is missing
     │   ├── NoCampaignError             the ledger has no campaign of that name
     │   ├── TemplateError               the text template is wrong
@@ -58,7 +58,7 @@ class ChangedSourceError(SourceError):
 
 
 class SourceUnavailableError(SourceError):
-    """The database of a source cannot be reached, or ended the query; nothing was sent."""
+    """The database of a source cannot be reached or ended the query, or its rows have no room; nothing was sent."""
 
     transient = True
 

@@ -74,7 +74,7 @@ def open_source(source: Any, *, argument: str = "source", column: str = "destina
     :param argument: the argument that gives the source, for an error.
     :param column: the name of the column that a list of phone numbers becomes.
     :raises SourceError: there is nothing to read, the files are not all of one format, or the source is none of these.
-    :raises OSError: there is no room in the folder for temporary files.
+    :raises SourceUnavailableError: the folder for temporary files has no room; a retry may succeed.
     """
     with _naming(argument):
         return _Named(argument, _opened(source, column))

@@ -14,14 +14,14 @@ import io
 import os
 import tempfile
 import weakref
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from airflow_provider_sms.exceptions import SourceError
+from airflow_provider_sms.exceptions import SourceError, SourceUnavailableError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.columns import (
@@ -56,9 +56,10 @@ def spool(pieces: Iterable[pa.RecordBatch], description: str) -> SpooledSource:
     :param pieces: the rows in order; columns may come, go, and change their types from piece to piece.
     :param description: the name of the source in a log, without values of rows.
     :raises SourceError: two columns have one name, or a column has values of which no column can be made.
-    :raises OSError: there is no room in the folder for temporary files.
+    :raises SourceUnavailableError: the folder for temporary files has no room; a retry may succeed.
     """
-    spooled = _Spool()
+    with _naming_folder(description):
+        spooled = _Spool()
     try:
         columns: dict[str, _Column] = {}
         rows = 0
@@ -69,17 +70,39 @@ def spool(pieces: Iterable[pa.RecordBatch], description: str) -> SpooledSource:
                 for name, values in zip(part.schema.names, part.columns, strict=True):
                     columns.setdefault(name, _Column()).add(part.schema.field(name), values)
                 rows += part.num_rows
-                spooled.write(part)
+                with _naming_folder(description):
+                    spooled.write(part)
             for each in piece.schema:  # also of a piece without rows, which may be all
                 kind = NESTED if pa.types.is_nested(each.type) else plain_type(each.type)
                 columns.setdefault(each.name, _Column()).seen(each.with_type(kind))
-        spooled.finish()
+        with _naming_folder(description):
+            spooled.finish()
         schema = pa.schema([column.field(name, description) for name, column in columns.items()])
     except BaseException:
         spooled.close()
         raise
     size = f"{rows} {by_count(rows, 'row')}, {len(schema)} {by_count(len(schema), 'column')}"
     return SpooledSource(spooled, schema, f"{description} ({size})")
+
+
+@contextmanager
+def _naming_folder(description: str) -> Iterator[None]:
+    """Turn an error of the disk into one that names the folder.
+
+    :raises SourceUnavailableError: a file cannot be made there, or be written.
+    """
+    try:
+        yield
+    except OSError as error:
+        try:
+            folder = tempfile.gettempdir()
+        except OSError:  # the same: a folder without room is not taken for temporary files
+            folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - it is named in an error alone
+        raise SourceUnavailableError(
+            f"{description}: its rows cannot be kept in {folder}, the folder for temporary files: "
+            f"{error.strerror or type(error).__name__}. Nothing was sent. Make room there, or set TMPDIR to a folder "
+            "that has room"
+        ) from None
 
 
 class SpooledSource:

@@ -17,7 +17,7 @@ import pytest
 from support.tables import read
 from support.versions import READS_POLARS
 
-from airflow_provider_sms.exceptions import ColumnError, SourceError
+from airflow_provider_sms.exceptions import ColumnError, SourceError, SourceUnavailableError
 from airflow_provider_sms.messages.prepare import Preparation
 from airflow_provider_sms.recipients import spool as spool_module
 from airflow_provider_sms.recipients.sources import open_source
@@ -252,15 +252,35 @@ def test_the_file_is_gone_where_reading_fails(tmp_path, monkeypatch):
     assert descriptors(tmp_path).keys() == before
 
 
-def test_a_disk_that_is_full(monkeypatch):
-    """Without room there is an error of the disk, which a retry may get over, and no half a table."""
+@pytest.mark.parametrize("step", ["__init__", "write", "finish"])
+def test_a_disk_that_is_full(monkeypatch, tmp_path, step):
+    """Without room there is an error that names the folder, which a retry may get over, and no half a table."""
 
-    def fail(_):
+    def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(spool_module._Spool, "finish", fail)
-    with pytest.raises(OSError, match="No space left"):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    if step == "__init__":
+        monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: fail())
+    else:
+        monkeypatch.setattr(spool_module._Spool, step, fail)
+    with pytest.raises(SourceUnavailableError) as caught:
         open_source(iter(ROWS))
+    assert str(caught.value) == (
+        f"source: list_iterator: its rows cannot be kept in {tmp_path}, the folder for temporary files: No space left "
+        "on device. Nothing was sent. Make room there, or set TMPDIR to a folder that has room"
+    )
+
+
+def test_an_error_of_the_source_is_not_taken_for_one_of_the_disk():
+    """Its own error is passed on as it is."""
+
+    def rows():
+        yield ROWS[0]
+        raise FileNotFoundError(2, "No such file or directory")
+
+    with pytest.raises(FileNotFoundError):
+        open_source(rows())
 
 
 def test_large_pieces_are_cut():

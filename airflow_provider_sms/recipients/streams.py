@@ -72,6 +72,10 @@ def _read_stream(source: Any, description: str) -> Iterator[pa.RecordBatch]:
         with _reader(source) as reader:
             yield from batches_of_reader(reader)
     except (pa.ArrowException, NotImplementedError, OSError, TypeError, ValueError) as error:
+        if isinstance(source, pa.ChunkedArray) or hasattr(type(source), "dtype"):
+            raise SourceError(
+                f"{description}: it is one column, not a table. Pass the whole table, or the column as a list"
+            ) from None
         # The producer's words may quote values.
         raise SourceError(
             f"{description}: its Arrow stream cannot be read by pyarrow {pa.__version__}: {type(error).__name__}"

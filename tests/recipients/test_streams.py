@@ -174,7 +174,7 @@ def test_a_name_that_is_a_number_is_masked(monkeypatch):
         (lambda: iter([{1: "27820000001"}]), "the keys of the dicts are column names"),
         (lambda: iter([{}, {}]), "there are rows, but no columns"),
         # An older pyarrow gives it no stream.
-        (lambda: pa.chunked_array([["27820000001"]]), "ChunkedArray: (its Arrow stream cannot be read by|pass a path)"),
+        (lambda: pa.chunked_array([["27820000001"]]), "ChunkedArray(: it is one column|: pass a path)"),
         (lambda: pa.table([["27820000001"], [1]], names=["a", "a"]).to_reader(), "more than one column is named 'a'"),
     ],
     ids=["tuples", "numbers", "a later row", "keys", "nothing", "no table", "duplicates"],
@@ -208,6 +208,16 @@ def test_a_stream_that_breaks():
         open_source(pa.RecordBatchReader.from_batches(pa.schema([("a", pa.string())]), batches()))
     assert "2782" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.skipif(not READS_POLARS, reason="pyarrow reads none of polars before version 18")
+def test_one_column_is_told_what_to_pass():
+    """A Series of polars is no table, and Arrow's own words would not say so."""
+    with pytest.raises(SourceError) as caught:
+        open_source(DataFrame(ROWS)["destination"])
+    assert str(caught.value) == (
+        "source: Series: it is one column, not a table. Pass the whole table, or the column as a list"
+    )
 
 
 def descriptors(folder):

@@ -7,6 +7,7 @@ paths.
 from __future__ import annotations
 
 import re
+from numbers import Integral
 from typing import Any
 
 from airflow_provider_sms.masking import SHORTEST_NUMBER, mask_numbers_in
@@ -46,12 +47,17 @@ def is_number_list(source: Any) -> bool:
     """
     if not isinstance(source, (list, tuple)):
         return False
-    texts = [str(item) for item in source if type(item) in (int, str)]
+    texts = [str(item) for item in source if _is_digits_or_text(item)]
     return (
-        all(item is None or type(item) in (int, str) for item in source)
+        all(item is None or _is_digits_or_text(item) for item in source)
         and all(map(_is_without_letters, texts))
         and any(map(could_be_number, texts))
     )
+
+
+def is_whole(item: object) -> bool:
+    """Return whether a value is a whole number, of Python or of NumPy, and not True or False."""
+    return isinstance(item, Integral) and not isinstance(item, bool)
 
 
 def first_other(source: list[Any] | tuple[Any, ...]) -> int | None:
@@ -59,7 +65,7 @@ def first_other(source: list[Any] | tuple[Any, ...]) -> int | None:
 
     None means that no element could be a number, or that each of them could.
     """
-    if not any(isinstance(item, (int, str)) and could_be_number(str(item)) for item in source):
+    if not any(_is_digits_or_text(item) and could_be_number(str(item)) for item in source):
         return None
     others = (n for n, item in enumerate(source) if not is_number_list([item, "0000000"]))
     return next(others, None)
@@ -70,6 +76,10 @@ def path_without_numbers(path: str) -> str:
     if could_be_number(path):
         return mask_numbers_in(path.replace("/", ""))
     return "/".join(map(_masked, path.split("/")))
+
+
+def _is_digits_or_text(item: object) -> bool:
+    return is_whole(item) or isinstance(item, str)
 
 
 def _is_without_letters(text: str) -> bool:

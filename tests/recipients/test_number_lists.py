@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from airflow_provider_sms.recipients.number_lists import (
@@ -48,6 +49,9 @@ def test_a_text_that_could_be_a_number_is_known(text, could_be):
         (["27820000001"], True),
         (("27820000001", 27820000002), True),
         (["27820000001", "082", "", None], True),
+        ([np.int64(27820000001)], True),
+        ([np.str_("27820000001"), None], True),
+        ([np.bool_(1), "27820000001"], False),
         (["082"], False),
         (["20260131", "20260201"], False),
         ([], False),

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from contextlib import closing
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from support.tables import read, write
@@ -54,6 +55,13 @@ def test_whole_numbers_keep_their_digits():
     """As those of any other table."""
     (batch,) = open_source([27820000001, 27820000002]).batches()
     assert batch.to_pydict() == {"destination": [27820000001, 27820000002]}
+
+
+def test_numbers_of_numpy_are_numbers():
+    """They are what a list of a column of NumPy or pandas holds, and keep their digits."""
+    whole, text = (open_source([kind]) for kind in (np.int64(27820000001), np.str_("27820000001")))
+    assert [batch.to_pydict() for batch in whole.batches()] == [{"destination": [27820000001]}]
+    assert [batch.to_pydict() for batch in text.batches()] == [{"destination": ["27820000001"]}]
 
 
 @pytest.mark.parametrize(

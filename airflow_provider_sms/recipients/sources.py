@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from airflow_provider_sms.exceptions import SourceError
 from airflow_provider_sms.formatting import by_count
+from airflow_provider_sms.masking import mask_numbers_in
 from airflow_provider_sms.recipients.arrow import ARROW
 from airflow_provider_sms.recipients.csv import CSV
 from airflow_provider_sms.recipients.files import FileSource
@@ -147,6 +148,13 @@ def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
         _require_numbers(source)
         return from_rows([{column: number} for number in source])
     if (other := first_other(source)) is not None:
+        if isinstance(source[other], str) and "{{" in source[other]:
+            raise SourceError(
+                f"element {other} of {len(source)}, counted from 0, is the template "
+                f"{mask_numbers_in(source[other])!r}, which was not rendered: a list with phone numbers is kept from "
+                "Airflow, which renders templates. Take the template out of the list, or let a function of "
+                "@task.bulk_sms return the list"
+            )
         raise SourceError(
             f"a list of phone numbers holds nothing else, and element {other} of {len(source)} is none. Elements "
             "count from 0"

@@ -64,6 +64,19 @@ def test_numbers_of_numpy_are_numbers():
     assert [batch.to_pydict() for batch in text.batches()] == [{"destination": ["27820000001"]}]
 
 
+def test_a_template_beside_numbers_is_named():
+    """Airflow renders nothing in a list of numbers, which it does not get to see."""
+    with pytest.raises(SourceError) as caught:
+        open_source(["{{ params.to }}", "27820000078"])
+    assert str(caught.value) == (
+        "source: element 0 of 2, counted from 0, is the template '{{ params.to }}', which was not rendered: a list "
+        "with phone numbers is kept from Airflow, which renders templates. Take the template out of the list, or let a "
+        "function of @task.bulk_sms return the list"
+    )
+    with pytest.raises(SourceError, match=r"the template '\{\{ 2782\*{5}01 \}\}'"):
+        open_source(["{{ 27820000001 }}", "27820000078"])
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [

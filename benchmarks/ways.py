@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.data import MESSAGE
@@ -30,6 +31,19 @@ def watched(hooks: dict[str, Any], source: str, control: str, **options: Any) ->
     folder = WatchedFolder(source, control)
     BulkSmsOperator(task_id="text", source=folder, message=MESSAGE, **options, **hooks)
     return folder.seen
+
+
+def query(hooks: dict[str, Any], database: str, statement: str, rows: int, **options: Any) -> None:
+    """Create a :class:`BulkSmsOperator` that plans the rows of a query, and sends nothing.
+
+    :param database: SQLite file of the query.
+    :param rows: the statement's parameter of this name.
+    """
+    from airflow_provider_sms.operators.sms import BulkSmsOperator, SqlSource
+
+    os.environ["AIRFLOW_CONN_BENCHMARK"] = json.dumps({"conn_type": "sqlite", "host": database})
+    source = SqlSource("benchmark", statement, {"rows": rows})
+    BulkSmsOperator(task_id="text", source=source, message=MESSAGE, dry_run=True, **options, **hooks)
 
 
 def loop(hooks: dict[str, Any], source: str, url: str) -> None:
@@ -86,6 +100,7 @@ def _bodies(source: str) -> Iterator[str]:
 WAYS: dict[str, Callable[..., Callable[[], dict[str, Any]] | None]] = {
     "ours": ours,
     "watched": watched,
+    "query": query,
     "loop": loop,
     "mapped": mapped,
 }

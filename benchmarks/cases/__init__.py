@@ -13,6 +13,7 @@ from benchmarks.cases.opening import pages
 from benchmarks.cases.peers import peers
 from benchmarks.cases.preparing import prepare
 from benchmarks.cases.profiling import profile
+from benchmarks.cases.querying import query
 from benchmarks.cases.sending import postgres, rate, slow
 from benchmarks.cases.storing import storage
 from benchmarks.cases.watching import polled
@@ -31,6 +32,7 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     "profile": profile,
     "large": large,
     "resume": resume,
+    "query": query,
     "import": importing,
     "peers": peers,
     "ledger": ledger,

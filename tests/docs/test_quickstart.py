@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 from support.pages import ROOT, blocks, dags
@@ -64,3 +66,14 @@ def test_a_lost_answer_fails_the_scheduled_dag_once_and_alerts(run_file, sandbox
         ("27820000005", "Hi Lerato, invoice INV-1061 of R75.00 is overdue. Paid already? Thank you."),
         ("27820000099", "remind_customers: text_them failed, see Airflow"),
     ]
+
+
+def test_a_parquet_file_of_the_table_texts_nobody_again(run_file, sandbox, table):
+    """With the file that the page makes and the format that it names, the DAG knows all invoices, as the page says."""
+    (code,) = re.findall(r"^python - <<'PYTHON'\n(.*?)^PYTHON$", COMMANDS, re.MULTILINE | re.DOTALL)
+    run_file(FIRST)
+    subprocess.run([sys.executable, "-c", code], check=True)
+    dag = FIRST.replace("overdue.csv", "overdue.parquet").replace("R{amount}", "R{amount:.2f}")
+    table.unlink()
+    assert summary(run_file(dag))["already_sent"] == 3
+    assert len(sandbox.state.accepted) == 3

@@ -20,6 +20,7 @@ ZERO_CODE = "no country code begins with 0"
 IMPOSSIBLE = "not a possible number in default_region; write those of other countries with + or 00"
 AMBIGUOUS = "can be read with and without a country code: write it with +"
 TRUNK_ZERO = "not a possible number, with or without the zero in (0)"
+TRUNK_PREFIX = "too short without the trunk prefix, which is dialled within the country only"
 
 
 def cleaned(column, region=None):

@@ -7,6 +7,7 @@ parser, number by number.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -142,6 +143,29 @@ def drop_trunk_prefix(numbers: pa.Array) -> pa.Array:
 def _from_abroad(number: str) -> str:
     read = _parse(f"+{number}", None)
     return number if read in {None, number} else _from_abroad(str(read))
+
+
+def need_trunk_prefix(numbers: pa.Array) -> pa.Array:
+    """Return which numbers are possible only because the trunk prefix of their country makes them long enough.
+
+    The parser keeps the prefix of such a number: it reads 08212 in South Africa as +27 08212, which nobody has.
+
+    :param numbers: strings of digits that begin with a country code and a trunk prefix, without nulls.
+    """
+    return pa.array([_needs_trunk_prefix(number) for number in numbers.to_pylist()], pa.bool_())
+
+
+def _needs_trunk_prefix(digits: str) -> bool:
+    if _parse(f"+{digits}", None) != digits:
+        return False
+    number = phonenumbers.parse(f"+{digits}", None)
+    main: Any = phonenumbers.PhoneMetadata.metadata_for_region(
+        phonenumbers.region_code_for_country_code(number.country_code)
+    )
+    national, plan = phonenumbers.national_significant_number(number), main.general_desc
+    # Some numbers begin as the trunk prefix does, such as 800 in Russia.
+    own = re.fullmatch(plan.national_number_pattern, national) is not None
+    return not own and len(national) - len(main.national_prefix) not in plan.possible_length
 
 
 def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:

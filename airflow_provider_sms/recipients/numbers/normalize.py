@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NO_CODE = "no country code: set default_region or store numbers with their country code"
 ZERO_CODE = "no country code begins with 0"
 TRUNK_ZERO = "not a possible number, with or without the zero in (0)"
+TRUNK_PREFIX = "too short without the trunk prefix, which is dialled within the country only"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -95,6 +96,7 @@ def clean_by_rules(column: pa.Array, region: Region | None) -> CleanDestinations
     malformed = first_reason(
         (pc.or_(pc.less(length, constant(SHORTEST)), pc.greater(length, constant(LONGEST))), LENGTH),
         (pc.starts_with(digits, "0"), NO_CODE if region is None else ZERO_CODE),
+        (_need_trunk_prefix(digits), TRUNK_PREFIX),
     )
     reasons = pc.coalesce(reasons, malformed)
     return CleanDestinations(digits=pc.if_else(pc.is_null(reasons), digits, constant(None)), reasons=reasons)
@@ -108,6 +110,16 @@ def _without_trunk_prefix(digits: pa.Array) -> pa.Array:
 
     rows = mask(found)
     return replace_rows(digits, rows, drop_trunk_prefix(digits.filter(rows)))
+
+
+def _need_trunk_prefix(digits: pa.Array) -> pa.Array:
+    found = find_trunk_prefixes(*utf8(pc.coalesce(digits, constant(""))))
+    if not found.any():
+        return mask(found)
+    from airflow_provider_sms.recipients.numbers.national import need_trunk_prefix
+
+    rows = mask(found)
+    return replace_rows(rows, rows, need_trunk_prefix(digits.filter(rows)))
 
 
 def _region(name: str | None) -> Region | None:

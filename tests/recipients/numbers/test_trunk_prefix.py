@@ -3,7 +3,7 @@ from __future__ import annotations
 import phonenumbers
 import pyarrow as pa
 import pytest
-from support.numbers import cleaned
+from support.numbers import LENGTH, TRUNK_PREFIX, cleaned
 
 from airflow_provider_sms.recipients.columns import utf8
 from airflow_provider_sms.recipients.numbers.trunk_prefix import find_trunk_prefixes
@@ -67,3 +67,40 @@ def test_a_code_and_a_trunk_prefix_need_no_plus_without_a_region():
         ("27821234568", None),
     ]
     assert cleaned(["270821234567"], "ZA") == [("27821234567", None)]
+
+
+@pytest.mark.parametrize("region", [None, "ZA", "AU"])
+@pytest.mark.parametrize(
+    "text", ["+27 08212", "0027 08212", "+27 (0)8212", "+27 008212", "+44 020 7946 09", "+1 1202555012"]
+)
+def test_no_number_is_too_short_without_its_trunk_prefix(text, region):
+    """The prefix is no part of a number, so it does not make one that is too short long enough."""
+    assert cleaned([text], region) == [(None, TRUNK_PREFIX)]
+    assert cleaned([text, "+27821234567"], region)[0] == (None, TRUNK_PREFIX)
+
+
+@pytest.mark.parametrize(
+    ("text", "region"), [("08212", "ZA"), ("(0) 8212", "ZA"), ("020794609", "GB"), ("1202555012", "US")]
+)
+def test_a_national_number_is_too_short_without_its_trunk_prefix(text, region):
+    """The same holds of a number as it is written within its country."""
+    assert cleaned([text], region) == [(None, TRUNK_PREFIX)]
+
+
+@pytest.mark.parametrize(
+    ("text", "region", "digits"),
+    [
+        ("082123", "IT", "39082123"),  # the zero belongs to the number
+        ("0821234", "ZA", "27821234"),
+        ("8001234567", "RU", "78001234567"),  # 800 begins as the trunk prefix does
+        ("+598 0004 1234", "UY", "59800041234"),
+    ],
+)
+def test_digits_that_belong_to_a_number_make_it_long_enough(text, region, digits):
+    """Where a number itself begins with a zero, or with the digits of the prefix, they count."""
+    assert cleaned([text], region) == [(digits, None)]
+
+
+def test_a_number_of_too_few_digits_has_the_plain_reason():
+    """What is too short with its prefix, too, is told so."""
+    assert cleaned(["+27 0821"]) == [(None, LENGTH)]

@@ -123,8 +123,10 @@ class SqlSource:
                 "valid?)"
             ) from None
         except (AirflowException, ImportError) as error:
+            conn_type = str(BaseHook.get_connection(self.conn_id).conn_type)
             raise InputError(
-                f"{argument}: connection {self.conn_id!r} has no hook: {error}. Is the provider of its type installed?"
+                f"{argument}: connection {self.conn_id!r} has no hook: {error}. Install its provider, usually "
+                f"apache-airflow-providers-{conn_type.replace('_', '-')}"
             ) from None
         if not isinstance(hook, DbApiHook):
             raise InputError(

@@ -243,9 +243,10 @@ def test_a_connection_that_is_no_database(connect):
 
 
 def test_a_connection_without_a_provider(connect):
-    """A type of connection that nothing is installed for is an error that says so."""
-    connect(conn_type="nosuchdb", host="example.com")
-    with pytest.raises(InputError, match=r"'people_db' has no hook: .*nosuchdb.* Is the provider"):
+    """A type of connection that nothing is installed for is an error that names the package that usually has it."""
+    connect(conn_type="no_such_db", host="example.com")
+    package = "apache-airflow-providers-no-such-db"
+    with pytest.raises(InputError, match=rf"'people_db' has no hook: .*no_such_db.*\. Install .*, usually {package}$"):
         SqlSource("people_db", SELECT).pieces()
 
 

@@ -175,23 +175,35 @@ def who_texted(args: Namespace) -> None:
             act.note_shown(requests=[row.request_id for row in found[:MAX_IDS]])
         described = store.description
     if not found:
-        raise InputError(f"The ledger {described} has no message to this number")
-    print_rows(
-        [
-            {
-                "claimed_at": iso(row.claimed_at),
-                "finished_at": "" if row.finished_at is None else iso(row.finished_at),
-                "state": _STATE_NAMES[row.state],
-                "messages": row.messages,
-                "campaign": row.campaign,
-                **_attempt_fields(row),
-                "request": str(row.request_id),
-                "event_id": "" if row.event_id is None else str(row.event_id),
-            }
-            for row in found
-        ],
-        args.output,
-    )
+        raise InputError(
+            f"The ledger {described} has no message to this number. If a task left it out, the task's row report says why"
+        )
+    narrow = args.output == "table"
+    print_rows([_narrow_text_fields(row) if narrow else _text_fields(row) for row in found], args.output)
+
+
+def _narrow_text_fields(row: RequestRow) -> dict[str, Any]:
+    """Return the fields for which a terminal has room."""
+    return {
+        "claimed_at": iso(row.claimed_at),
+        "state": _STATE_NAMES[row.state],
+        "campaign": row.campaign,
+        "task": f"{row.dag_id}.{row.task_id}",
+        "run_id": row.run_id,
+    }
+
+
+def _text_fields(row: RequestRow) -> dict[str, Any]:
+    return {
+        "claimed_at": iso(row.claimed_at),
+        "finished_at": "" if row.finished_at is None else iso(row.finished_at),
+        "state": _STATE_NAMES[row.state],
+        "messages": row.messages,
+        "campaign": row.campaign,
+        **_attempt_fields(row),
+        "request": str(row.request_id),
+        "event_id": "" if row.event_id is None else str(row.event_id),
+    }
 
 
 @command

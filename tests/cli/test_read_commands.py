@@ -202,6 +202,19 @@ def test_who_says_when_a_number_was_texted_and_by_what(ledger, sent, somebody):
     ]
 
 
+def test_the_table_of_who_fits_a_terminal(ledger, sent, somebody, monkeypatch):
+    """Time, state, campaign, task and run are whole in 120 columns; every other field is in the other formats."""
+    monkeypatch.setenv("COLUMNS", "120")
+    run = "manual__2026-11-20T14:49:07.186273+00:00"
+    sent(people(1), campaign="reminders", at=1_700_000_000.0, dag_id="reminders", task_id="send", run_id=run)
+    header, line, row = ledger("who", f"+{somebody}").out.splitlines()[:3]
+    assert max(map(len, (header, line, row))) <= 120
+    assert [name.strip() for name in header.split("|")] == ["claimed_at", "state", "campaign", "task", "run_id"]
+    told = ["2023-11-14T22:13:20+00:00", "accepted", "reminders", "reminders.send", run]
+    assert [field.strip() for field in row.split("|")] == told
+    assert "event_id" in ledger("who", f"+{somebody}", "-o", "plain").out
+
+
 def test_who_reads_a_number_as_a_task_does(ledger, sent, somebody):
     """A number that is written nationally is completed for its country."""
     sent(people(1))
@@ -229,6 +242,7 @@ def test_somebody_who_was_not_texted_is_not_found(ledger, sent):
     said = ledger("who", "27829999999")
     assert (said.status, said.out) == (1, "")
     assert ("has no message to this number" in said.err, "27829999999" in said.err) == (True, False)
+    assert said.err.endswith(". If a task left it out, the task's row report says why\n")
 
 
 @pytest.mark.parametrize(

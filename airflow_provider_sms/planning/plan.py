@@ -107,7 +107,8 @@ class Plan:
             have, get = by_count(self.repeats, "person has", "people have"), by_count(self.repeats, "gets", "get")
             yield "repeats", f"{self.repeats} {have} had another text of this campaign, and {get} one more"
         yield from _text_lines(self.estimate)
-        yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}"
+        price = ", at 1 a part" if self.estimate.prices.are_default else ""
+        yield "cost", f"about {self.cost:f} {by_count(self.cost, 'credit')}{price}"
         if self.balance is not None:
             yield "balance", "post-paid" if self.balance.post_paid else f"{self.balance.amount:f}"
         yield "time", "not known yet" if self.seconds is None else f"about {duration(self.seconds)}"

@@ -43,6 +43,11 @@ class Prices:
         return f"Prices({', '.join(f'{prefix!r}: {price}' for prefix, price in self._prices.items())})"
 
     @property
+    def are_default(self) -> bool:
+        """Whether they are those of a task that names none: one credit for each part."""
+        return self._prices == {"": 1}
+
+    @property
     def bounds(self) -> tuple[Decimal, Decimal]:
         """The fewest and the most credits for an SMS part."""
         return min(self._prices.values()), max(self._prices.values())

@@ -87,6 +87,15 @@ def test_the_plan_as_a_table_names_what_is_dear():
 
 
 @pytest.mark.parametrize(
+    ("cost_per_part", "line"),
+    [(1, "about 2 credits, at 1 a part"), ({"": 1}, "about 2 credits, at 1 a part"), (0.5, "about 1.0 credits")],
+)
+def test_the_cost_names_the_price_that_nobody_set(cost_per_part, line):
+    """A cost at the default price says so, since the service may charge another one."""
+    assert dict(planned(texted([number(1), number(2)]), cost_per_part=cost_per_part).lines())["cost"] == line
+
+
+@pytest.mark.parametrize(
     ("repeats", "line"),
     [
         (0, None),
@@ -109,7 +118,7 @@ def test_one_of_anything_is_said_in_the_singular():
     assert "to send: 1 message in 1 request" in lines
     assert "  in UCS-2: 1 of 1 message" in lines
     assert "longest text: 1 character, 1 part" in lines
-    assert "cost: about 1 credit" in lines
+    assert "cost: about 1 credit, at 1 a part" in lines
     assert any(line.endswith(" in 1 message, in 1 of them it alone") for line in lines)
     assert ("to send", "0 messages in 0 requests") in list(planned(texted(["x"])).lines())
 

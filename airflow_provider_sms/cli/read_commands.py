@@ -176,7 +176,8 @@ def who_texted(args: Namespace) -> None:
         described = store.description
     if not found:
         raise InputError(
-            f"The ledger {described} has no message to this number. If a task left it out, the task's row report says why"
+            f"The ledger {described} has no message to this number. "
+            "If a task left it out, the task's row report says why"
         )
     narrow = args.output == "table"
     print_rows([_narrow_text_fields(row) if narrow else _text_fields(row) for row in found], args.output)

@@ -88,7 +88,7 @@ def test_the_plan_as_a_table_names_what_is_dear():
 
 @pytest.mark.parametrize(
     ("cost_per_part", "line"),
-    [(1, "about 2 credits, at 1 a part"), ({"": 1}, "about 2 credits, at 1 a part"), (0.5, "about 1.0 credits")],
+    [(1, "about 2 credits, at 1 a part"), ({"": 1}, "about 2 credits, at 1 a part"), (0.5, "about 1.0 credit")],
 )
 def test_the_cost_names_the_price_that_nobody_set(cost_per_part, line):
     """A cost at the default price says so, since the service may charge another one."""

@@ -64,6 +64,10 @@ class Campaign:
     def numbers(self):
         return {destination for destination, _ in self.expected.values()}
 
+    def keys_of(self, part):
+        """Return the message keys of a table, by its number."""
+        return self._parts[part].keys()
+
     def taken(self):
         """Return how often each person was sent each text so far, by the witness."""
         numbers = self.numbers

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
+from airflow_provider_sms.ledger.model import UNKNOWN
 from support.faults.campaigns import MESSAGE, Campaign
 from support.faults.rest import ENDED, RUN_SECONDS, until
 from support.faults.verdict import judge
@@ -98,7 +99,7 @@ class Played:
     :param allowed: how many may be.
     :param seconds: from the disturbance to the end of each task, the longest last; None for one that had not ended.
     :param quiet: seconds from the disturbance until no task had a process any more; None where one was stuck.
-    :param failed: tasks that did not succeed.
+    :param unexcused: tasks that did not succeed, though nobody in their table was unknown.
     :param shown: what Airflow showed.
     """
 
@@ -110,17 +111,15 @@ class Played:
     allowed: int
     seconds: tuple[float | None, ...]
     quiet: float | None
-    failed: int
+    unexcused: int
     shown: str
 
     @property
     def is_broken(self):
-        """Whether a promise was broken: a task may fail on unknown people only."""
+        """Whether a promise was broken: a task may fail on unknown people of its own table only."""
         bound = self.scenario.seconds or LONGEST
         late = any(each is None or each > bound for each in self.seconds) or self.quiet is None
-        return bool(
-            self.twice or self.lost or self.unknown > self.allowed or late or (self.failed and not self.unknown)
-        )
+        return bool(self.twice or self.lost or self.unknown > self.allowed or late or self.unexcused)
 
 
 class Stage:
@@ -283,7 +282,7 @@ class Stage:
             allowed=scenario.requests * CHUNK,
             seconds=tuple(sorted(ends, key=lambda each: (each is None, each))),
             quiet=quiet,
-            failed=sum(each["state"] != "success" for each in instances),
+            unexcused=unexcused(instances, self.campaign),
             shown=_shown(instances),
         )
 
@@ -302,6 +301,16 @@ class Stage:
 
 def _lost(figures):
     return figures.lost + figures.wrongly_accepted + figures.wrongly_not_sent
+
+
+def unexcused(instances, campaign):
+    """Return how many tasks did not succeed, though nobody in their table is unknown.
+
+    :param instances: as Airflow lists them; each has the table of its map index.
+    """
+    states = campaign.states()
+    failed = [each["map_index"] for each in instances if each["state"] != "success"]
+    return sum(all(states.get(key) != UNKNOWN for key in campaign.keys_of(index)) for index in failed)
 
 
 def _shown(instances):

@@ -17,7 +17,7 @@ from support.faults.rest import until
 from support.machines import packages, page
 from support.machines.network import SERVICES, Relays, lacking
 from support.machines.scenarios import SCENARIOS
-from support.machines.stage import TASK_SECONDS, Played, unexcused
+from support.machines.stage import TASK_SECONDS, Played, Scenario, unexcused
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
@@ -199,13 +199,25 @@ def test_what_cannot_be_installed_is_named(monkeypatch, capsys):
         ({"unexcused": 1}, True),
         ({"unexcused": 1, "unknown": 50}, True),
         ({"quiet": None}, True),
+        ({"unknown": 50, "left": 50}, False),
+        ({"refused": "a file does not fit"}, True),
     ],
 )
 def test_a_scenario_has_failed_when_somebody_is_texted_twice_or_lost_or_a_task_hangs(changed, is_broken):
     """Unknown people are no failure up to what the dead processes had in flight; a task that fails without any is."""
-    fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0, "unexcused": 0}
+    fine = {"twice": 0, "lost": 0, "unknown": 0, "seconds": (20.0, 30.0), "quiet": 31.0, "unexcused": 0, "left": 0}
     played = Played(scenario=SCENARIOS[0], people=100, allowed=50, shown="2 success", **{**fine, **changed})
     assert played.is_broken == is_broken
+
+
+@pytest.mark.parametrize("recovers", [True, False])
+def test_where_only_the_ledger_is_out_of_reach_nobody_stays_unknown(recovers):
+    """The responses lie in recovery files, and a person records them; other scenarios may leave unknown people."""
+    scenario = Scenario("a cut", play=print, recovers=recovers)
+    cells = {"people": 100, "twice": 0, "lost": 0, "unknown": 50, "allowed": 50, "unexcused": 0, "shown": ""}
+    assert not Played(scenario, seconds=(20.0,), quiet=21.0, left=0, **cells).is_broken
+    assert Played(scenario, seconds=(20.0,), quiet=21.0, left=1, **cells).is_broken == recovers
+    assert {each.id for each in SCENARIOS if each.recovers} == {"loses_database", "loses_all_but_messaging"}
 
 
 def test_unknown_people_excuse_the_tasks_whose_tables_they_are_in():

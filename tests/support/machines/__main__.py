@@ -87,6 +87,8 @@ def _play(kind, scenarios, given):
 
     def announce(played):
         console.print(f"{time.monotonic() - begun:.0f} s: {_row(played)}", style="dim")
+        if played.refused:
+            console.print(f"not recorded: {played.refused}", markup=False)
         if given.rows and not played.is_broken:
             with given.rows.open("a") as rows:
                 rows.write(page.line_of(_row(played)))
@@ -124,8 +126,9 @@ def _table(kind, played, given):
     for name in ("people", "twice", "lost", "unknown", "tasks", "processes"):
         table.add_column(name, justify="right")
     table.add_column("what Airflow showed")
+    table.add_column("unknown after recover", justify="right")
     for each in played:
-        table.add_row(*_row(each), style="bold red" if each.is_broken else None)
+        table.add_row(*_row(each), str(each.left), style="bold red" if each.is_broken else None)
     return table
 
 

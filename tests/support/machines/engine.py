@@ -50,6 +50,8 @@ from support.machines.services import TOKEN, running_services
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 CONCURRENCY = 2
 """Tasks that a worker runs at once."""
+RECOVERY = "sms-recovery"
+"""Folder of a machine's recovery files, in its AIRFLOW_HOME."""
 STOP_SECONDS = 8.0
 DEATH_SECONDS = 30
 """Seconds without a heartbeat after which Airflow takes a task for dead; its default is 300."""
@@ -123,6 +125,10 @@ class Worker:
         """Begin a warm shutdown: the worker takes no more tasks, and ends once those that run have ended."""
         self._process.terminate()
 
+    def recovery_files(self):
+        """Return the files in which its tasks have kept outcomes that the ledger did not take."""
+        return sorted((self.machine.folder / RECOVERY).glob("*.json"))
+
     def stop(self, seconds=RUN_SECONDS):
         """Do a warm shutdown, and return once the worker has ended.
 
@@ -189,7 +195,7 @@ class Engine(RestApi):
             "AIRFLOW_CONN_SMS_DEFAULT": json.dumps(service),
             "AIRFLOW_CONN_SMS_LEDGER": json.dumps(kept),
             "AIRFLOW_CONN_SMS_LEDGER_OWNER": json.dumps({**kept, "login": deployed.OWNER}),
-            "AIRFLOW__SMS__RECOVERY_PATH": str(home / "sms-recovery"),
+            "AIRFLOW__SMS__RECOVERY_PATH": str(home / RECOVERY),
             "AIRFLOW__API__BASE_URL": self.url,
             "AIRFLOW__API__HOST": self.network.place("api")[0],
             "AIRFLOW__API__PORT": str(self.network.place("api")[1]),
@@ -258,6 +264,29 @@ class Engine(RestApi):
         for process in ended:
             self._processes.remove(process)
             self.start(next(each for each in COMPONENTS if each in process.args))
+
+    def recover(self):
+        """Record the recovery files of all workers, as a person does on a machine that reaches the ledger.
+
+        :return: what the command said of a file that it could not record; empty where all are recorded.
+        """
+        script = "from airflow_provider_sms.cli.main import main; main()"
+        said = []
+        for file in itertools.chain.from_iterable(worker.recovery_files() for worker in self.workers.values()):
+            ran = subprocess.run(
+                [sys.executable, "-c", script, "ledger", "recover", str(file)],
+                env=self.environment(self._middle, self.network.place),
+                cwd=self._middle,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=READY_SECONDS,
+                check=False,
+            )
+            # The command removes what it has recorded.
+            if ran.returncode or file.exists():
+                said.append(f"{ran.stdout}{ran.stderr}".strip())
+        return "\n".join(said)
 
     def _running(self, component):
         return [each for each in self._processes if component in each.args and each.poll() is None]

@@ -71,7 +71,9 @@ def _add_cuts():
         scenario(f"a worker loses {name} for {CUT_SECONDS:.0f} s", requests=lost)(for_a_while)
         # A service that cannot be reached is tried for minutes before a task fails.
         seconds = None if key == "messaging" else TASK_SECONDS
-        scenario(f"a worker loses {name} for good", requests=OF_WORKER, seconds=seconds)(for_good)
+        # What the service answered lies on the worker's disk, where the ledger alone is out of reach.
+        kept = key in ("database", "all_but_messaging")
+        scenario(f"a worker loses {name} for good", requests=OF_WORKER, seconds=seconds, recovers=kept)(for_good)
 
 
 _add_cuts()

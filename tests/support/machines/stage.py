@@ -70,6 +70,7 @@ class Scenario:
     :param before: prepares the services before the run begins.
     :param begins: returns whether it is time for the disturbance, of a stage.
     :param kinds: kinds of links with which it can be played.
+    :param recovers: whether nobody may be unknown once the recovery files of all workers have been recorded.
     """
 
     name: str
@@ -83,6 +84,7 @@ class Scenario:
     before: Callable[[Any], None] = lambda _: None
     begins: Callable[[Any], bool] | None = None
     kinds: tuple[str, ...] = ("relays", "namespaces")
+    recovers: bool = False
 
     @property
     def id(self):
@@ -101,6 +103,8 @@ class Played:
     :param quiet: seconds from the disturbance until no task had a process any more; None where one was stuck.
     :param unexcused: tasks that did not succeed, though nobody in their table was unknown.
     :param shown: what Airflow showed.
+    :param left: people who were still unknown once the links were whole and the workers' recovery files recorded.
+    :param refused: what the command said of recovery files that it could not record.
     """
 
     scenario: Scenario
@@ -113,13 +117,16 @@ class Played:
     quiet: float | None
     unexcused: int
     shown: str
+    left: int
+    refused: str = ""
 
     @property
     def is_broken(self):
         """Whether a promise was broken: a task may fail on unknown people of its own table only."""
         bound = self.scenario.seconds or LONGEST
         late = any(each is None or each > bound for each in self.seconds) or self.quiet is None
-        return bool(self.twice or self.lost or self.unknown > self.allowed or late or self.unexcused)
+        unknown = self.unknown > self.allowed or (self.scenario.recovers and self.left)
+        return bool(self.twice or self.lost or unknown or late or self.unexcused or self.refused)
 
 
 class Stage:
@@ -284,19 +291,30 @@ class Stage:
             quiet=quiet,
             unexcused=unexcused(instances, self.campaign),
             shown=_shown(instances),
+            left=figures.unknown,
         )
 
     def judge_late(self, played):
-        """Return the result with what processes still did that a cut had held, once the links are whole again."""
+        """Return the result with what processes still did that a cut had held, once the links are whole again.
+
+        What they did not, and kept in the recovery files of machines that were cut off, is recorded first.
+        """
         for worker in self.engine.workers.values():
             worker.machine.mend()
         with suppress(TimeoutError):
             until(self._is_quiet, seconds=LAPSE_SECONDS, what="no process sends", every=1.0)
+        refused = self.engine.recover()
         late = self.figures()
         if not self.has_ended():
             # What is stuck must not take the slots of the next scenario.
             self.engine.call("PATCH", f"/dags/{self.dag_id}/dagRuns/{RUN}", state="failed")
-        return replace(played, twice=max(played.twice, late.duplicates), lost=max(played.lost, _lost(late)))
+        return replace(
+            played,
+            twice=max(played.twice, late.duplicates),
+            lost=max(played.lost, _lost(late)),
+            left=late.unknown,
+            refused=refused,
+        )
 
 
 def _lost(figures):

@@ -8,16 +8,18 @@ import sys
 import time
 from contextlib import suppress
 from datetime import date
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
 import pytest
 from support.faults.rest import until
-from support.machines import packages, page
+from support.machines import packages, page, versions
+from support.machines.__main__ import by_engine
 from support.machines.network import SERVICES, Relays, lacking
 from support.machines.scenarios import SCENARIOS
-from support.machines.stage import TASK_SECONDS, Played, Scenario, unexcused
+from support.machines.stage import TASK_SECONDS, Played, Scenario, Stage, unexcused
 
 TESTS = Path(__file__).parents[1]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(TESTS), *filter(None, sys.path)])}
@@ -164,6 +166,50 @@ def test_every_scenario_has_a_name_of_its_own():
     """A scenario is chosen by its id, which is also its campaign and DAG."""
     ids = [each.id for each in SCENARIOS]
     assert len(set(ids)) == len(ids) > len(SERVICES)
+
+
+def test_each_engine_is_started_once():
+    """Scenarios that need the same engine follow each other, wherever they stand; none is left out or played twice."""
+    engines = by_engine(SCENARIOS)
+    assert all(one != other for (one, _), (other, _) in combinations(engines, 2))
+    assert all(each.engine == services for services, same in engines for each in same)
+    assert sorted(each.id for _, same in engines for each in same) == sorted(each.id for each in SCENARIOS)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_refused"),
+    [
+        ("[8c1f] Task already running elsewhere, ignoring redelivered message", True),
+        ("airflow.sdk.exceptions.TaskAlreadyRunningError: Task instance 01 is already running", True),
+        ("Task execute_workload[8c1f] received", False),
+    ],
+)
+def test_a_scenario_of_copies_needs_a_copy_that_met_its_task(tmp_path, said, is_refused):
+    """A copy that waited for a slot until its task had ended tries nothing."""
+    outputs = [tmp_path / "worker-1.out", tmp_path / "worker-2.out"]
+    for output in outputs:
+        output.write_text("celery@worker ready.\n")
+    outputs[1].write_text(f"celery@worker ready.\n{said}\n")
+    workers = {output.stem: SimpleNamespace(output=output) for output in outputs}
+    stage = Stage(SimpleNamespace(workers=workers, services=None), SimpleNamespace(name="copies"))
+    if is_refused:
+        stage.require_copies()
+    else:
+        with pytest.raises(RuntimeError, match="no worker began a copy"):
+            stage.require_copies()
+
+
+def test_the_version_before_locks_a_campaign_alone(tmp_path, monkeypatch):
+    """Its claims differ from today's, and its ledger does not; one with another ledger is refused."""
+    monkeypatch.delenv(versions.CHOSEN, raising=False)
+    if not versions.has_history():
+        pytest.skip("the history is not here")
+    package = Path(versions.before(tmp_path)["PYTHONPATH"]) / versions.PACKAGE
+    text = (package / "ledger" / "postgres.py").read_text()
+    assert ("pg_advisory_xact_lock(" in text, "xact_lock_shared" in text) == (True, False)
+    monkeypatch.setattr(versions, "SCHEMA_VERSION", 1000)
+    with pytest.raises(RuntimeError, match="not 1000: set BEFORE to another"):
+        versions.before(tmp_path)
 
 
 def test_unknown_scenarios_are_named(capsys):

@@ -9,7 +9,6 @@ import sys
 import tempfile
 import time
 from datetime import datetime, timezone
-from itertools import groupby
 from pathlib import Path
 
 from rich.console import Console
@@ -93,20 +92,32 @@ def _play(kind, scenarios, given):
             with given.rows.open("a") as rows:
                 rows.write(page.line_of(_row(played)))
 
-    # Those that need the same services follow each other, in one engine.
-    for services, same in groupby(scenarios, key=lambda each: each.engine):
+    for services, same in by_engine(scenarios):
         folder = Path(tempfile.mkdtemp(prefix="airflow-provider-sms-machines-"))
         folder.chmod(0o755)
         try:
             with running_engine(kind, folder, workers=given.workers, **services) as engine:
                 console.print(f"{time.monotonic() - begun:.0f} s: Airflow and {given.workers} workers run", style="dim")
-                played += play(engine, list(same), given.people, announce, first=len(played))
+                played += play(engine, same, given.people, announce, first=len(played))
         finally:
             if given.keep_logs:
                 shutil.copytree(folder, given.keep_logs / f"from-{len(played)}", dirs_exist_ok=True)
             shutil.rmtree(folder)
-    console.print(_table(kind, played, given))
+    places = [each.id for each in scenarios]
+    console.print(_table(kind, sorted(played, key=lambda each: places.index(each.scenario.id)), given))
     return int(any(each.is_broken for each in played))
+
+
+def by_engine(scenarios):
+    """Return scenarios that need the same engine with its arguments, so that each engine is started once.
+
+    :param scenarios: in any order.
+    """
+    kinds = []
+    for each in scenarios:
+        if each.engine not in kinds:
+            kinds.append(each.engine)
+    return [(kind, [each for each in scenarios if each.engine == kind]) for kind in kinds]
 
 
 def _row(played):

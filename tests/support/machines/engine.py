@@ -49,7 +49,7 @@ from support.machines.services import TOKEN, running_services
 
 COMPONENTS = ("api-server", "scheduler", "dag-processor", "triggerer")
 CONCURRENCY = 2
-"""Tasks that a worker runs at once."""
+"""Tasks that a worker runs at once, where an engine is not told otherwise."""
 RECOVERY = "sms-recovery"
 """Folder of a machine's recovery files, in its AIRFLOW_HOME."""
 STOP_SECONDS = 8.0
@@ -85,7 +85,7 @@ class Worker:
         environment = {**self._engine.environment(self.machine.folder, self.machine.place), **settings}
         arguments = [
             *(sys.executable, "-m", "airflow", "celery", "worker", "--skip-serve-logs"),
-            *("--concurrency", str(CONCURRENCY), "--celery-hostname", f"celery@{self.name}"),
+            *("--concurrency", str(self._engine.concurrency), "--celery-hostname", f"celery@{self.name}"),
             *("--without-mingle", "--without-gossip"),
         ]
         # Left by one that was killed, and then the number of another process.
@@ -145,12 +145,14 @@ class Engine(RestApi):
     :param network: the links.
     :param services: the running services.
     :param settings: more environment variables of all its processes.
+    :param concurrency: tasks that a worker runs at once.
     """
 
-    def __init__(self, folder, network, services, settings):
+    def __init__(self, folder, network, services, settings, concurrency=CONCURRENCY):
         self.folder = folder
         self.network = network
         self.services = services
+        self.concurrency = concurrency
         self.workers = {}
         self._settings = settings
         self._processes = []
@@ -359,19 +361,20 @@ class Engine(RestApi):
 
 
 @contextmanager
-def running_engine(kind, folder, *, workers=3, settings=None, **services):
+def running_engine(kind, folder, *, workers=3, settings=None, concurrency=CONCURRENCY, **services):
     """Run an Airflow with its services. Leaving the context ends all processes and links.
 
     :param kind: ``relays`` or ``namespaces``.
     :param folder: an empty one, into which any user may look.
     :param workers: number of workers.
     :param settings: more environment variables of all Airflow's processes.
+    :param concurrency: tasks that a worker runs at once.
     :param services: arguments of :func:`~support.machines.services.running_services`.
     """
     with ExitStack() as running:
         network = running.enter_context(KINDS[kind]())
         given = running.enter_context(running_services(network, folder, **services))
-        engine = Engine(folder, network, given, settings or {})
+        engine = Engine(folder, network, given, settings or {}, concurrency)
         running.callback(engine.stop)
         engine.start_all(workers)
         yield engine

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta, timezone
 
 from support.machines import packages, versions
+from support.machines.engine import CONCURRENCY
 from support.machines.stage import CHUNK, OF_WORKER, TASK_SECONDS, Scenario, Stage
 
 CUT_SECONDS = 60.0
@@ -84,7 +85,16 @@ def _deliver_again(stage):
         raise RuntimeError("no task was delivered again")
 
 
-@scenario("Celery delivers tasks again that still run, as after visibility_timeout")
+ROOMY = {"concurrency": 2 * CONCURRENCY}
+"""Twice as many slots as tasks: with fewer, a copy waits for a slot until the task that it is a copy of has ended."""
+
+
+@scenario(
+    "Celery delivers tasks again that still run, as after visibility_timeout",
+    engine=ROOMY,
+    begins=Stage.is_sending,
+    proves=Stage.require_copies,
+)
 def visibility_timeout(stage):
     _deliver_again(stage)
 
@@ -97,7 +107,12 @@ def rolling_restart(stage):
         worker.await_ready()
 
 
-@scenario("the broker is restarted, and delivers tasks again that still run")
+@scenario(
+    "the broker is restarted, and delivers tasks again that still run",
+    engine=ROOMY,
+    begins=Stage.is_sending,
+    proves=Stage.require_copies,
+)
 def broker_restarted(stage):
     stage.services.broker.kill()
     stage.services.broker.start()

@@ -6,6 +6,7 @@ that; the stage then waits until every task has ended by itself, and the service
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import Counter
@@ -33,6 +34,9 @@ CHUNK = 50
 PARTITIONS_OF_WORKER = 2
 OF_WORKER = CONCURRENCY * REQUESTS
 """Requests that a worker may have in flight."""
+OF_REQUESTS = "JOIN sms_request r ON r.claimant_id = k.id"
+REFUSED = re.compile("Task already running elsewhere|TaskAlreadyRunningError")
+"""What a worker says of a task that it was to begin, and that Airflow knew to be running."""
 WAITING = ("deferred", "awaiting_input")
 """States of a task that waits without a slot."""
 
@@ -69,6 +73,7 @@ class Scenario:
     :param operator: function that gives more arguments of the operator, as Python text.
     :param before: prepares the services before the run begins.
     :param begins: returns whether it is time for the disturbance, of a stage.
+    :param proves: raises, once all tasks have ended, where what the scenario is about has not happened.
     :param kinds: kinds of links with which it can be played.
     :param recovers: whether nobody may be unknown once the recovery files of all workers have been recorded.
     """
@@ -83,6 +88,7 @@ class Scenario:
     operator: Callable[[], str] = str
     before: Callable[[Any], None] = lambda _: None
     begins: Callable[[Any], bool] | None = None
+    proves: Callable[[Any], None] = lambda _: None
     kinds: tuple[str, ...] = ("relays", "namespaces")
     recovers: bool = False
 
@@ -167,10 +173,18 @@ class Stage:
 
     def is_under_way(self):
         """Return whether every worker sends, and a part of the people has been texted."""
+        return self._has_begun() and len(self.busy()) == len(self.engine.workers)
+
+    def is_sending(self):
+        """Return whether every task sends, on whichever worker, and a part of the people has been texted."""
+        sending = {attempt for attempt, _ in self._hosts(OF_REQUESTS)}
+        return self._has_begun() and len(sending) == len(self.campaign.tables)
+
+    def _has_begun(self):
         texted = len(self.campaign.taken())
         if texted == self.campaign.people or self.has_ended():
             raise RuntimeError("the send was over before anything befell it")
-        return texted >= self.campaign.people / 8 and len(self.busy()) == len(self.engine.workers)
+        return texted >= self.campaign.people / 8
 
     def is_waiting(self):
         """Return whether tasks wait without a slot, and no other has a process."""
@@ -202,7 +216,7 @@ class Stage:
 
     def busy(self):
         """Return the workers whose tasks have sent something, by name."""
-        return {host for _, host in self._hosts("JOIN sms_request r ON r.claimant_id = k.id")}
+        return {host for _, host in self._hosts(OF_REQUESTS)}
 
     def require_moved(self):
         """Check that an attempt went on, after it had waited, on another machine than it had begun on.
@@ -212,6 +226,16 @@ class Stage:
         machines = Counter(attempt for attempt, _ in self._hosts())
         if max(machines.values()) == 1:
             raise RuntimeError("no task went on on another machine")
+
+    def require_copies(self):
+        """Check that a worker was given a copy of a task while the task ran.
+
+        :raises RuntimeError: none was, so nothing was tried.
+        """
+        if not any(
+            REFUSED.search(worker.output.read_text(errors="replace")) for worker in self.engine.workers.values()
+        ):
+            raise RuntimeError("no worker began a copy of a task while the task ran")
 
     def _hosts(self, joined=""):
         """Return the machines of each attempt, in the ledger.
@@ -361,6 +385,7 @@ def play(engine, scenarios, people=PEOPLE, announce=lambda _: None, first=0):
         stage.trigger(each.begins)
         each.play(stage)
         result = stage.judge(each, stage.await_end())
+        each.proves(stage)
         played.append(stage.judge_late(result))
         announce(played[-1])
     return played

@@ -1,34 +1,61 @@
-"""The version of the package before this one, for machines that an upgrade has not reached."""
+"""An older version of the package, for machines that an upgrade has not reached."""
 
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import tarfile
+from contextlib import suppress
 from pathlib import Path
 
 import airflow_provider_sms
+from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 
 PACKAGE = "airflow_provider_sms"
 CHOSEN = "BEFORE"
-"""Environment variable: a revision of the repository; unset, the one before the last change of the package."""
+"""Environment variable: a revision of the repository; unset, :data:`EXCLUSIVE`."""
+EXCLUSIVE = "9f2f35aebd5fd09266e8133dee671b12d4f100ea"
+"""The last revision whose claims lock their campaign against all others: the next one lets them go side by side."""
 
 
 def before(folder):
-    """Return the environment variables with which a worker runs the version before.
+    """Return the environment variables with which a worker runs the older version.
 
     :param folder: for its files.
+    :raises RuntimeError: the history lacks the revision, or its ledger has another schema.
     """
-    repository = Path(airflow_provider_sms.__file__).parents[1]
-    revision = os.environ.get(CHOSEN) or f"{_git(repository, 'log', '-1', '--format=%H', '--', PACKAGE).strip()}~1"
+    revision = os.environ.get(CHOSEN) or EXCLUSIVE
+    # Otherwise the worker would refuse the ledger and send nothing, or upgrade it: another scenario.
+    if (schema := schema_of(revision)) != SCHEMA_VERSION:
+        raise RuntimeError(
+            f"the ledger of {revision} has schema {schema}, not {SCHEMA_VERSION}: set {CHOSEN} to another"
+        )
     place = folder / "version-before"
     place.mkdir()
     archive = place / "package.tar"
-    _git(repository, "archive", "--output", str(archive), revision, PACKAGE)
+    _git("archive", "--output", str(archive), revision, PACKAGE)
     with tarfile.open(archive) as files:
         files.extractall(place, filter="data")
     return {"PYTHONPATH": str(place)}
 
 
-def _git(repository, *arguments):
-    return subprocess.run(["git", "-C", str(repository), *arguments], check=True, capture_output=True, text=True).stdout
+def schema_of(revision):
+    """Return the version of the ledger's schema in a revision."""
+    text = _git("show", f"{revision}:{PACKAGE}/ledger/schema.py")
+    return int(re.search(r"^SCHEMA_VERSION = (\d+)$", text, re.MULTILINE)[1])
+
+
+def has_history():
+    """Return whether the revision is here; a copy of the files, or of the last commits, lacks it."""
+    with suppress(RuntimeError, OSError):
+        return _git("cat-file", "-t", EXCLUSIVE).strip() == "commit"
+    return False
+
+
+def _git(*arguments):
+    repository = Path(airflow_provider_sms.__file__).parents[1]
+    ran = subprocess.run(["git", "-C", str(repository), *arguments], check=False, capture_output=True, text=True)
+    if ran.returncode:
+        raise RuntimeError(f"git {' '.join(arguments)}: {ran.stderr.strip()}")
+    return ran.stdout

@@ -8,12 +8,13 @@ import time
 from contextlib import closing, suppress
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 from support.forwarder import Forwarder
 from support.postgres import DRIVERS
 from support.sending import Clock, people
 
 from airflow_provider_sms.exceptions import LedgerError
+from airflow_provider_sms.ledger.attempts import HighWater, raised
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.sending import flush
@@ -116,6 +117,21 @@ def test_a_silent_network_ends_a_wait_for_rows(store, way):
                 rows.fetchmany(10)
 
     assert seconds_until_it_fails(fall_silent_between) < BOUND
+
+
+@pytest.mark.parametrize("what", ["mark", "report"])
+def test_a_silent_network_ends_what_a_task_reads_beside_and_after_its_send(store, way, enter, what):
+    """The high-water mark, and what a row report looks up: no server that hangs keeps the task for minutes."""
+    ledger = enter(into=store, clock=None)
+    ledger.commit(chunks=[Chunk([bytes(16)], ["27820000001"])], claim_seconds=60.0)
+    reads = {
+        "mark": lambda: raised(store, HighWater(), 1),
+        "report": lambda: ledger.records([bytes(16)]),
+    }
+    reads[what]()
+    # Not before: a silent connection from the pool is an error before the statement.
+    event.listen(store._engine, "before_cursor_execute", lambda *_: way.fall_silent())
+    assert seconds_until_it_fails(reads[what]) < BOUND
 
 
 def test_a_silent_network_ends_the_opening(url, way):

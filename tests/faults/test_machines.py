@@ -176,26 +176,32 @@ def test_each_engine_is_started_once():
     assert sorted(each.id for _, same in engines for each in same) == sorted(each.id for each in SCENARIOS)
 
 
+RECEIVED = "2026-11-25T09:00:0{}.1Z [info     ] Task execute_workload[8c1f] received [celery.worker.strategy]\n"
+ENDED = "2026-11-25T09:00:0{}.1Z [info     ] Task execute_workload[8c1f] {} in 3.2s: None [celery.app.trace]\n"
+
+
 @pytest.mark.parametrize(
-    ("said", "is_refused"),
+    ("outputs", "has_met"),
     [
-        ("[8c1f] Task already running elsewhere, ignoring redelivered message", True),
-        ("airflow.sdk.exceptions.TaskAlreadyRunningError: Task instance 01 is already running", True),
-        ("Task execute_workload[8c1f] received", False),
+        ([RECEIVED.format(1) + ENDED.format(5, "succeeded"), RECEIVED.format(4)], True),
+        ([RECEIVED.format(4) + ENDED.format(6, "raised"), RECEIVED.format(1) + ENDED.format(5, "succeeded")], True),
+        ([RECEIVED.format(1), RECEIVED.format(4)], True),
+        ([RECEIVED.format(1) + ENDED.format(5, "succeeded"), RECEIVED.format(6)], False),
+        ([RECEIVED.format(1) + ENDED.format(5, "succeeded"), RECEIVED.format(3).replace("8c1f", "9d20")], False),
+        (["celery@worker-1 ready.\n", ""], False),
     ],
 )
-def test_a_scenario_of_copies_needs_a_copy_that_met_its_task(tmp_path, said, is_refused):
-    """A copy that waited for a slot until its task had ended tries nothing."""
-    outputs = [tmp_path / "worker-1.out", tmp_path / "worker-2.out"]
-    for output in outputs:
-        output.write_text("celery@worker ready.\n")
-    outputs[1].write_text(f"celery@worker ready.\n{said}\n")
-    workers = {output.stem: SimpleNamespace(output=output) for output in outputs}
+def test_a_scenario_of_copies_needs_a_copy_that_met_its_task(tmp_path, outputs, has_met):
+    """A copy that a worker receives when its task has ended tries nothing."""
+    workers = {}
+    for number, output in enumerate(outputs):
+        (tmp_path / str(number)).write_text(output)
+        workers[number] = SimpleNamespace(output=tmp_path / str(number))
     stage = Stage(SimpleNamespace(workers=workers, services=None), SimpleNamespace(name="copies"))
-    if is_refused:
+    if has_met:
         stage.require_copies()
     else:
-        with pytest.raises(RuntimeError, match="no worker began a copy"):
+        with pytest.raises(RuntimeError, match="no worker received a copy"):
             stage.require_copies()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 TOKEN = "sandbox-token-4567"
 LATENCY = 2.0
 """Seconds of each response of the service, so that a send takes some 20 seconds."""
+VISIBLE_SECONDS = 1
+"""Seconds that a task has run when the broker delivers it again."""
 POSTGRES = {"max_connections": "300"}
 
 
@@ -79,12 +82,14 @@ class Broker:
         from kombu import Connection
 
         host, port = self.place
-        options = {"visibility_timeout": 1}
+        options = {"visibility_timeout": VISIBLE_SECONDS}
         with Connection(f"redis://{host}:{port}/0", transport_options=options) as connection:
             channel = connection.channel()
-            waiting = channel.client.zcard(channel.unacked_index_key)
+            # By when each was delivered: a worker with a free slot takes the copy, and the entry is back at once.
+            old = 0, time.time() - VISIBLE_SECONDS
+            waiting = channel.client.zcount(channel.unacked_index_key, *old)
             channel.qos.restore_visible()
-            return waiting - channel.client.zcard(channel.unacked_index_key)
+            return waiting - channel.client.zcount(channel.unacked_index_key, *old)
 
     @property
     def pid(self):

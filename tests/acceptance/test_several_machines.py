@@ -25,9 +25,10 @@ def played(tmp_path_factory):
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_whatever_befalls_a_worker_nobody_is_texted_twice_or_lost(played, name):
-    """The witness: nobody twice, nobody lost, unknown only what a dead process had in flight, and tasks end in time."""
+    """The witness: nobody twice or lost, unknown only what a dead process had in flight; a task fails on those alone."""
     result = played[name]
     assert (result.twice, result.lost) == (0, 0)
     assert result.unknown <= result.allowed
     assert None not in (result.quiet, *result.seconds)
-    assert not result.is_broken
+    # How long they take, `make several-machines` judges: a test depends on no other load.
+    assert (result.unexcused, result.refused) == (0, "")

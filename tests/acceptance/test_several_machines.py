@@ -25,7 +25,7 @@ def played(tmp_path_factory):
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_whatever_befalls_a_worker_nobody_is_texted_twice_or_lost(played, name):
-    """The witness: nobody twice or lost, unknown only what a dead process had in flight; a task fails on those alone."""
+    """The witness: nobody twice or lost, unknown only what a dead process had in flight; it fails on those alone."""
     result = played[name]
     assert (result.twice, result.lost) == (0, 0)
     assert result.unknown <= result.allowed

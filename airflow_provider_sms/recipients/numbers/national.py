@@ -158,7 +158,7 @@ def need_trunk_prefix(numbers: pa.Array) -> pa.Array:
 def _needs_trunk_prefix(digits: str) -> bool:
     if _parse(f"+{digits}", None) != digits:
         return False
-    number = phonenumbers.parse(f"+{digits}", None)
+    number: Any = phonenumbers.parse(f"+{digits}", None)
     main: Any = phonenumbers.PhoneMetadata.metadata_for_region(
         phonenumbers.region_code_for_country_code(number.country_code)
     )

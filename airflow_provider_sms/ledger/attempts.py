@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from sqlalchemy import and_, func, insert, select
 
-from airflow_provider_sms.ledger.backend import in_pieces, new_id
+from airflow_provider_sms.ledger.backend import again_if_busy, in_pieces, new_id
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK
 from airflow_provider_sms.ledger.schema import claimant, message, progress, request
 from airflow_provider_sms.messages.integer_set import key_halves
@@ -123,10 +123,13 @@ def register(store: LedgerBackend, who: Claimant, clock: Callable[[], float] | N
     :returns: the id of its claimant.
     :raises LedgerError: when it was not committed.
     """
-    with store.write(REGISTER_LOCK) as connection:
-        return new_id(
-            connection.execute(insert(claimant).values({**who.columns(), "started_at": (clock or store.clock)()}))
-        )
+
+    def write() -> int:
+        with store.write(REGISTER_LOCK) as connection:
+            started = {**who.columns(), "started_at": (clock or store.clock)()}
+            return new_id(connection.execute(insert(claimant).values(started)))
+
+    return again_if_busy(write)
 
 
 def registered(store: LedgerBackend, claimant_id: int) -> dict[str, Any] | None:

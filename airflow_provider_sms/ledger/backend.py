@@ -285,6 +285,20 @@ def enter_campaign(connection: Connection, name: str, now: float) -> int:
     return new_id(connection.execute(insert(campaign).values(name=name, created_at=now))) if found is None else found
 
 
+def again_if_busy(write: Callable[[], T]) -> T:
+    """Return the result of a transaction, tried once more where others have kept it waiting.
+
+    Nothing of the first try has happened.
+
+    :raises LedgerBusyError: they have kept it waiting twice.
+    :raises LedgerError: when it was not committed.
+    """
+    try:
+        return write()
+    except LedgerBusyError:
+        return write()
+
+
 def busy(seconds: float) -> LedgerBusyError:
     """Return the error for a lock that other processes have kept.
 

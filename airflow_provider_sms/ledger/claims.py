@@ -28,7 +28,7 @@ from airflow_provider_sms.ledger.attempts import (
     register,
     registered,
 )
-from airflow_provider_sms.ledger.backend import enter_campaign, in_pieces
+from airflow_provider_sms.ledger.backend import again_if_busy, enter_campaign, in_pieces
 from airflow_provider_sms.ledger.frequency_cap import Capping, lock_groups
 from airflow_provider_sms.ledger.holders import Holders
 from airflow_provider_sms.ledger.locks import campaign_lock
@@ -129,13 +129,16 @@ class CampaignLedger:
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
         self._parked = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
-        with self._write() as connection:
-            self._campaign_id = enter_campaign(connection, campaign_name, self.clock())
+        self._campaign_id = again_if_busy(self._enter)
         self._holders = Holders(store, self._campaign_id, self._claimant_id, self._parked, self.clock)
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
         self._cap = cap
         self._capping = None if cap is None else Capping(store, cap)
+
+    def _enter(self) -> int:
+        with self._write() as connection:
+            return enter_campaign(connection, self.campaign_name, self.clock())
 
     def _write(self, patience: float | None = None, *, shared: bool = False) -> AbstractContextManager[Connection]:
         return self._store.write(self._lock, shared=shared, patience=patience)

@@ -11,8 +11,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 from sqlalchemy.schema import CreateColumn
 
-from airflow_provider_sms.exceptions import InputError, LedgerBusyError, LedgerError, LedgerVersionError
-from airflow_provider_sms.ledger.backend import first_line, ledger_errors, sql_state
+from airflow_provider_sms.exceptions import InputError, LedgerError, LedgerVersionError
+from airflow_provider_sms.ledger.backend import again_if_busy, first_line, ledger_errors, sql_state
 from airflow_provider_sms.ledger.locks import CREATION_LOCK
 from airflow_provider_sms.ledger.postgres_engine import postgres_engine
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION, claimant, ledger_version, metadata, request
@@ -61,10 +61,7 @@ def create_or_upgrade(store: LedgerBackend) -> None:
     :raises LedgerVersionError: this package cannot use the version of the ledger, which is left as it is.
     :raises LedgerError: when it was not committed.
     """
-    try:
-        _create_or_upgrade(store)
-    except LedgerBusyError:
-        _create_or_upgrade(store)  # once more: nothing of it has happened
+    again_if_busy(lambda: _create_or_upgrade(store))
 
 
 def _create_or_upgrade(store: LedgerBackend) -> None:

@@ -13,6 +13,7 @@ from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger import postgres
 from airflow_provider_sms.ledger.backend import BUSY_SECONDS
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
+from airflow_provider_sms.ledger.locks import REGISTER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
 from airflow_provider_sms.ledger.purge import forget, old_campaigns
@@ -107,6 +108,29 @@ def test_a_machine_that_pauses_within_a_claim_claims_again(postgres_url, service
     send = sender(ledger)
     send.run([people(30)])
     assert (send.error, send.counts.accepted, len(service.taken), service.duplicates) == (None, 30, 30, 0)
+    store.close()
+
+
+@tells_why
+@pytest.mark.parametrize("lock", [REGISTER_LOCK, campaign_lock("c")], ids=["register", "enter"])
+def test_an_attempt_begins_in_spite_of_a_pause(postgres_url, lock, monkeypatch):
+    """Where the server has undone its first writes, nothing of them has happened, so the attempt tries them again."""
+    monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
+    store, held = open_postgres(postgres_url), [lock]
+    hold = PostgresBackend._lock
+
+    def pause_first(backend, connection, number, *arguments, **options):
+        hold(backend, connection, number, *arguments, **options)
+        if number in held:
+            held.remove(number)
+            time.sleep(0.6)
+
+    monkeypatch.setattr(PostgresBackend, "_lock", pause_first)
+    CampaignLedger(store, "c", claimant())
+    with store.read() as connection:
+        assert connection.execute(text("SELECT count(*) FROM sms_claimant")).scalar() == 1
+        assert connection.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 1
+    assert held == []
     store.close()
 
 

@@ -112,17 +112,30 @@ def test_the_sensor_prices_a_query(sandbox):
 
 def test_a_query_that_cannot_be_read_is_not_retried(send, sandbox):
     """A statement without rows fails the task before anything is sent, in words that show no parameter."""
-    ran = send(SqlSource("people_db", "DELETE FROM people WHERE first_name = ?", ["Name1"]), retries=1)
+    made = "CREATE TABLE others AS SELECT * FROM people WHERE first_name = ?"
+    ran = send(SqlSource("people_db", made, ["Name1"]), retries=1)
     assert (ran.state, ran.tries) == ("failed", 1)
     assert "source: the query of connection people_db returns no rows: a SqlSource takes a SELECT" in ran.log
     assert "Name1" not in ran.log
     assert sandbox.state.accepted == []
 
 
-@pytest.mark.parametrize(("sql", "tries"), [("SELECT nothing FROM people", 2), ("DELETE FROM people", 1)])
-def test_the_sensor_retries_what_may_pass(sql, tries):
+@pytest.mark.parametrize(
+    ("connection", "sql", "tries"),
+    [
+        ("absent_db", SELECT, 2),
+        ("people_db", "SELECT nothing FROM people", 1),
+        ("people_db", "DELETE FROM people", 1),
+    ],
+)
+def test_the_sensor_retries_what_may_pass(connection, sql, tries, tmp_path, monkeypatch):
     """An error that may be the database's is worth a retry, and a wrong statement is not."""
+    absent = {"conn_type": "sqlite", "host": str(tmp_path / "absent" / "people.db")}
+    monkeypatch.setenv("AIRFLOW_CONN_ABSENT_DB", json.dumps(absent))
+    source = SqlSource(connection, "{{ params.sql }}")
     ran = run_task(
-        lambda: BalanceSensor(task_id="wait", source=SqlSource("people_db", sql), message="Hi {first_name}"), retries=1
+        lambda: BalanceSensor(task_id="wait", source=source, message="Hi {first_name}"),
+        params={"sql": sql},
+        retries=1,
     )
     assert (ran.state, ran.tries) == ("failed", tries)

@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import AirflowException, Asset, ObjectS
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.hooks.sql_source import SqlSource
-from airflow_provider_sms.recipients.number_lists import could_be_number, is_whole
+from airflow_provider_sms.recipients.number_lists import could_be_number
 from airflow_provider_sms.recipients.paths import without_secrets
 
 
@@ -104,7 +104,7 @@ def redacted_source(value: Any) -> Any:
     """Return a source as a template field may hold it: paths, references and queries unchanged, rows wrapped.
 
     An asset becomes the place of its files; an asset that names no place stays, for :func:`located` to refuse. Texts
-    and whole numbers that could be phone numbers are rows.
+    that could be phone numbers are rows. A whole number is no source: it may be a count that a function returns.
     """
     if isinstance(value, Asset):
         return asset_location(value) or value
@@ -117,7 +117,7 @@ def redacted_source(value: Any) -> Any:
         return redacted_source(list(value))
     if isinstance(value, (list, tuple)) and value and all(map(_names_rows, value)) and not _has_number(value):
         return [redacted_source(item) for item in value] if any(isinstance(item, Asset) for item in value) else value
-    return Rows([value] if is_whole(value) and could_be_number(str(value)) else value)
+    return Rows(value)
 
 
 def located(source: Any, argument: str = "source") -> Any:

@@ -43,8 +43,8 @@ class BulkSmsOperator(SmsOperatorBase):
         latter two also with ``.gz``, ``.bz2``, ``.zst``; an asset whose URI names one, which becomes an inlet; a list
         of these; a :class:`~airflow_provider_sms.operators.sms.SqlSource`; a DataFrame of pandas or polars, a
         ``pyarrow.Table``, or any object with Arrow's C stream interface; a list, or an iterator, of dicts; a dict of
-        columns; a number or a list of numbers, which become ``destination_column``; or an upstream task's result.
-        (templated)
+        columns; a number as text, or a list of numbers, which become ``destination_column``; or an upstream task's
+        result. (templated)
     :param destination_column: the column with the numbers.
     :param default_region: ISO 3166 code such as ``ZA``, in capitals or not, completes numbers that are written
         nationally. None means that every number must carry its country code.

@@ -275,7 +275,7 @@ def test_after_an_answer_the_function_gives_the_source_again(text, sandbox, witn
     ("returned", "what"),
     [
         (None, "nothing"),
-        (27820000001.0, "float"),
+        (27820000001, "int"),
         ("[{'destination': '27820000001'}]", "str"),
         ({"27820000001"}, "set"),
     ],

@@ -12,7 +12,7 @@ COLUMNS = ("Scenario", "People", "Twice", "Lost", "Unknown", "Task, s", "Process
 HEAD = f"| {' | '.join(COLUMNS)} |\n|---|{'--:|' * (len(COLUMNS) - 2)}---|\n"
 MORE = " The command plays more than is in the table."
 """What the page says below the day as long as the table lacks a scenario."""
-DAY = re.compile(rf"^Of \d{{4}}-\d\d-\d\d(?: and \d\d)?, (.*?\.)(?:{re.escape(MORE)})?$", re.MULTILINE)
+DAY = re.compile(rf"^Of \d{{4}}-\d\d-\d\d(?: (?:and|to) \d\d)?, (.*?\.)(?:{re.escape(MORE)})?$", re.MULTILINE)
 """The line of the page above the table that says when it was played, and how."""
 
 

@@ -9,7 +9,6 @@ import tarfile
 from contextlib import suppress
 from pathlib import Path
 
-import airflow_provider_sms
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 
 PACKAGE = "airflow_provider_sms"
@@ -54,7 +53,8 @@ def has_history():
 
 
 def _git(*arguments):
-    repository = Path(airflow_provider_sms.__file__).parents[1]
+    # Of this file: the package may be an installed one, outside of the repository.
+    repository = Path(__file__).parents[3]
     ran = subprocess.run(["git", "-C", str(repository), *arguments], check=False, capture_output=True, text=True)
     if ran.returncode:
         raise RuntimeError(f"git {' '.join(arguments)}: {ran.stderr.strip()}")

@@ -27,7 +27,11 @@ def test_the_readme_leads_to_three_texts_and_one_that_is_unknown(campaign):
     plan, logged, error = (block.code.strip() for block in blocks(README, "text"))
     assert lines_of(plan) <= lines_of(campaign.planned)
     assert counts(campaign.said)[-1:] == counts(logged)
-    assert who_got_it(campaign.type(who)) == {"state": "accepted", "campaign": "reminders", "task_id": TASK}
+    assert who_got_it(campaign.type(who)) == {
+        "state": "accepted",
+        "campaign": "reminders",
+        "task": f"remind_customers.{TASK}",
+    }
     assert error in " ".join(campaign.type(fail).split())
     assert len(campaign.texts()) == len(set(campaign.texts())) == 4
     seconds = campaign.seconds_to_first_run + campaign.seconds - before
@@ -43,7 +47,7 @@ def lines_of(plan):
 def who_got_it(said):
     """Return the state, the campaign and the task of the only request that an output tells of."""
     names, row = cells(said)
-    return {name: row[names.index(name)] for name in ("state", "campaign", "task_id")}
+    return {name: row[names.index(name)] for name in ("state", "campaign", "task")}
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,6 @@ def test_a_national_number_is_too_short_without_its_trunk_prefix(text, region):
         ("082123", "IT", "39082123"),  # the zero belongs to the number
         ("0821234", "ZA", "27821234"),
         ("8001234567", "RU", "78001234567"),  # 800 begins as the trunk prefix does
-        ("+598 0004 1234", "UY", "59800041234"),
     ],
 )
 def test_digits_that_belong_to_a_number_make_it_long_enough(text, region, digits):

@@ -73,16 +73,16 @@ test-most test-whole test-faults: export PYTHONSAFEPATH := 1
 test-most:
 	@$(PYTEST) $(PARALLEL) $(LATER:%=--ignore=%)
 
-# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed. Most of their tests wait, for
+# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed. Many of their tests wait, for
 # an Airflow or a fault to take its course, so there are more processes than cores.
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 
 test-whole:
-	@$(PYTEST) --numprocesses 3 --dist loadfile --no-loadscope-reorder \
+	@$(PYTEST) $(PARALLEL) --no-loadscope-reorder \
 		$(LONGEST) $(filter-out $(LONGEST),$(sort $(BROWSER) $(WHOLE) $(NESTED))) $(PRINTED)
 
 test-faults:
-	@$(PYTEST) $(PARALLEL) tests/faults $(PRINTED)
+	@$(PYTEST) tests/faults $(PRINTED)
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 test-oldest:

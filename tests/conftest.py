@@ -125,9 +125,10 @@ def postgres_server():
 @pytest.fixture
 def postgres_url(postgres_server):
     """An empty database of this test's own."""
-    from support.postgres import new_database
+    from support.postgres import temporary_database
 
-    return new_database(postgres_server)
+    with temporary_database(postgres_server) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -145,9 +146,10 @@ def ledger_template(postgres_server):
 @pytest.fixture
 def postgres_ledger_url(postgres_server, ledger_template):
     """A database of this test's own, with a ledger in which nothing is."""
-    from support.postgres import new_database
+    from support.postgres import temporary_database
 
-    return new_database(postgres_server, ledger_template)
+    with temporary_database(postgres_server, ledger_template) as url:
+        yield url
 
 
 @pytest.fixture

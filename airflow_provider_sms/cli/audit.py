@@ -1,4 +1,7 @@
-"""The commands in Airflow's audit log: the user of the operating system, and the machine."""
+"""The commands in Airflow's audit log: the user of the operating system, and the machine.
+
+Apart from the console, because each module of commands records them so.
+"""
 
 from __future__ import annotations
 

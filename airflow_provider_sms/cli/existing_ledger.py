@@ -1,4 +1,7 @@
-"""The ledger that a command works on, and a hint where it has no campaign of the name that was typed."""
+"""The ledger that a command works on, and a hint where it has no campaign of the name that was typed.
+
+Apart from the commands, because commands that read, write, resolve and recover all open a ledger so.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Names of groups that the service knows: one name or several → a list, without names that could miss their group."""
+"""Names of groups that the service knows: one name or several → a list, without names that could miss their group.
+
+Apart from the checks of operators, because the hook reads the names of groups as well, and knows no operator.
+"""
 
 from __future__ import annotations
 

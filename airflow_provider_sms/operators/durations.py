@@ -1,4 +1,7 @@
-"""Durations: numbers of seconds, or ``datetime.timedelta``, wherever an argument is one."""
+"""Durations: numbers of seconds, or ``datetime.timedelta``, wherever an argument is one.
+
+Apart from each operator, because the options of tasks, of questions to people and of files share the rule.
+"""
 
 from __future__ import annotations
 

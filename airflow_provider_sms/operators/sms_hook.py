@@ -1,4 +1,7 @@
-"""The hook of a task, as Airflow's providers have it: ``task.hook``."""
+"""The hook of a task, as Airflow's providers have it: ``task.hook``.
+
+Apart from the base of the operators that send, because the sensor has a hook too, and sends nothing.
+"""
 
 from __future__ import annotations
 

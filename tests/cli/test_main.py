@@ -6,6 +6,7 @@ import pty
 import subprocess
 from importlib.metadata import version
 
+import pytest
 from support.sending import people
 from support.versions import HAS_COMMANDS_OF_PROVIDERS
 
@@ -83,6 +84,17 @@ def test_the_console_script_has_the_same_commands(console_script, sent_to_file):
     assert [row["messages"] for row in json.loads(done.stdout)] == [3]
     wrong = subprocess.run([*console_script, "ledger", "unknow"], capture_output=True, text=True, check=False)
     assert (wrong.returncode, wrong.stdout) == (2, "")
+
+
+@pytest.mark.parametrize("output", ["json", "table"])
+def test_a_full_disk_under_stdout_is_an_error_of_one_line(console_script, sent_to_file, output):
+    """What was done is in the ledger: neither a traceback nor a second complaint of Python says otherwise."""
+    sent_to_file(people(3), UNKNOWN)
+    with open("/dev/full", "w") as full:
+        command = [*console_script, "ledger", "unknown", "-o", output]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr.count("cannot be written to stdout: No space left on device")) == (1, 1)
+    assert ("Traceback" in done.stderr, "Exception ignored" in done.stderr) == (False, False)
 
 
 def test_a_mistyped_command_gets_a_hint(console):

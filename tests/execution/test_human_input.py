@@ -16,6 +16,7 @@ from markdown_it import MarkdownIt
 from support.airflow import run_task, stored_xcoms
 from support.people import NOBODY, somebody_answers
 from support.versions import CAN_ASK, PARKS_WHO_ASKS
+from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import InputError
 from airflow_provider_sms.execution.decision_rules import DecisionRules, QuestionOptions
@@ -404,6 +405,23 @@ def test_a_source_that_is_empty_after_the_approval_is_no_success(send, people, l
     assert (ran.state, ran.tries, len(questions), sandbox.state.accepted) == ("failed", 1, 1, [])
     assert "the approved plan had 2 messages, and the source has none of them now, so nothing was sent" in ran.log
     assert recorded(ledger_path) == []
+
+
+@needs_an_answer
+def test_a_source_that_is_empty_after_a_wait_for_approved_hours_is_no_success(send, people, ledger_path, sandbox):
+    """The approval was given before the task waited once more: the source can lose its rows in that wait, too."""
+    path = people(2)
+
+    class Hours(OpensLater):
+        def closed_until(self, now, destination=None):
+            pd.read_parquet(path).head(0).to_parquet(path)
+            return super().closed_until(now, destination)
+
+    with somebody_answers("Send"):
+        ran = send(path, approve=True, retries=1, send_window=Hours(seconds=2))
+    assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
+    assert "the approved plan had 2 messages, and the source has none of them now, so nothing was sent" in ran.log
+    assert recorded(ledger_path) == [("send", "ann", 2)]
 
 
 @needs_an_answer

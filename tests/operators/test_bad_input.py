@@ -422,8 +422,8 @@ CASES: dict[str, Case] = {
         {"ledger_conn_id": "nowhere"},
         FAILS,
         AirflowFailException,
-        "ledger_conn_id: Airflow has no connection 'nowhere'. Create it, of type postgres, or name the "
-        "connection to the ledger",
+        "ledger_conn_id: Airflow has no connection 'nowhere', or it cannot be read (is its JSON valid?). Create it, of "
+        "type postgres, or name the connection to the ledger",
     ),
     "an empty name of the ledger": Case(
         {"ledger_conn_id": " "},

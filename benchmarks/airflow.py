@@ -47,6 +47,7 @@ class Ran:
     :param state: state of the run.
     :param cpu: CPU seconds of ``execute``, over all threads.
     :param wall: elapsed seconds of ``execute``.
+    :param whole: elapsed seconds from the import of the operator to the end of the DAG run.
     :param peak: peak memory of the process during ``execute``, in bytes.
     :param xcom_bytes: bytes of the task's XComs.
     :param xcom_shape: the XComs with every number replaced by 0, to compare them regardless of digits.
@@ -59,6 +60,7 @@ class Ran:
     state: str
     cpu: float
     wall: float
+    whole: float
     peak: int
     xcom_bytes: int
     xcom_shape: str

@@ -17,6 +17,7 @@ class Sizes:
     :param slow: rows to send to the slow service.
     :param senders: rows of each of several senders.
     :param most_senders: how many senders there are at once, at most.
+    :param started: rows of a small task.
     :param peers: rows to send in every way.
     :param throttled: rows to send to the throttled service.
     :param throttle: requests per second that the throttled service processes.
@@ -32,6 +33,7 @@ class Sizes:
     slow: int = 40_000
     senders: int = 30_000
     most_senders: int = 8
+    started: int = 1_000
     peers: int = 5_000
     throttled: int = 1_000_000
     throttle: int = 100
@@ -74,6 +76,7 @@ QUICK = Sizes(
     slow=2_000,
     senders=600,
     most_senders=2,
+    started=200,
     peers=1_000,
     throttled=20_000,
     throttle=50,

@@ -55,12 +55,13 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
 
     from benchmarks.ways import WAYS
 
-    measure = Estimate()
+    measure, began = Estimate(), time.perf_counter()
     with DAG(f"bench_{number}", schedule=None) as dag:
         seen = WAYS[task.way](measure.hooks, **task.arguments)
     _register(dag)
     service.set(**task.service)
     finished = dag.test(logical_date=pendulum.now("UTC"))
+    whole = time.perf_counter() - began
     summary, written = _xcoms(finished)
     return {
         "state": str(finished.state),
@@ -68,6 +69,7 @@ def run(number: int, service: Service, task: Task) -> dict[str, Any]:
         "wall": 0.0,
         "peak": peak_bytes(),
         **measure.figures,
+        "whole": whole,
         "xcom_bytes": sum(map(len, written)),
         "xcom_shape": re.sub(r'"id": "[0-9a-f]+"|\d+(\.\d+)?', "0", "\n".join(written)),
         "summary": summary,

@@ -46,6 +46,17 @@ def query(hooks: dict[str, Any], database: str, statement: str, rows: int, **opt
     BulkSmsOperator(task_id="text", source=source, message=MESSAGE, dry_run=True, **options, **hooks)
 
 
+def nothing(hooks: dict[str, Any]) -> None:
+    """Create a task that does nothing."""
+    from airflow.sdk import task
+
+    @task(**hooks)  # type: ignore[untyped-decorator]  # Airflow's
+    def text() -> None:
+        pass
+
+    text()
+
+
 def loop(hooks: dict[str, Any], source: str, url: str) -> None:
     """Create a task that loops over a DataFrame, as guides show."""
     from airflow.sdk import task
@@ -101,6 +112,7 @@ WAYS: dict[str, Callable[..., Callable[[], dict[str, Any]] | None]] = {
     "ours": ours,
     "watched": watched,
     "query": query,
+    "nothing": nothing,
     "loop": loop,
     "mapped": mapped,
 }

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from decimal import Decimal
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from airflow_provider_sms.exceptions import InputError, InvalidRowsError, SmsError
@@ -83,7 +84,7 @@ def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
         _print_rows(rows, output)
         sys.stdout.flush()
     except OSError as error:
-        with open(os.devnull, "w") as nowhere:  # else Python writes what is left once more at its end
+        with Path(os.devnull).open("w") as nowhere:  # else Python writes what is left once more at its end
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         raise OutputError(
             f"The result cannot be written to stdout: {error.strerror}. What the command did is done all the same, and "

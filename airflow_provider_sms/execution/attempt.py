@@ -198,8 +198,7 @@ class BulkAttempt:
             options.limits.check(plan)
             self._unsent = plan
             with self._summary_before_wait():
-                has_sent = bool(self._counts.accepted)
-                preflight.require(plan, seen, scanned.scan.samples, decision, has_sent=has_sent)
+                preflight.require(plan, seen, scanned.scan.samples, decision, has_sent=bool(self._counts.accepted))
         except Exception as error:
             words = describe(error) if isinstance(error, SmsError) else "it was not approved"
             self._write_report(every_row, ledger, words, nothing_sent=True)

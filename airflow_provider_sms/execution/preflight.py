@@ -113,21 +113,10 @@ class Preflight:
         :raises CreditError: there is not enough credit, and the task does not wait for it.
         :raises SmsError: the person at the terminal said no.
         """
-        if decision is not None and decision.expired:
-            raise AirflowFailException(
-                f"Nobody decided about campaign {self.campaign} within approval_timeout, so nothing was sent. Clear "
-                "the task to ask again"
-            )
-        if decision is not None and not decision.send:
-            self._record(plan, STOP, decision.by)
-            raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
+        if decision is not None:
+            self._require_yes(plan, decision)
         if not plan.to_send:
-            if decision is not None:
-                self._require_approved_plan(plan, decision.plan_id, decision.by)
-            elif self.task.resumed and not has_sent:  # approved, and then it waited for the hours or for credit
-                latest = latest_approval(self.session.store, self.campaign)
-                if latest is not None and latest.decision == SEND:
-                    self._require_approved_plan(plan, latest.plan_id, latest.decided_by)
+            self._require_approved_plan(plan, decision, has_sent=has_sent)
             return
         if account.refusal is not None:
             raise account.refusal
@@ -167,15 +156,34 @@ class Preflight:
         above = self.options.approval_threshold
         return self.options.approve or (above is not None and above.is_exceeded_by(plan))
 
-    def _require_approved_plan(self, plan: Plan, approved: str | None, by: str) -> None:
-        """Refuse a plan without messages where a person approved another one.
+    def _require_yes(self, plan: Plan, decision: PlanDecision) -> None:
+        """Refuse the plan where the person said no, or nobody decided in time.
+
+        :raises AirflowFailException: it is so; a retry would ask once more.
+        """
+        if decision.expired:
+            raise AirflowFailException(
+                f"Nobody decided about campaign {self.campaign} within approval_timeout, so nothing was sent. Clear "
+                "the task to ask again"
+            )
+        if not decision.send:
+            self._record(plan, STOP, decision.by)
+            raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
+
+    def _require_approved_plan(self, plan: Plan, decision: PlanDecision | None, *, has_sent: bool) -> None:
+        """Refuse a plan without messages where a person approved another one, now or before the last wait.
 
         The approved messages may all have been sent, or suppressed, meanwhile: then it is the same plan.
 
-        :param approved: the id of the approved plan; None means the first that the task asked about.
-        :param by: the person.
         :raises AirflowFailException: it is another plan. A retry would find nothing to ask about, and succeed.
         """
+        if decision is not None:
+            approved, by = decision.plan_id, decision.by
+        else:
+            latest = latest_approval(self.session.store, self.campaign)
+            if latest is None or latest.decision != SEND or has_sent or not self.task.resumed:
+                return
+            approved, by = latest.plan_id, latest.decided_by
         questions = asked(self.session.store, self.session.who)
         meant = approved or (questions[0].plan_id if questions else None)
         shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)

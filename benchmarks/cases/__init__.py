@@ -15,6 +15,7 @@ from benchmarks.cases.preparing import prepare
 from benchmarks.cases.profiling import profile
 from benchmarks.cases.querying import query
 from benchmarks.cases.sending import postgres, rate, slow
+from benchmarks.cases.starting import start
 from benchmarks.cases.storing import storage
 from benchmarks.cases.watching import polled
 
@@ -32,6 +33,7 @@ CASES: dict[str, Callable[[Bench], list[Figure]]] = {
     "profile": profile,
     "large": large,
     "resume": resume,
+    "start": start,
     "query": query,
     "import": importing,
     "peers": peers,

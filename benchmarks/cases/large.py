@@ -12,9 +12,9 @@ from benchmarks.processes import WrongError
 if TYPE_CHECKING:
     from benchmarks.bench import Bench
 
-MEMORY_RATIO, TIME_RATIO = 1.15, 11.0
-MOST_MEGABYTES = 500.0
-RESUME_SECONDS = 15.0
+MEMORY_RATIO, TIME_RATIO = 1.1, 11.0
+MOST_MEGABYTES = 450.0
+RESUME_SECONDS = 8.0
 MEGABYTE = 1_000_000
 
 

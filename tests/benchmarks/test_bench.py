@@ -77,6 +77,7 @@ def _ran(messages, distinct, accepted):
         state="success",
         cpu=1.0,
         wall=1.0,
+        whole=1.0,
         peak=1,
         xcom_bytes=1,
         xcom_shape="",

@@ -71,6 +71,7 @@ def _ran(rows, not_sent, posts):
         state="success",
         cpu=1.0,
         wall=1.0,
+        whole=1.0,
         peak=1,
         xcom_bytes=1,
         xcom_shape="",

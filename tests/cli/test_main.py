@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 from importlib.metadata import version
+from pathlib import Path
 
 import pytest
 from support.sending import people
@@ -90,7 +91,7 @@ def test_the_console_script_has_the_same_commands(console_script, sent_to_file):
 def test_a_full_disk_under_stdout_is_an_error_of_one_line(console_script, sent_to_file, output):
     """What was done is in the ledger: neither a traceback nor a second complaint of Python says otherwise."""
     sent_to_file(people(3), UNKNOWN)
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         command = [*console_script, "ledger", "unknown", "-o", output]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, done.stderr.count("cannot be written to stdout: No space left on device")) == (1, 1)

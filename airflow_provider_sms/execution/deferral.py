@@ -2,7 +2,8 @@
 
 A deferral stores the trigger's class and arguments and the method to call next, unencrypted in Airflow's database: a
 moment, or a connection's id, a balance and an interval; never a token or a number. What the leg after the wait has to
-know lies in the ledger, and in the XComs that :mod:`~airflow_provider_sms.execution.xcom` lists.
+know lies in the ledger, and in the XComs that :mod:`~airflow_provider_sms.execution.xcom` lists. A wait for a person
+stores the question as well, with some texts and masked numbers: :mod:`~airflow_provider_sms.execution.human_input`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What others see of an attempt while it runs and after: lines in the log, metrics, notes of its progress, and spans.
 
 :mod:`airflow_provider_sms.sending.response_handler` warns in the log of each request that went wrong, and
-:mod:`airflow_provider_sms.sending.stop_conditions` of pauses.
+:mod:`airflow_provider_sms.sending.stop_conditions` of pauses. Other modules log what they alone know: the sender a busy
+ledger, for example, and the delivery how the send ended.
 """
 
 from __future__ import annotations

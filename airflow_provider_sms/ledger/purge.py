@@ -4,6 +4,9 @@ Those are recipients, requests with their responses, decisions, approvals, pause
 
 Frequency caps forget the recipients, too: a cap whose interval is longer than their age no longer protects them.
 
+Readings of balances belong to no campaign: :mod:`~airflow_provider_sms.ledger.balances` forgets them, for the same
+task and command, and :mod:`~airflow_provider_sms.ledger.remains` clears what deleted rows leave in the file.
+
 Transactions are short, each under the campaign's lock, so that a send that runs meanwhile waits for none of them long.
 A purge that is interrupted has forgotten a part; the next one goes on from there.
 """

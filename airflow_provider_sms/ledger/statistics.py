@@ -1,4 +1,8 @@
-"""Counts of campaigns: messages and requests by state, parts, costs, and how long requests take."""
+"""Counts of campaigns: messages and requests by state, parts, costs, and how long requests take.
+
+The campaign's page takes its counts of requests from here. Those of rows without a request, such as invalid ones, are
+in the progress that each attempt notes: :mod:`~airflow_provider_sms.ledger.progress`.
+"""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Block:
     """Indices in the source."""
     part_column: list[int | None] | npt.NDArray[np.int32]
     """SMS parts of each; None for a group."""
-    repeats_earlier: npt.NDArray[np.bool_]
+    is_duplicate: npt.NDArray[np.bool_]
     """Whether a message has the key of an earlier one of the block."""
     until: int
     """Every row of the source before this one is in this block or in an earlier one, or has no message."""
@@ -86,9 +86,9 @@ class Block:
         """Return some of the messages."""
         return list(self.columns(start, stop))
 
-    def repeats(self, start: int, stop: int) -> list[int]:
+    def duplicates(self, start: int, stop: int) -> list[int]:
         """Return the positions of those of some messages that repeat an earlier one of the block."""
-        positions: list[int] = (np.flatnonzero(self.repeats_earlier[start:stop]) + start).tolist()
+        positions: list[int] = (np.flatnonzero(self.is_duplicate[start:stop]) + start).tolist()
         return positions
 
 
@@ -130,18 +130,18 @@ class BlockBuilder:
         # In a stable order, the first message of those with the same key comes first.
         order = np.lexsort((halves[:, 1], halves[:, 0]))
         ordered = halves[order]
-        repeats = np.zeros(len(order), np.bool_)
-        repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
+        duplicate = np.zeros(len(order), np.bool_)
+        duplicate[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)
         rows, parts = np.concatenate(self._rows), np.concatenate(self._parts)
         if by_key:
             # Made from buffers: pyarrow's own conversion of a NumPy array imports pandas.
             places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
             destinations, contents = _joined(self._destinations, places), _joined(self._contents, places)
             keys = ordered.tobytes()
-            return Block(keys, destinations, contents, rows[order], parts[order], repeats, until, self.suppressed)
+            return Block(keys, destinations, contents, rows[order], parts[order], duplicate, until, self.suppressed)
         destinations, contents = _joined(self._destinations), _joined(self._contents)
-        in_place = np.empty_like(repeats)
-        in_place[order] = repeats
+        in_place = np.empty_like(duplicate)
+        in_place[order] = duplicate
         return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self.suppressed)
 
 

@@ -2,13 +2,13 @@
 
 A change of anything here texts people again who were texted already, or makes an approval void: tests pin every digest.
 
-**Message keys** identify a message within its campaign: 16 bytes, the same under a new export of the same table. They
-digest the destination and the text, or the destination and the values of ``key_columns``. The canonical form of a key
-value is text: numbers in decimal without trailing zeros (1, 1.0 and 1.00 are ``1``), dates and times as ISO 8601
-without trailing zeros or a time of midnight, instants in UTC, binary values in hexadecimal. Text is tidied, and counts
-as the number, date, time or truth that it reads as; digits after a leading zero are a code. So it does not matter in
-which width, unit, encoding or file format a column was stored. Null, and NaN, is a value of its own. Column names take
-no part, their order does.
+**Message keys** identify a message within its campaign, and two rows with one key are duplicates. A key is 16 bytes,
+the same under a new export of the same table: a digest of the destination and the text, or of the destination and the
+values of ``key_columns``. The canonical form of a key value is text: numbers in decimal without trailing zeros (1, 1.0
+and 1.00 are ``1``), dates and times as ISO 8601 without trailing zeros or a time of midnight, instants in UTC, binary
+values in hexadecimal. Text is tidied, and counts as the number, date, time or truth that it reads as; digits after a
+leading zero are a code. So it does not matter in which width, unit, encoding or file format a column was stored. Null,
+and NaN, is a value of its own. Column names take no part, their order does.
 
 **Group keys** identify a text to groups. A **fingerprint** identifies a plan, whatever the order of its rows. A **batch
 digest** shows that a source has not changed between its check and its sending.

@@ -22,8 +22,8 @@ from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_ha
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
 from airflow_provider_sms.messages.prepared import count_reasons, list_rejected
 from airflow_provider_sms.planning.changed_texts import TableKeys
+from airflow_provider_sms.planning.earlier_texts import count_repeats
 from airflow_provider_sms.planning.estimate import Estimate
-from airflow_provider_sms.planning.repeats import count_repeats
 from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class Scan:
             if self._preview.has_others and prepared.keys:
                 self._people.add(integers(prepared.destination_column.cast(pa.int64())))
         self._free_rows += len(prepared.keys)
-        once = _without_repeats(prepared)
+        once = _without_duplicates(prepared)
         self.estimate.add(once.destination_column, once.content_column, once.row_column)
         if len(self.samples) < SAMPLES:
             some = prepared.keeping(np.arange(len(prepared.keys)) < SAMPLES - len(self.samples))
@@ -217,7 +217,7 @@ class Scan:
         return prepared
 
 
-def _without_repeats(prepared: PreparedBatch) -> PreparedBatch:
+def _without_duplicates(prepared: PreparedBatch) -> PreparedBatch:
     """Leave out messages that repeat an earlier one of the batch."""
     halves = key_halves(prepared.keys)
     _, first = np.unique(halves, return_index=True)

@@ -2,6 +2,8 @@
 
 Airflow does not authenticate requests to a plugin's application. So every route depends on :func:`airflow_user`, each
 campaign on the permission to see all DAGs that sent it, and each change on the permission to edit all of these.
+:mod:`~airflow_provider_sms.plugins.lookup_rights` adds who may look up a number, and
+:mod:`~airflow_provider_sms.plugins.csrf` that a button was pressed on our own page.
 
 A DAG that Airflow no longer has, because somebody deleted it, belongs to no team, and in a multi-team deployment
 Airflow's check of it passes for members of every team. So its campaigns are for users who may see every DAG alone.

@@ -133,7 +133,7 @@ class _Rows:
         :param first: index in the source of the block's first row.
         """
         held, statuses = self._look_up(prepared)
-        repeats = self._seen.repeats.among(first, prepared.num_rows)
+        duplicates = self._seen.duplicates.among(first, prepared.num_rows)
         capped = self._seen.capped.among(first, prepared.num_rows)
         listed = set() if self._suppressed is None else _rows_where(self._suppressed.mask, prepared)
         unclaimed = self._unclaimed if self._ledger is not None else self._without_ledger
@@ -144,7 +144,7 @@ class _Rows:
             request_id = held.get(key)
             if row in listed:
                 status = _LISTED
-            elif row in repeats:
+            elif row in duplicates:
                 status = _REPEAT
             elif row in capped:
                 status = _CAPPED

@@ -60,7 +60,7 @@ class SeenRows:
     def __init__(self) -> None:
         self.until = 0
         """Rows before this one were looked up."""
-        self.repeats = RowBits()
+        self.duplicates = RowBits()
         """Rows that repeat the message of another row of the same attempt."""
         self.capped = RowBits()
         """Rows whose recipient was texted too recently."""
@@ -152,7 +152,7 @@ class SendCounts:
     def add_duplicate(self, row: int) -> None:
         """Count a row that repeats the message of another row of this attempt."""
         self.duplicate += 1
-        self.seen.repeats.add(row)
+        self.seen.duplicates.add(row)
 
     def add_capped(self, row: int) -> None:
         """Count a row whose recipient was texted too recently."""

@@ -114,17 +114,17 @@ class PendingMessages:
         block = self._block
         keys = block.keys(span.start, span.stop)
         holders = self._ledger.holders(keys)
-        repeats = block.repeats(span.start, span.stop)
+        duplicates = block.duplicates(span.start, span.stop)
         start = span.start
         known = not (self._free.keys().isdisjoint(keys) and self._held.keys().isdisjoint(keys))
         if not known and len(holders) == len(keys) and all(map(_is_sent, holders.values())):
             # A campaign that is sent already, as it is on most reruns.
             self._counts.already_sent += len(keys)
             return
-        if holders or repeats or known:
-            messages, repeated = block.messages(span.start, span.stop), set(repeats)
+        if holders or duplicates or known:
+            messages, repeated = block.messages(span.start, span.stop), set(duplicates)
             for position, outgoing in zip(span, messages, strict=True):
-                if not self._is_settled(outgoing, holders.get(outgoing.key), repeats=position in repeated):
+                if not self._is_settled(outgoing, holders.get(outgoing.key), repeated=position in repeated):
                     continue
                 if position > start:
                     self._spans.append(range(start, position))
@@ -132,9 +132,9 @@ class PendingMessages:
         if start < span.stop:
             self._spans.append(range(start, span.stop))
 
-    def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeats: bool) -> bool:
+    def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeated: bool) -> bool:
         """Return whether a message is not free, and count it if so."""
-        if outgoing.key in self._free or outgoing.key in self._held or (repeats and (holder is None or holder.parked)):
+        if outgoing.key in self._free or outgoing.key in self._held or (repeated and (holder is None or holder.parked)):
             self._counts.add_duplicate(outgoing.row)
         elif holder is not None:
             self._count(outgoing, holder)
@@ -189,7 +189,7 @@ class PendingMessages:
         if turned_away:
             holders = {key: holder._replace(mine=False) for key, holder in holders.items()}
         for outgoing in messages:
-            if not self._is_settled(outgoing, holders.get(outgoing.key), repeats=False):
+            if not self._is_settled(outgoing, holders.get(outgoing.key), repeated=False):
                 self._free[outgoing.key] = outgoing
 
     def _count(self, outgoing: Outgoing, holder: Holder) -> None:

@@ -1,4 +1,8 @@
-"""Closing requests whose response was lost, by what the account's balance proves of them."""
+"""Closing requests whose response was lost, by what the account's balance proves: ``on_unknown="reconcile"``.
+
+What follows from a lost response at once, whatever ``on_unknown`` is, stands in
+:mod:`~airflow_provider_sms.sending.response_handler`.
+"""
 
 from __future__ import annotations
 

@@ -18,8 +18,9 @@
 
 :mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
 :class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
-lost response then ends the send. The last row but one is the sender's flush at its end; the last one is the ledger's
-``lapse``, of a process that died.
+lost response then ends the send. With ``on_unknown="reconcile"``,
+:mod:`~airflow_provider_sms.sending.reconciliation` may close an unknown request by the balance. The last row but one is
+the sender's flush at its end; the last one is the ledger's ``lapse``, of a process that died.
 """
 
 from __future__ import annotations

@@ -71,16 +71,16 @@ def test_of_the_same_message_the_first_row_counts(by_key):
     first, second = people(2)
     messages = numbered([first, second, first, second, first])
     block = gathered(messages[:2], messages[2:], by_key=by_key)
-    repeats = [everything(block)[position].row for position in block.repeats(0, 5)]
+    repeats = [everything(block)[position].row for position in block.duplicates(0, 5)]
     assert sorted(repeats) == [2, 3, 4]
-    assert block.repeats(0, 1) == []
+    assert block.duplicates(0, 1) == []
 
 
 def test_a_block_of_messages_tells_repeats_too():
     """However a block is made, its repeats are known."""
     first, second = people(2)
     block = Block.of(numbered([first, second, first]))
-    assert (block.repeats(0, 3), block.repeats(2, 3), block.until) == ([2], [2], 3)
+    assert (block.duplicates(0, 3), block.duplicates(2, 3), block.until) == ([2], [2], 3)
 
 
 def test_a_block_may_be_empty():

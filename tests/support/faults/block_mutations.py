@@ -24,8 +24,8 @@ BLOCK_MUTATIONS = (
     Mutation(
         "of a message's rows the last one counts",
         "messages/blocks.py",
-        "        repeats[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
-        "        repeats[:-1] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
+        "        duplicate[1:] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
+        "        duplicate[:-1] = (ordered[1:] == ordered[:-1]).all(axis=1)\n",
         (BLOCKS,),
     ),
     Mutation(

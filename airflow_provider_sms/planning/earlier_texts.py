@@ -1,5 +1,7 @@
 """Repeats: people who have had another text of the campaign, from another task or another run of this one.
 
+A *duplicate* is something else, the same message in two rows of a table: :mod:`~airflow_provider_sms.messages.keys`.
+
 A text is part of a message, so another wording is another message, and a campaign that is sent again with one texts
 everybody again. Within a run :mod:`~airflow_provider_sms.planning.changed_texts` refuses that. Between runs it is
 counted, since it may be meant.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.providers.common.compat.sdk import BaseOperator, Context
 
 DAG_ID = "airflow-sms"
-"""Stands for the DAG in the ledger. No user of Airflow's pages may see it who may not see every DAG."""
+"""Stands for the DAG in the ledger. On the pages, only users who may see every DAG see it."""
 TASK_ID = "send"
 _MAX_RUN_ID = 250
 """Characters of the ledger's column."""

@@ -53,7 +53,7 @@ def wait_for_balance(sms_conn_id: str, min_balance: Decimal, poke_interval: floa
 
 
 def read_event(event: object) -> Literal["decision", "balance", "moment"]:
-    """Return what a task that goes on was waiting for.
+    """Return the kind of event that ended a deferral.
 
     :param event: what Airflow brings back.
     :returns: ``decision`` for a person's, which is not checked here: see

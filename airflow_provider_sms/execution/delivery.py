@@ -73,9 +73,9 @@ class Delivery:
     :param total: messages in all.
     :param counts: counts the messages by outcome.
     :param reconciliation: tells by the balance what became of requests whose response was lost.
-    :param reconciles: whether these are closed by it; otherwise what it proves is shown.
+    :param reconciles: whether the balance closes such requests; otherwise its evidence is only shown.
     :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
-    :param fail_on_rejected: whether messages fail the task that the service left out of accepted requests.
+    :param fail_on_rejected: whether the task fails if the service left messages out of accepted requests.
     :param wait: gives up the slot until the condition holds that stopped the sending; None where none stops it.
     """
 

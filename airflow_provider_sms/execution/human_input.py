@@ -55,8 +55,8 @@ _FIRST_THE_BALANCE = (
     "meanwhile. Where that decides nothing, the service's own list of sent messages tells which."
 )
 _ONE_ANSWER = (
-    "Your answer is for all of these requests that are still unknown then. If they need different answers, close some "
-    "of them first, on the campaign's page or with `airflow-sms ledger resolve`."
+    "Your answer applies to all of these requests that are still unknown when it is recorded. If they need different "
+    "answers, close some of them first, on the campaign's page or with `airflow-sms ledger resolve`."
 )
 _SHORTEST_TIMEOUT = timedelta(seconds=1)
 """Airflow takes no time below zero, which is left where a question comes again after its deadline."""
@@ -109,8 +109,8 @@ def ask_about_plan(
     who has looked at it knows.
 
     :param samples: destinations and texts of some messages; the numbers are masked here.
-    :param deadline: until when a person can decide, if the question comes again since a decision did not count: who may
-        not decide cannot keep a question open. None means that the time of the rules begins now.
+    :param deadline: until when a person can decide, for a question asked again because a decision did not count:
+        such a decision prolongs nothing. None means that the time limit of the rules starts now.
     """
     _ask(
         context,

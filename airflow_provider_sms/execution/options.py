@@ -1,4 +1,4 @@
-"""What an attempt is given in place of the operator: the task that it is of, and its checked arguments.
+"""The input of an attempt, in place of the operator: its task, and the checked arguments.
 
 Below ``operators/``, which fills these in, so that no step of an attempt needs an operator.
 """

@@ -32,13 +32,13 @@ OBSERVATIONS_AROUND = 200
 """Observations before and after the requests that are asked about: far more than are under way at once."""
 
 LONGEST_REQUEST_SECONDS = 3600.0
-"""Seconds from a request's claim to its outcome, at most: how far back others are looked for that may still be open."""
+"""Seconds from a request's claim to its outcome, at most. Earlier claims are not searched for open requests."""
 
 DISORDER_SECONDS = 60.0
 """Seconds by which the moments of two claims may be in another order than their ids, on several machines."""
 
 IDS_OF_NO_ACCOUNT = 100_000
-"""Requests before those that are asked about among which others without an account are looked for."""
+"""Ids below the first request asked about that are searched for requests without an account."""
 
 IDS_BETWEEN = 2_000
 """Requests that are this close by their ids share a history, which would have most of both anyway."""

@@ -50,7 +50,7 @@ class _Attempt(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose outcomes they are, for outcomes that are kept outside the ledger.
+    """The attempt and the ledger to which outcomes kept outside the ledger belong.
 
     :param ledger: its description.
     :param campaign: the name of the campaign.

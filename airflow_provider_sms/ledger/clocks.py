@@ -1,4 +1,4 @@
-"""What time it is for a ledger: the same for all processes that share it, even if a machine's clock is set.
+"""The time of a ledger: the same for all processes that share it, even if somebody sets a machine's clock.
 
 A claim lapses at its deadline (:mod:`airflow_provider_sms.ledger.transitions`), and a policy or a person may then have
 its messages sent again. A clock that was set in between would end claims of processes that live. So no deadline is

@@ -109,7 +109,7 @@ class Chunk:
 
     :param keys: message keys, 16 bytes each, without repeats.
     :param destinations: digits with country code, one for each key; None for the message to a group.
-    :param take_over: for keys that an unknown request holds and to be sent again, the id of that request.
+    :param take_over: the id of the unknown request that holds a message, by key, for messages to be sent again.
     :param planned_parts: SMS parts of all messages; None where that is not known.
     """
 

@@ -44,7 +44,7 @@ def _add_accounts(connection: Connection) -> None:
 
 
 _NO_RIGHT = ("42501", "3F000")
-"""SQLSTATEs: a right is missing; the role's search_path names no schema that there is."""
+"""SQLSTATEs of a missing right, and of a ``search_path`` that names no existing schema."""
 
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {5: _index_claimants, 6: _add_accounts}
 """By version, what brings a ledger of it to the next one; new tables are there already, new indexes are not.

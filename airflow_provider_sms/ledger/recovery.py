@@ -1,7 +1,7 @@
 """Recovery files: outcomes that the ledger did not take in time are kept in a small local file, and recorded later.
 
 A file belongs to one attempt, or one leg of it, and is never changed: a newer one takes its place under another name.
-So whoever has recorded a file may remove it, also while the process that wrote it lives and knows more by now.
+So any process may remove a file that it has recorded, even while the writer still runs and has new outcomes.
 
 Recording a file does what its attempt would have done, in its name. Outcomes that are recorded already stay as they
 are, so a file may be recorded any number of times. The ledger must be the one that the attempt used, with all that was
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.model import TextedTwice
 
 VERSION = 1
-"""Of the file: a later version of this package may write more, and still reads this one."""
+"""Version of the file's format. A later package may write a newer version, and still reads this one."""
 
 _NAME = re.compile(r"sms-outcomes-[0-9a-f]{16}-[0-9a-f]{16}\.json")
 _RANDOM_BYTES = 8

@@ -131,7 +131,7 @@ RECORDED = (
 )  # fmt: skip
 """The columns that an outcome fills in, in the order in which statements name them."""
 KEPT = ("least_price", "most_price")
-"""Of these, the columns that keep their values where the outcome has none: what was expected holds until then."""
+"""The recorded columns that keep the expected price where the outcome states none."""
 _MONEY = ("cost", "remaining_balance", "least_price", "most_price")
 _OPEN = {"claimed": CLAIMED, "unknown": UNKNOWN}
 _IS_OPEN = or_(request.c.state == bindparam("claimed"), request.c.state == bindparam("unknown"))
@@ -147,7 +147,7 @@ def _recording(condition: ColumnElement[bool]) -> Compiled:
 
 _RECORD = _recording(_IS_OPEN)
 RECORD_RESPONSE = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
-"""Records a response of the service, which is better founded than anything, also than what a person said before."""
+"""Records a response of the service. It replaces any outcome without a response, even a person's decision."""
 
 
 def record(connection: Connection, outcome: Outcome, now: float, groups: Collection[int]) -> None:

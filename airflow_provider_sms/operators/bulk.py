@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class BulkSmsOperator(SmsOperatorBase):
-    """Text a table of people, each exactly as often as intended.
+    """Text the people in a table, each message at most once within its campaign, unless unknown ones are sent again.
 
     Every row is checked before the first request, and a plan of the whole send is logged and pushed as the XCom
     ``plan``. Then each message is claimed in a durable ledger, posted, and its outcome recorded; a message that is

@@ -1,8 +1,7 @@
 """The checks of an operator's arguments: when Airflow loads the DAG, and again once the task's templates are rendered.
 
-What no template renders is refused when the DAG is loaded, and not at nine in the morning. A check waits for the task
-if a template renders an argument that it reads. It needs nothing that takes long to import, no connection, and nothing
-of the machine on which the task will run.
+Arguments that no template renders are checked when the DAG is loaded. A check that reads a templated argument waits
+for the task. Checks need no slow import, no connection, and nothing of the machine on which the task will run.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class Check(NamedTuple):
     """A check of some arguments.
 
     :param refuse: takes the task, and raises an ``InputError`` where its arguments cannot be obeyed.
-    :param reads: the arguments whose values it reads. One of which it only asks whether it is given is not among them.
+    :param reads: the arguments whose values the check reads. An argument that it only tests for presence is not listed.
     """
 
     refuse: Callable[[Any], object]

@@ -1,4 +1,4 @@
-"""Operators: they text a table or groups, in the hours in which they may, and forget what the ledger kept long enough.
+"""The operators that text a table or groups, and the operator that purges the ledger.
 
 This is the documented import path, also of hours and queries, of which arguments are made; the operators themselves are
 in modules of their own.

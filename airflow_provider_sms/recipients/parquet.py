@@ -56,8 +56,10 @@ def _opened(file: DataFile) -> Iterator[pq.ParquetFile]:
 _OTHERS = {
     b"ARROW1": "is an Arrow or Feather file; name it .arrow",
     b"ORC": "is an ORC file; name it .orc",
-    b"PK\x03\x04": f"is a workbook or a zip archive; save it as CSV, and name it .csv. Read are {READ}",
-    b"\xd0\xcf\x11\xe0": f"is an old workbook or document; save it as CSV, and name it .csv. Read are {READ}",
+    b"PK\x03\x04": f"is a workbook or a zip archive; save it as CSV, and name it .csv. Formats that are read: {READ}",
+    b"\xd0\xcf\x11\xe0": (
+        f"is an old workbook or document; save it as CSV, and name it .csv. Formats that are read: {READ}"
+    ),
 }
 """The first bytes of files that are no Parquet, and what to do."""
 _OTHER_NAMES = {
@@ -77,10 +79,10 @@ def _explain(file: DataFile) -> str:
             return words
     for pattern, words in _OTHER_NAMES.items():
         if re.search(pattern + r"(\.(gz|bz2|zst))?$", file.name.lower()):
-            return f"{words}. Read are {READ}"
+            return f"{words}. Formats that are read: {READ}"
     return (
-        "is not a Parquet file, which a file whose name tells no format is taken for, or is damaged or cut short. "
-        f"Convert it, and name it by its format. Read are {READ}"
+        "is taken for Parquet, since its name tells no format, but is not a Parquet file, or is damaged or cut short. "
+        f"Convert it, and name it by its format. Formats that are read: {READ}"
     )
 
 

@@ -180,7 +180,7 @@ def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
     if not found:
         raise SourceError(
             f"{name}: the directory holds no file that is read. Convert other files, and name them by their format. "
-            f"Read are {READ}"
+            f"Formats that are read: {READ}"
         )
     return found
 

@@ -162,7 +162,7 @@ def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
     if all(is_path(path) for path in source):
         return _open_paths(source)
     kinds = ", ".join(sorted({type(element).__name__ for element in source}))
-    raise SourceError(f"a list of recipients holds paths, dicts or numbers, and one kind of them, not {kinds}")
+    raise SourceError(f"a list of recipients must hold one kind of element: paths, dicts or numbers, not {kinds}")
 
 
 def _require_numbers(source: Sequence[Any]) -> None:

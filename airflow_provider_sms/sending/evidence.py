@@ -348,7 +348,7 @@ def _evidence(case: _Case, component: _Component) -> Evidence:
 
 
 def _needed(case: _Case) -> Decimal:
-    """Return the fewest credits that decide that a request was charged for: all of it, as long as more may follow.
+    """Return the fewest credits that prove a request's charge: all that it costs, while more charges may follow.
 
     Otherwise nobody would learn that the service left some people out.
     """

@@ -145,8 +145,8 @@ class PendingMessages:
     def next_chunk(self, size: int) -> tuple[Sequence[Outgoing], dict[bytes, int]]:
         """Return the next messages to claim, and the unknown requests that some of them are taken over from, by key.
 
-        Reads as much of the source as it needs. Fewer than ``size`` come only at the end; none, too, while the source
-        keeps it waiting, which may be for ever: outcomes have to be recorded meanwhile.
+        Reads as much of the source as it needs. Returns fewer than ``size`` only at
+        the end, and none while the source delivers nothing, since the sender must record outcomes meanwhile.
 
         :raises LedgerError: when the ledger cannot be read.
         :raises Exception: what the source raises.

@@ -1,26 +1,27 @@
-"""What follows from the end of a POST: the outcome in the ledger, the counts, and whether its messages go out again.
+"""The consequences of a POST: its outcome in the ledger, its counts, and whether its messages are posted again.
 
 | Event | Certainty | Ledger state | What happens next |
 |---|---|---|---|
 | 200, every message taken | sent | `accepted` | the send goes on |
 | 200, fewer taken than posted | sent in part | `accepted` | none is posted again; those left out count as not sent |
 | 200, none taken and none charged for | not sent | `not_sent` | the send goes on; the task fails in the end |
-| nothing written: no connection | not sent | `not_sent` | posted again after a wait, and nothing else before it |
-| 429; 503 with an `errorCode` | not processed | `not_sent` | the same; the wait is `Retry-After` where it is given |
-| one of these two, too often | not processed | `not_sent` | the send ends |
+| no connection, no balance before it, or too late | not sent | `not_sent` | posted again after a wait |
+| 429; 503 with an `errorCode` | not processed | `not_sent` | posted again after `Retry-After`, else after a wait |
+| no connection, 429 or such a 503, too often | not processed | `not_sent` | the send ends |
 | 403 `InsufficientCredits` | not processed | `not_sent` | the send ends; with `wait_for_credit` the task waits |
 | 401; any other 3xx or 4xx except 303, 408, 499 | refused | `not_sent` | the send ends |
-| no response; a broken or repeated one | may have been sent | `unknown` | slower; resent only by a policy or a person |
-| 303, 408, 499; other 1xx, 2xx and 5xx | may have been sent | `unknown` | the same |
+| no response; a broken or contradictory one | may have been sent | `unknown` | slower; resent by a policy or person |
+| 303, 408, 499; other 1xx, 2xx and 5xx | may have been sent | `unknown` | slower; resent by a policy or person |
 | an unforeseen error | may have been sent | `unknown` | the send ends |
 | the send ends before the POST | not sent | `not_sent` | the next attempt sends the messages |
-| no outcome before the deadline | may have been sent | `unknown` | as after a lost response |
+| no outcome before the deadline | may have been sent | `unknown` | resent by a policy or person |
 
 :mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
 :class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
 lost response then ends the send. With ``on_unknown="reconcile"``,
-:mod:`~airflow_provider_sms.sending.reconciliation` may close an unknown request by the balance. The last row but one is
-the sender's flush at its end; the last one is the ledger's ``lapse``, of a process that died.
+:mod:`~airflow_provider_sms.sending.reconciliation` may close an unknown request by the balance. *Contradictory* is a
+response that takes nothing and charges for it. The sender's flush writes the last row but one; the ledger's ``lapse``
+writes the last one, for a process that died.
 """
 
 from __future__ import annotations

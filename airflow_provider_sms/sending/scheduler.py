@@ -1,4 +1,4 @@
-"""Which requests may go out now, and when the next one may: requests that wait to go again, and new ones."""
+"""The schedule of requests, new or retried: which may be posted now, and when the next one may be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 DEFER_SECONDS = 1.0
-"""How long a request waits that something keeps back which may change at any time: a pause, credit, the ledger."""
+"""Seconds until a request that a pause, the credit or the ledger held back is tried again."""
 
 
 class RequestScheduler:

@@ -35,7 +35,7 @@ _INSUFFICIENT_CREDITS = "InsufficientCredits"
 """The service's code, with status 403, for a request that the credit does not cover."""
 
 WINDOW_MESSAGES = 1000
-"""How many of the last messages the error rate is of: errors of long ago say little of the rest."""
+"""The latest messages, over which the error rate is measured: old errors say little about the rest."""
 FIRST_JUDGED = 100
 """Messages before which no error rate ends a send: a share of few says little."""
 CALM_RESPONSES = 20

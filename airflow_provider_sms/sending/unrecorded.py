@@ -1,4 +1,4 @@
-"""What a send knows of its requests and its ledger does not yet: kept in a file where that lasts.
+"""Outcomes that the ledger has not recorded yet. A recovery file keeps them if the delay lasts.
 
 Airflow kills a task five seconds after it told it to stop, and a ledger that is silent keeps the sender waiting for
 longer than that. So a thread of its own watches what is not recorded, and writes the file: at once when the send was

@@ -123,7 +123,9 @@ def test_a_ledger_in_postgresql_is_used_by_argument_and_by_option(campaign, read
     reader.type(connection)
     reader.type(table)
     place, code = dag_of(README)
-    (argument,) = re.findall(r'^ *(ledger_conn_id="\w+",)', block("scale.md", "ledger_conn_id", "python"), re.MULTILINE)
+    (argument,) = re.findall(
+        r'^ *(ledger_conn_id="\w+",)', block("several-tasks.md", "ledger_conn_id", "python"), re.MULTILINE
+    )
     written = reader.adapted(code).replace("remind_customers", "by_option")
     (home / place).with_name("by_option.py").write_text(written)
     written = written.replace("by_option", "by_argument").replace("campaign=", f"{argument}\n        campaign=")

@@ -28,7 +28,7 @@ MEASURED_BY_NOBODY = {
     (
         "several-machines.md",
         "Sizing",
-    ): "sums of figures of scale.md, which tests/docs/test_several_machines.py compares",
+    ): "sums of figures of several-tasks.md, which tests/docs/test_several_machines.py compares",
     ("scale.md", "Choose concurrency and rate"): "sums by the formula above it",
 }
 """Page and heading of a table of numbers that are not measured → what they are."""

@@ -652,7 +652,7 @@ def test_the_metrics_of_the_page_are_emitted():
 def test_the_sizes_of_the_page_are_those_that_were_measured():
     """Bytes a message, and the sums for ten million of them."""
     rows = {row[0]: row[1:] for row in rows_of("## Sizing")}
-    measured = (ROOT / "docs" / "scale.md").read_text()
+    measured = (ROOT / "docs" / "several-tasks.md").read_text()
     stored = sum(int(re.search(rf"\| `{name}` \| (\d+) bytes a message", measured)[1]) for name in BIG)
     logged = int(re.search(r"\| write-ahead log \| (\d+) bytes a message", measured)[1])
     for name, each in (("disk", stored), ("write-ahead log", logged)):

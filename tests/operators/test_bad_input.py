@@ -35,7 +35,10 @@ PASS = (
     "pass a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another "
     "object with Arrow's C stream interface, a list or an iterator of dicts, a dict of columns, or a list of numbers"
 )
-READ = "Read are Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV"
+READ = (
+    "Formats that are read: Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC "
+    "(.orc), CSV"
+)
 LETTERS = "holds letters or signs that do not belong to a phone number"
 CORRECT = "Nothing was sent. Correct the rows, or set on_invalid='skip' to leave them out. Rows count from 0:\n"
 SMS_ID = "sms_conn_id must be the id of a connection of type sms, such as 'sms_default'"
@@ -121,7 +124,7 @@ CASES: dict[str, Case] = {
         {"source": "FOLDER/people"},
         FAILS,
         AirflowFailException,
-        "source: FOLDER/people: is not a Parquet file, which a file whose name tells no format is taken for, "
+        "source: FOLDER/people: is taken for Parquet, since its name tells no format, but is not a Parquet file, "
         f"or is damaged or cut short. Convert it, and name it by its format. {READ}",
     ),
     "a file of no bytes": Case(
@@ -215,7 +218,7 @@ CASES: dict[str, Case] = {
         {"source": [[NUMBER, "Thandeka"]]},
         FAILS,
         AirflowFailException,
-        "source: a list of recipients holds paths, dicts or numbers, and one kind of them, not list",
+        "source: a list of recipients must hold one kind of element: paths, dicts or numbers, not list",
     ),
     "columns of different lengths": Case(
         {"source": {"destination": [NUMBER], "name": []}},

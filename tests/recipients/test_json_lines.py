@@ -109,7 +109,7 @@ def test_files_that_are_not_read(tmp_path, name, content, words):
     with pytest.raises(SourceError) as caught:
         open_source(tmp_path / name)
     assert words in str(caught.value)
-    assert str(caught.value).endswith(f". Read are {READ}")
+    assert str(caught.value).endswith(f". Formats that are read: {READ}")
     assert "2782" not in str(caught.value)
 
 

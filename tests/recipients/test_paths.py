@@ -126,7 +126,9 @@ def test_a_directory_without_data(tmp_path, names):
     """A directory without Parquet files is an error, and no empty source."""
     for name in names:
         (tmp_path / name).write_text("x")
-    with pytest.raises(SourceError, match=r"holds no file that is read\. Convert .*\. Read are Parquet \(\.parquet"):
+    with pytest.raises(
+        SourceError, match=r"holds no file that is read\. Convert .*\. Formats that are read: Parquet \(\.parquet"
+    ):
         open_source(tmp_path)
 
 

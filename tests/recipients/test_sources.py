@@ -83,7 +83,7 @@ def test_a_template_beside_numbers_is_named():
         (["27820000001", "people.parquet"], "a list of phone numbers holds nothing else, and element 1 of 2 is none"),
         ("27820000001x", "2782*****01x: there is no such file or directory"),
         (["Ann 27820000001", "Ben"], "Ann 2782*****01: there is no such file or directory"),
-        ([1, "a"], "a list of recipients holds paths, dicts or numbers, and one kind of them, not int, str"),
+        ([1, "a"], "a list of recipients must hold one kind of element: paths, dicts or numbers, not int, str"),
     ],
     ids=str,
 )

@@ -64,15 +64,23 @@ def run_task(make_task, *, dag_id=None, retries=0, only=True, **dag_arguments):
 
 @contextlib.contextmanager
 def everything_logged():
-    """Collect what is logged or printed, and not by a fixture of pytest's: Airflow's handlers keep what it closes."""
-    output = io.StringIO()
+    """Collect what is logged or printed, and not by a fixture of pytest's: Airflow's handlers keep what it closes.
+
+    Each line is there once, also where an earlier test has left a handler that prints it.
+    """
+    output, root = io.StringIO(), logging.getLogger()
     handler = logging.StreamHandler(output)
-    logging.getLogger().addHandler(handler)
+    of_others = [each for each in root.handlers if not type(each).__module__.startswith("_pytest")]
+    for each in of_others:
+        root.removeHandler(each)
+    root.addHandler(handler)
     try:
         with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
             yield output
     finally:
-        logging.getLogger().removeHandler(handler)
+        root.removeHandler(handler)
+        for each in of_others:
+            root.addHandler(each)
 
 
 def run_dag(dag, logical_date, conf=None):

@@ -310,7 +310,7 @@ def high_water(store: LedgerBackend, who: Claimant) -> HighWater:
 
     :raises LedgerError: when the ledger cannot be read.
     """
-    with store.read() as connection:
+    with store.read(quick=True) as connection:
         ids = list(connection.execute(select(claimant.c.id).where(of_task(who))).scalars())
         if not ids:
             return HighWater()

@@ -11,10 +11,10 @@ import pytest
 from sqlalchemy import event, text
 from support.forwarder import Forwarder
 from support.postgres import DRIVERS
-from support.sending import Clock, people
+from support.sending import Clock, claimant, people
 
 from airflow_provider_sms.exceptions import LedgerError
-from airflow_provider_sms.ledger.attempts import HighWater, raised
+from airflow_provider_sms.ledger.attempts import HighWater, high_water, raised
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.sending import flush
@@ -119,12 +119,13 @@ def test_a_silent_network_ends_a_wait_for_rows(store, way):
     assert seconds_until_it_fails(fall_silent_between) < BOUND
 
 
-@pytest.mark.parametrize("what", ["mark", "report"])
-def test_a_silent_network_ends_what_a_task_reads_beside_and_after_its_send(store, way, enter, what):
+@pytest.mark.parametrize("what", ["first mark", "mark", "report"])
+def test_a_silent_network_ends_what_a_task_reads_around_its_send(store, way, enter, what):
     """The high-water mark, and what a row report looks up: no server that hangs keeps the task for minutes."""
     ledger = enter(into=store, clock=None)
     ledger.commit(chunks=[Chunk([bytes(16)], ["27820000001"])], claim_seconds=60.0)
     reads = {
+        "first mark": lambda: high_water(store, claimant()),
         "mark": lambda: raised(store, HighWater(), 1),
         "report": lambda: ledger.records([bytes(16)]),
     }

@@ -248,7 +248,7 @@ def test_other_objects(source):
 @pytest.mark.parametrize("source", [["a.parquet", {"a": 1}], [{"a": 1}, None], [5], [pd.DataFrame()]])
 def test_lists_of_other_things(source):
     """A list is one of paths, of dicts or of numbers."""
-    with pytest.raises(SourceError, match="holds paths, dicts or numbers"):
+    with pytest.raises(SourceError, match="must hold one kind of element: paths, dicts or numbers"):
         open_source(source)
 
 

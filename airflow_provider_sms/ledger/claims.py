@@ -128,9 +128,9 @@ class CampaignLedger:
         self._in_doubt: Sequence[int] = ()
         self._lock = campaign_lock(campaign_name)
         self._claimant_id = register(store, who, self.clock) if claimant_id is None else claimant_id
-        self._parked = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
+        self._earlier_legs = earlier_legs(store, who, self._claimant_id) if resumed else frozenset()
         self._campaign_id = again_if_busy(self._enter)
-        self._holders = Holders(store, self._campaign_id, self._claimant_id, self._parked, self.clock)
+        self._holders = Holders(store, self._campaign_id, self._claimant_id, self._earlier_legs, self.clock)
         self.responses = KeptResponses(store, self._campaign_id, who)
         """The responses of the service in the campaign."""
         self._cap = cap
@@ -434,11 +434,11 @@ class CampaignLedger:
         """
         return EarlierClaims(self._store, self._campaign_id, self._who, self._claimant_id)
 
-    def parked_requests(self) -> Iterator[RequestRow]:
+    def requests_of_earlier_legs(self) -> Iterator[RequestRow]:
         """Return the requests of earlier legs of this attempt that were sent or may have been, in order.
 
         They are read one by one, so the database must stay open meanwhile.
 
         :raises LedgerError: when the ledger cannot be read.
         """
-        return requests_of_legs(self._store, self._campaign_id, self._parked)
+        return requests_of_legs(self._store, self._campaign_id, self._earlier_legs)

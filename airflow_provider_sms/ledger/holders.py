@@ -27,7 +27,7 @@ class Holder(NamedTuple):
 
     :param state: ``claimed`` (its process may still live), ``accepted`` or ``unknown``.
     :param mine: whether this leg of this attempt made the request.
-    :param parked: whether an earlier leg of this attempt made it.
+    :param of_earlier_leg: whether an earlier leg of this attempt made it.
     :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
     :param awaited: whether another process, of whatever attempt, may still record its outcome, although its claim may
         have lapsed.
@@ -38,7 +38,7 @@ class Holder(NamedTuple):
     request_id: int
     state: str
     mine: bool
-    parked: bool = False
+    of_earlier_leg: bool = False
     ahead: bool = False
     awaited: bool = False
     final: bool = False

@@ -141,7 +141,7 @@ def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
     :param counts: of this leg.
     :raises LedgerError: when the ledger cannot be read.
     """
-    for request in ledger.parked_requests():
+    for request in ledger.requests_of_earlier_legs():
         if request.state == ACCEPTED:
             counts.replay(request.request_id, request.submitted, _parsed(request.response))
         else:

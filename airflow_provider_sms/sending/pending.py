@@ -134,7 +134,11 @@ class PendingMessages:
 
     def _is_settled(self, outgoing: Outgoing, holder: Holder | None, *, repeated: bool) -> bool:
         """Return whether a message is not free, and count it if so."""
-        if outgoing.key in self._free or outgoing.key in self._held or (repeated and (holder is None or holder.parked)):
+        if (
+            outgoing.key in self._free
+            or outgoing.key in self._held
+            or (repeated and (holder is None or holder.of_earlier_leg))
+        ):
             self._counts.add_duplicate(outgoing.row)
         elif holder is not None:
             self._count(outgoing, holder)
@@ -346,4 +350,4 @@ class PendingMessages:
 
 
 def _is_sent(holder: Holder) -> bool:
-    return holder.state == ACCEPTED and not (holder.mine or holder.parked)
+    return holder.state == ACCEPTED and not (holder.mine or holder.of_earlier_leg)

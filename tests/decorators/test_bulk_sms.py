@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from support.airflow import as_shown, run_task, serialized
 from support.people import somebody_answers
-from support.versions import PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -254,7 +254,7 @@ def test_a_function_may_skip_the_task(text, sandbox):
     assert (ran.state, counts(ran), sandbox.state.accepted) == ("skipped", {}, [])
 
 
-@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+@pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_after_an_answer_the_function_gives_the_source_again(text, sandbox, witnessed):
     """A person decides, and the rest of the try finds the same people."""
     sandbox.state.set_faults([{"kind": "drop_before"}])

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 from support.people import somebody_answers
-from support.versions import PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.reporting.summary import COUNTS
 from airflow_provider_sms.sandbox.faults import FaultQueue
@@ -144,7 +144,7 @@ def test_a_retry_checks_and_plans_the_table_as_it_is_then(send, witnessed, after
     assert {destination for destination, _ in witnessed()} == set(frame_of(100, 500_000).destination)
 
 
-@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+@pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_what_a_person_approved_is_what_is_sent(send, sandbox, after_the_check, tmp_path):
     """After the answer all is checked anew: what changes after that check is sent as little as before it."""
     path = tmp_path / "people.parquet"

@@ -12,7 +12,7 @@ from airflow_provider_sms.execution.deferral import read_event, wait_for_balance
 from airflow_provider_sms.operators.base import SmsOperatorBase
 
 
-class Parks(SmsOperatorBase):
+class Waits(SmsOperatorBase):
     """Waits once, and gives what it was waiting for."""
 
     def __init__(self, *, wait, arguments, **kwargs):
@@ -27,13 +27,13 @@ class Parks(SmsOperatorBase):
 
 
 @pytest.fixture
-def park(sms_default):
+def wait_in_task(sms_default):
     """Run a task in Airflow that waits."""
 
-    def park(wait, *arguments, **options):
-        return run_task(lambda: Parks(task_id="parks", wait=wait, arguments=arguments), **options)
+    def wait_in_task(wait, *arguments, **options):
+        return run_task(lambda: Waits(task_id="waits", wait=wait, arguments=arguments), **options)
 
-    return park
+    return wait_in_task
 
 
 def now(**later):
@@ -47,17 +47,17 @@ def looks(sandbox):
 # A moment
 
 
-def test_a_moment_to_come_is_waited_for(park):
+def test_a_moment_to_come_is_waited_for(wait_in_task):
     """The task goes on when it has come, and not before."""
     moment = now(seconds=1)
-    ran = park(wait_until, moment)
+    ran = wait_in_task(wait_until, moment)
     assert (ran.state, ran.tries, ran.summary) == ("success", 1, "moment")
     assert now() >= moment
 
 
-def test_a_moment_that_has_passed_is_not_waited_for(park):
+def test_a_moment_that_has_passed_is_not_waited_for(wait_in_task):
     """Also one in another time zone: it is the instant that counts."""
-    ran = park(wait_until, now(minutes=-1).astimezone(timezone(timedelta(hours=5))))
+    ran = wait_in_task(wait_until, now(minutes=-1).astimezone(timezone(timedelta(hours=5))))
     assert (ran.state, ran.summary) == ("success", "moment")
 
 
@@ -74,7 +74,7 @@ def test_the_moment_is_all_that_the_trigger_is_told():
 # Credit
 
 
-def test_credit_is_waited_for(park, sandbox):
+def test_credit_is_waited_for(wait_in_task, sandbox):
     """However often the service fails meanwhile, the task goes on once there is enough."""
     sandbox.state.set_balance(10)
     sandbox.state.set_faults([{"kind": "status", "status": 503, "on": "balance", "times": 12}])
@@ -86,22 +86,22 @@ def test_credit_is_waited_for(park, sandbox):
 
     thread = threading.Thread(target=top_up)
     thread.start()
-    ran = park(wait_for_balance, "sms_default", Decimal(500), 0.01)
+    ran = wait_in_task(wait_for_balance, "sms_default", Decimal(500), 0.01)
     thread.join()
     assert (ran.state, ran.tries, ran.summary) == ("success", 1, "balance")
 
 
-def test_enough_credit_is_seen_at_once(park, sandbox):
+def test_enough_credit_is_seen_at_once(wait_in_task, sandbox):
     """The first look does not wait for the interval; exactly the amount suffices."""
     sandbox.state.set_balance("500.25")
-    ran = park(wait_for_balance, "sms_default", Decimal("500.25"), 3600.0)
+    ran = wait_in_task(wait_for_balance, "sms_default", Decimal("500.25"), 3600.0)
     assert (ran.summary, looks(sandbox)) == ("balance", 1)
 
 
-def test_a_refusal_ends_the_wait_and_the_task(park, sandbox):
+def test_a_refusal_ends_the_wait_and_the_task(wait_in_task, sandbox):
     """It will be refused again: no retry is spent on it, and the service's words are in the log."""
     sandbox.state.set_faults([{"kind": "status", "status": 401, "on": "balance"}])
-    ran = park(wait_for_balance, "sms_default", Decimal(5), 0.01, retries=2)
+    ran = wait_in_task(wait_for_balance, "sms_default", Decimal(5), 0.01, retries=2)
     assert (ran.state, ran.tries, looks(sandbox)) == ("failed", 1, 1)
     assert "401" in ran.log
 

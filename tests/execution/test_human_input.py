@@ -15,7 +15,7 @@ from airflow.providers.common.compat.sdk import BaseNotifier
 from markdown_it import MarkdownIt
 from support.airflow import run_task, stored_xcoms
 from support.people import NOBODY, somebody_answers
-from support.versions import CAN_ASK, PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
 from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import InputError
@@ -39,7 +39,7 @@ needs_asking = pytest.mark.skipif(
     not CAN_ASK, reason="Airflow before 3.1 cannot ask a person; another test here holds that it refuses"
 )
 needs_an_answer = pytest.mark.skipif(
-    not PARKS_WHO_ASKS,
+    not ASKS_WITHOUT_TRIGGER,
     reason="before Airflow 3.3 nobody can answer in dag.test(); acceptance/test_asking.py holds that a person is asked",
 )
 
@@ -525,7 +525,9 @@ def test_a_decision_that_does_not_count_leaves_the_time_as_it_was(send, people):
     assert abs(questions[1]["timeout"] - questions[0]["timeout"]) < timedelta(seconds=1)
 
 
-@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 a trigger waits, and takes the deadline as it is")
+@pytest.mark.skipif(
+    not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 a trigger waits, and takes the deadline as it is"
+)
 def test_a_question_after_the_time_ends_at_once(monkeypatch):
     """Airflow takes no time below zero; a task may need longer than was left to ask again."""
     from airflow.sdk.exceptions import TaskAwaitingInput

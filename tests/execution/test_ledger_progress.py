@@ -17,7 +17,7 @@ from support.people import somebody_answers
 from support.postgres import DRIVERS
 from support.sending import Clock, claimant
 from support.sending import people as some
-from support.versions import PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER
 from support.windows import OpensLater
 
 from airflow_provider_sms.exceptions import LedgerError
@@ -45,7 +45,7 @@ KILLED_AFTER = 5.0
 """Seconds after which Airflow 3 kills a process that it told to stop."""
 
 needs_an_answer = pytest.mark.skipif(
-    not PARKS_WHO_ASKS,
+    not ASKS_WITHOUT_TRIGGER,
     reason="before Airflow 3.3 nobody can answer in dag.test(); acceptance/test_asking.py holds that a person is asked",
 )
 

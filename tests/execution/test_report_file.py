@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
 from support.people import somebody_answers
-from support.versions import PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceError
 from airflow_provider_sms.execution import attempt
@@ -162,7 +162,7 @@ def test_a_tilde_is_the_home_folder(send, people, tmp_path, monkeypatch):
         assert (ran.state, "over the source, or among its files" in ran.log) == ("failed", True)
 
 
-@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+@pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_a_report_after_an_answer_is_of_the_whole_try(send, people, report, sandbox):
     """What was sent before the question, and after it, was sent by the same try."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_before"}])

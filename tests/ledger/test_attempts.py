@@ -39,10 +39,10 @@ def send():
 
 def whose(ledger, message):
     holder = ledger.holders([message.key])[message.key]
-    return holder.mine, holder.parked
+    return holder.mine, holder.of_earlier_leg
 
 
-def test_what_a_try_sent_before_it_waited_is_parked(enter, send):
+def test_what_a_try_sent_before_it_waited_is_of_an_earlier_leg(enter, send):
     """A try that goes on tells what its earlier part sent from its own claims, and from those of other tries."""
     messages = people(4)
     send(enter(1), messages[:1])
@@ -54,12 +54,12 @@ def test_what_a_try_sent_before_it_waited_is_parked(enter, send):
     assert found == [(False, False), (False, True), (False, False), (True, False)]
 
 
-def test_only_a_try_that_goes_on_has_a_parked_part(enter, send):
+def test_only_a_try_that_goes_on_has_an_earlier_leg(enter, send):
     """A try that runs twice at once does not take the other one's requests for its own."""
     send(enter(2), people(1))
     again = enter(2)
     assert whose(again, people(1)[0]) == (False, False)
-    assert list(again.parked_requests()) == []
+    assert list(again.requests_of_earlier_legs()) == []
 
 
 def test_what_is_sent_later_is_of_no_earlier_part(enter, send, store, clock):

@@ -166,7 +166,10 @@ def test_the_requests_of_earlier_parts_come_in_order(enter):
     two = sent(enter(2, resumed=True), people(1, 40))
     resumed = enter(2, resumed=True)
     sent(resumed, people(1, 50))
-    found = [(row.request_id, row.state, row.submitted, row.taken, row.response) for row in resumed.parked_requests()]
+    found = [
+        (row.request_id, row.state, row.submitted, row.taken, row.response)
+        for row in resumed.requests_of_earlier_legs()
+    ]
     assert found == [
         (one, ACCEPTED, 3, 2, '{"EventId": 1}'),
         (lost, UNKNOWN, 1, None, None),
@@ -174,12 +177,12 @@ def test_the_requests_of_earlier_parts_come_in_order(enter):
     ]
 
 
-def test_requests_are_written_while_parked_ones_are_read(enter):
+def test_requests_are_written_while_those_of_earlier_legs_are_read(enter):
     """Reading answers one after the other keeps no claim waiting, and does not show what is claimed meanwhile."""
     first = enter(2)
-    parked = [sent(first, people(1, n)) for n in range(150)]
+    earlier = [sent(first, people(1, n)) for n in range(150)]
     resumed = enter(2, resumed=True)
-    requests = resumed.parked_requests()
+    requests = resumed.requests_of_earlier_legs()
     found = [next(requests).request_id]
     sent(resumed, people(1, 500))
-    assert found + [each.request_id for each in requests] == parked
+    assert found + [each.request_id for each in requests] == earlier

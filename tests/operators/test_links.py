@@ -5,7 +5,7 @@ import types
 import pytest
 from support.airflow import run_task
 from support.people import somebody_answers
-from support.versions import IS_AIRFLOW_3, PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER, IS_AIRFLOW_3
 
 from airflow_provider_sms.get_provider_info import get_provider_info
 from airflow_provider_sms.operators.links import SmsReportLink, SmsSandboxLink
@@ -82,7 +82,7 @@ def test_a_task_that_never_began_has_no_link(monkeypatch):
     assert asked == []
 
 
-@pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+@pytest.mark.skipif(not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()")
 def test_a_link_outlives_a_wait(send, people, tmp_path, sandbox, opened_at, sms_default):
     """A leg after a deferral that ends before it has links keeps those of the leg before."""
     opened_at("https://files.example.com{path}")

@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 from support.airflow import run_task
 from support.people import somebody_answers
-from support.versions import CAN_ASK, PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
 
 from airflow_provider_sms.decorators.bulk_sms import bulk_sms_task
 from airflow_provider_sms.exceptions import InputError
@@ -16,7 +16,9 @@ from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.operators.templated_values import read_value
 
 ROWS = [{"destination": "27820000001"}, {"destination": "27820000002"}]
-NEEDS_ANSWERS = pytest.mark.skipif(not PARKS_WHO_ASKS, reason="before Airflow 3.3 nobody can answer in dag.test()")
+NEEDS_ANSWERS = pytest.mark.skipif(
+    not ASKS_WITHOUT_TRIGGER, reason="before Airflow 3.3 nobody can answer in dag.test()"
+)
 
 
 def task(**arguments):

@@ -8,7 +8,7 @@ ALIVE = "tests/execution/test_liveness.py"
 APPROVAL = "tests/execution/test_human_input.py"
 APPROVALS = "tests/ledger/test_approvals.py"
 MARKDOWN = "tests/execution/test_markdown.py"
-PARKED = "tests/ledger/test_attempts.py"
+DEFERRED = "tests/ledger/test_attempts.py"
 PLAN = "tests/execution/test_planning.py"
 RULES = "tests/execution/test_decision_rules.py"
 _RECORDED = (
@@ -94,16 +94,16 @@ BRAKE_MUTATIONS = (
         "what an earlier part sends beside its successor counts as repeated",
         "sending/pending.py",
         "        elif holder.state == ACCEPTED and holder.request_id in self._counts.replayed_requests:\n",
-        "        elif holder.state == ACCEPTED and holder.parked:\n",
-        (PARKED, SCHEDULES),
+        "        elif holder.state == ACCEPTED and holder.of_earlier_leg:\n",
+        (DEFERRED, SCHEDULES),
         first="test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat",
     ),
     Mutation(
         "what an earlier part loses beside its successor is not said",
         "sending/pending.py",
         "        self._counts.met_lost += holder.request_id in self._counts.lost_requests\n",
-        "        self._counts.met_lost += holder.parked\n",
-        (PARKED, SCHEDULES),
+        "        self._counts.met_lost += holder.of_earlier_leg\n",
+        (DEFERRED, SCHEDULES),
         first="test_what_an_earlier_part_sends_beside_its_successor_is_no_repeat",
     ),
     Mutation(

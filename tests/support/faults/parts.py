@@ -37,9 +37,9 @@ REQUESTS = (1, 4, 7)
 """The requests, of the seven after the first wait, at which a leg dies."""
 
 QUICK = (
-    ("killed in its wait", "parked", 1),
+    ("killed in its wait", "deferred", 1),
     ("hung", "sent", 1),
-    *(("error", point, 2) for point in ("replayed", "parked")),
+    *(("error", point, 2) for point in ("replayed", "deferred")),
     *(("interrupt", point, 5) for point in RAISING[::7]),
 )
 

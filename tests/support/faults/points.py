@@ -164,10 +164,10 @@ POINTS: dict[str, Install] = {
 """From a campaign's claim to its end, in order."""
 
 WAIT_POINTS: dict[str, Install] = {
-    "replayed": _before(CampaignLedger, "parked_requests"),
+    "replayed": _before(CampaignLedger, "requests_of_earlier_legs"),
     "gone on": _before(Sender, "run"),
     "halted": _before(Sender, "_flush"),
-    "parked": _after(Sender, "run"),
+    "deferred": _after(Sender, "run"),
 }
 """Points of a leg that resumes after a wait, or ends with one."""
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from support.faults.rest import RUN_SECONDS, until
-from support.versions import PARKS_WHO_ASKS
+from support.versions import ASKS_WITHOUT_TRIGGER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-WAITS = "awaiting_input" if PARKS_WHO_ASKS else "deferred"
+WAITS = "awaiting_input" if ASKS_WITHOUT_TRIGGER else "deferred"
 """The state of a task that waits for a person."""
 SLOW_SECONDS = 1.2
 """Seconds of each response in scenarios whose send must outlast the detection of a dead scheduler."""
@@ -94,7 +94,7 @@ class Stage:
 
         until(there, seconds=RUN_SECONDS, what=f"the task is {state} in try {tries}")
 
-    def await_parked(self, run_id):
+    def await_deferred(self, run_id):
         """Wait until a task waits for a person, and nothing of its process is left: neither it nor news of its end.
 
         A scheduler that hears of that end after the answer takes the task, which is to go on, for failed. It has heard
@@ -245,7 +245,7 @@ def _answer(stage, run, option):
     def ended():
         (instance,) = stage.airflow.instances(stage.dag_id, run)
         if instance["state"] == WAITS:
-            stage.await_parked(run)
+            stage.await_deferred(run)
             stage.airflow.answer(stage.dag_id, run, "send", option)
         return instance["state"] in ("success", "failed")
 

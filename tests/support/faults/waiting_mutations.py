@@ -114,7 +114,7 @@ WAITING_MUTATIONS = (
         "every attempt calls the request unrecorded anew",
         "sending/pending.py",
         "        if met and not holder.final:\n",
-        "        if not holder.parked:\n",
+        "        if not holder.of_earlier_leg:\n",
         "test_what_is_met_past_the_bound_is_unknown",
     ),
     _defect(

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -110,7 +111,7 @@ def _run(folder: Path, tests: Sequence[str]) -> tuple[str, str]:
     # The folder comes first on the path, as PYTHONPATH and as the working directory.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(folder / "tests")])}
     found = subprocess.run(
-        [sys.executable, "-c", f"import {PACKAGE}; print({PACKAGE}.__file__)"],
+        [sys.executable, "-c", f"from importlib.util import find_spec; print(find_spec({PACKAGE!r}).origin)"],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -150,6 +151,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="a part of the names of those to try")
     parser.add_argument("--tests", nargs="*", help="what to run in place of each mutant's own tests")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="mutants to try at once")
     arguments = parser.parse_args()
     chosen = [mutation for mutation in MUTATIONS if arguments.only in mutation.name]
     console = Console()
@@ -163,11 +165,12 @@ def main() -> int:
         return 1
     table = Table("mutant", "suite", "noticed first by", "seconds")
     survivors = 0
-    for mutation, each in zip(chosen, rounds, strict=True):
-        verdict = try_mutant(mutation, each)
-        survivors += verdict.suite != "red"
-        console.print(f"{mutation.name}: {verdict.suite}", soft_wrap=True)
-        table.add_row(mutation.name, verdict.suite, verdict.by, f"{verdict.seconds:.0f}")
+    with ThreadPoolExecutor(arguments.processes) as pool:
+        verdicts = pool.map(try_mutant, chosen, rounds)
+        for mutation, verdict in zip(chosen, verdicts, strict=True):
+            survivors += verdict.suite != "red"
+            console.print(f"{mutation.name}: {verdict.suite}", soft_wrap=True)
+            table.add_row(mutation.name, verdict.suite, verdict.by, f"{verdict.seconds:.0f}")
     console.print(table)
     console.print(f"{len(chosen)} mutants, {survivors} survived")
     return 1 if survivors else 0

@@ -244,7 +244,7 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
 
     :param include_waiting: also forget campaigns of which a task waits.
     """
-    from airflow_provider_sms.ledger.purge import choose, forget, forget_claimants, old_campaigns
+    from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
 
     unsettled, paused, waiting, going = choose(old_campaigns(store, before), include_waiting=include_waiting)
     if unsettled:
@@ -280,7 +280,7 @@ def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_
     failed = 0
     for old in going:
         try:
-            messages = forget(store, old)
+            messages = forget_campaign(store, old)
         except InputError as error:
             print_message(str(error))
             failed += 1

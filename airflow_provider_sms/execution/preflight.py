@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-class Account(NamedTuple):
+class AccountStatus(NamedTuple):
     """The account as the service showed it before a send.
 
     :param balance: None where it could not be read.
@@ -76,7 +76,7 @@ class Preflight:
     reconciliation: Reconciliation
     telemetry: Telemetry
 
-    def read_account(self) -> Account:
+    def read_account(self) -> AccountStatus:
         """Read the balance.
 
         A token that the service refuses here is not raised yet: a plan without messages needs none.
@@ -84,19 +84,19 @@ class Preflight:
         :raises ServiceError: the balance cannot be read, and an option depends on it.
         """
         try:
-            return Account(self._read_balance())
+            return AccountStatus(self._read_balance())
         except ServiceError as error:
             if self.options.check_balance or self.options.wait_for_credit:
                 raise
             if _refuses_account(error):
-                return Account(None, error)
+                return AccountStatus(None, error)
             log.info("The plan is without the balance, which cannot be read: %s", error)
-            return Account(None)
+            return AccountStatus(None)
 
     def require(
         self,
         plan: Plan,
-        account: Account,
+        account: AccountStatus,
         samples: Sequence[tuple[str, str]],
         decision: PlanDecision | None,
         *,

@@ -12,7 +12,7 @@ from airflow_provider_sms.exceptions import InputError, StoppedError
 from airflow_provider_sms.formatting import counted, iso
 from airflow_provider_sms.hooks.ledger import configured_retention_days, open_existing_ledger
 from airflow_provider_sms.ledger.balances import forget_balances
-from airflow_provider_sms.ledger.purge import choose, forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.remains import remove_remains
 from airflow_provider_sms.sending.threads import run_uninterrupted
 
@@ -85,7 +85,7 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
         if stop.is_set():
             return
         try:
-            result["messages"] += forget(store, old, should_stop=stop.is_set)
+            result["messages"] += forget_campaign(store, old, should_stop=stop.is_set)
         except InputError as error:  # it is in use again
             log.warning("%s", error)
             kept["in_use"] += 1

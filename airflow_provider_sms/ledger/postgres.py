@@ -30,7 +30,7 @@ from airflow_provider_sms.ledger.postgres_durability import check_server, read_s
 from airflow_provider_sms.ledger.postgres_engine import (
     LOOK_SECONDS,
     WAIT_SECONDS,
-    ConnectPause,
+    ConnectBackoff,
     describe,
     postgres_engine,
 )
@@ -109,7 +109,7 @@ class PostgresBackend(LedgerBackend):
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether a commit must wait for a standby.
-    :param pause: in which the engine does not ask a silent server.
+    :param backoff: in which the engine does not ask a silent server.
     """
 
     def __init__(
@@ -121,18 +121,18 @@ class PostgresBackend(LedgerBackend):
         *,
         wait_seconds: float = WAIT_SECONDS,
         require_standby: bool = False,
-        pause: ConnectPause | None = None,
+        backoff: ConnectBackoff | None = None,
     ) -> None:
         super().__init__(engine, description, clock)
         self._server_clock = clock
         self._busy = busy_seconds
         self._wait = wait_seconds
         self._require_standby = require_standby
-        self._pause = pause or ConnectPause()
+        self._backoff = backoff or ConnectBackoff()
 
     def ask_again(self) -> None:
         """Let the next connection ask a server that did not respond a moment ago."""
-        self._pause.end()
+        self._backoff.end()
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
@@ -265,12 +265,12 @@ def open_postgres(
     :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when this package cannot use its version.
     """
-    pause = ConnectPause()
+    backoff = ConnectBackoff()
     engine = postgres_engine(
         url,
         name="airflow-provider-sms",
         wait_seconds=wait_seconds,
-        pause=pause,
+        backoff=backoff,
         # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
         isolation_level="READ COMMITTED",
     )
@@ -287,7 +287,7 @@ def open_postgres(
             busy_seconds,
             wait_seconds=wait_seconds,
             require_standby=require_standby,
-            pause=pause,
+            backoff=backoff,
         )
         create_or_upgrade(store)
     except LedgerError:

@@ -39,7 +39,7 @@ _KEEPALIVES = {
 """Options of libpq: the kernel notices within 20 seconds that a machine is gone, even on an idle connection."""
 
 
-class ConnectPause:
+class ConnectBackoff:
     """The seconds in which a server that did not respond is not asked again."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class ConnectPause:
 
 
 def postgres_engine(
-    url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, pause: ConnectPause | None = None, **options: Any
+    url: URL, *, name: str, wait_seconds: float = WAIT_SECONDS, backoff: ConnectBackoff | None = None, **options: Any
 ) -> Engine:
     """Return SQLAlchemy's engine for a ledger.
 
@@ -69,7 +69,7 @@ def postgres_engine(
     :param url: of SQLAlchemy, with the driver.
     :param name: the application name that the server shows.
     :param wait_seconds: how long one statement or commit may take.
-    :param pause: in which a silent server is not asked; None means one of its own.
+    :param backoff: in which a silent server is not asked; None means one of its own.
     :param options: for ``create_engine``.
     :raises LedgerError: the driver cannot be used.
     """
@@ -89,7 +89,7 @@ def postgres_engine(
     except (SQLAlchemyError, ImportError) as error:
         raise LedgerError(f"The ledger's driver {url.drivername} cannot be used: {error}") from error
 
-    event.listen(engine, "do_connect", _PatientConnect(connect, pause or ConnectPause()))
+    event.listen(engine, "do_connect", _PatientConnect(connect, backoff or ConnectBackoff()))
 
     @event.listens_for(engine, "connect")
     def _require_primary(dbapi_connection: Any, _record: Any) -> None:
@@ -123,23 +123,23 @@ class _PatientConnect:
     :param connect: the driver's function.
     """
 
-    def __init__(self, connect: Callable[..., Any], pause: ConnectPause) -> None:
+    def __init__(self, connect: Callable[..., Any], backoff: ConnectBackoff) -> None:
         self._connect = connect
-        self._pause = pause
+        self._backoff = backoff
 
     def __call__(self, dialect: Any, _record: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> Any:
         """Connect, in place of SQLAlchemy.
 
         :raises OperationalError: the driver's.
         """
-        if self._pause.holds:
+        if self._backoff.holds:
             raise dialect.dbapi.OperationalError("the server did not respond a moment ago, and is not asked again yet")
         began = time.monotonic()
         try:
             return self._connect(*arguments, **named)
         except dialect.dbapi.OperationalError:
             if time.monotonic() - began > SLOW_SECONDS:
-                self._pause.begin()
+                self._backoff.begin()
             raise
 
 

@@ -174,7 +174,7 @@ def _waits(connection: Connection) -> dict[int, str]:
     return waits
 
 
-def forget(store: LedgerBackend, old: OldCampaign, *, should_stop: Callable[[], bool] = lambda: False) -> int:
+def forget_campaign(store: LedgerBackend, old: OldCampaign, *, should_stop: Callable[[], bool] = lambda: False) -> int:
     """Forget a campaign, even one with a deferred attempt.
 
     :param should_stop: asked before each transaction; the next purge forgets what is left.

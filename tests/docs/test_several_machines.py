@@ -42,7 +42,7 @@ from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.reader import read_postgres
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.monitoring.campaigns import find_campaign
@@ -311,7 +311,7 @@ def test_the_role_of_tasks_deletes_no_campaign(server, store):
     end(ledger, claim(ledger, persons(3)), ACCEPTED)
     (old,) = [each for each in old_campaigns(store, store.clock() + 60) if each.name == "kept"]
     with pytest.raises(LedgerError, match="permission denied for table sms_campaign"):
-        forget(store, old)
+        forget_campaign(store, old)
     assert len(ledger.holders([person.key for person in persons(3)])) == 3
 
 
@@ -322,7 +322,7 @@ def test_the_role_of_purges_forgets(server, quiet):
         for row in server.run("postgres", ["SELECT id FROM sms.sms_request WHERE state = 'unknown'"]):
             resolve(store, row["id"], ACCEPTED, "ann")
         for old in old_campaigns(store, store.clock() + 60):
-            forget(store, old)
+            forget_campaign(store, old)
         assert forget_balances(store, store.clock() + 60) >= 1
         assert forget_claimants(store, store.clock() + 60) >= 1
     left = {

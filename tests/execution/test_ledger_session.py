@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.attempts import HighWater, high_water, register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import adopt
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, Chunk, Claimant, Outcome
-from airflow_provider_sms.ledger.purge import forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 
@@ -336,7 +336,7 @@ def test_a_leg_whose_campaign_was_purged_is_refused(store):
     """Nobody of those whom it texted before it waited is texted again."""
     claims(store, who(1), 3)
     for old in old_campaigns(store, store.clock() + 1):
-        forget(store, old)
+        forget_campaign(store, old)
     forget_claimants(store, store.clock() + 1)
     with pytest.raises(InputError, match="was the campaign purged"):
         refuse({"ti": TaskInstance()}, store, who(1), resumed=True)

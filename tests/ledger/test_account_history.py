@@ -20,7 +20,7 @@ from airflow_provider_sms.ledger.account_history import (
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.ledger.request_queries import named_requests, unknown_requests
 from airflow_provider_sms.ledger.schema import request
 
@@ -435,7 +435,7 @@ def forgetting(store, clock):
     def forgetting():
         clock.now += 1_000.0
         (old,) = [each for each in old_campaigns(store, clock.now) if each.name == "other"]
-        forget(store, old)
+        forget_campaign(store, old)
 
     return forgetting
 

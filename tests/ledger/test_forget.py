@@ -15,8 +15,7 @@ from airflow_provider_sms.ledger.forget import NumberCounts, find_number, forget
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.ledger.purge import forget as forget_campaign
-from airflow_provider_sms.ledger.purge import old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.ledger.remains import files_with_number, remove_remains
 from airflow_provider_sms.ledger.request_queries import texted
 from airflow_provider_sms.ledger.sqlite import open_sqlite

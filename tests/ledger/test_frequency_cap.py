@@ -12,7 +12,7 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap, enter_group
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.messages.outgoing import Outgoing
 
 DAY = 86_400.0
@@ -307,7 +307,7 @@ def test_a_campaign_that_is_forgotten_does_not_count(store, campaign, rows):
     other = campaign("b")
     end(other, claim(other, people(1, 10)), UNKNOWN)
     (old,) = [each for each in old_campaigns(store, 2_000_000.0) if each.name == "a"]
-    forget(store, old)
+    forget_campaign(store, old)
     assert rows("SELECT destination FROM sms_contact") == [(int(people(1, 10)[0].destination),)]
 
 

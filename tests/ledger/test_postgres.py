@@ -16,7 +16,7 @@ from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
-from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.ledger.schema import metadata
 
 TELLS_WHY = DRIVERS[0] == "psycopg"
@@ -243,7 +243,7 @@ def test_a_role_that_may_not_delete_a_campaign_deletes_nothing_of_it(sender_role
     ledger.commit(outcomes=[Outcome(claimed.request_id, ACCEPTED)])
     (old,) = old_campaigns(store, store.clock() + 60.0)
     with pytest.raises(LedgerError, match="permission denied for table sms_campaign"):
-        forget(store, old)
+        forget_campaign(store, old)
     assert len(ledger.holders(chunk.keys)) == 3
     store.close()
 

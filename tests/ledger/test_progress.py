@@ -16,7 +16,7 @@ from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.model import Chunk
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.progress import connections_of, failed_on_unknown, note_progress, of_summary
-from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.reporting.summary import summarise
 from airflow_provider_sms.sending.counts import SendCounts
 
@@ -115,7 +115,7 @@ def test_a_campaign_that_is_forgotten_meanwhile_is_made_anew(store, notes):
     who = register(store, claimant())
     note_progress(store, "c", who, "waiting for credit")
     (old,) = old_campaigns(store, store.clock() + 1)
-    forget(store, old)
+    forget_campaign(store, old)
     assert notes() == {}
     note_progress(store, "c", who, "sending", conn_id="mine")
     assert (notes()[who]["name"], notes()[who]["state"]) == ("c", "sending")

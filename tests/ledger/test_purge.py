@@ -17,7 +17,7 @@ from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED, DEFERRED, NOT_SENT, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.ledger.progress import note_progress
-from airflow_provider_sms.ledger.purge import OldCampaign, choose, forget, forget_claimants, old_campaigns
+from airflow_provider_sms.ledger.purge import OldCampaign, choose, forget_campaign, forget_claimants, old_campaigns
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
@@ -58,7 +58,7 @@ def test_an_old_campaign_is_forgotten_wholly(store, enter, counts):
         connection.execute(text("UPDATE sms_decision SET decided_at = 1000000"))
     (old,) = old_campaigns(store, LATER)
     assert (old.name, old.messages, old.open_requests) == ("c", 5, 0)
-    assert forget(store, old) == 5
+    assert forget_campaign(store, old) == 5
     assert forget_claimants(store, LATER) == 1
     assert counts() == (0, 0, 0, 0, 0)
 
@@ -67,7 +67,7 @@ def test_what_is_forgotten_may_be_sent_again(store, enter):
     """A campaign that was forgotten begins anew: everybody is free."""
     send(enter(), people(3))
     (old,) = old_campaigns(store, LATER)
-    forget(store, old)
+    forget_campaign(store, old)
     assert enter(2).holders([m.key for m in people(3)]) == {}
 
 
@@ -79,7 +79,7 @@ def test_other_campaigns_stay_as_they_are(store, enter, counts, clock):
     found = old_campaigns(store, LATER)
     assert [old.name for old in found] == ["first", "second"]
     for old in found:
-        forget(store, old)
+        forget_campaign(store, old)
     assert counts()[:3] == (1, 1, 5)
 
 
@@ -107,13 +107,13 @@ def test_a_paused_campaign_is_kept(store, enter, counts):
     pause(store, "c", "ann")
     assert [old.paused for old in found] == [False]
     with pytest.raises(InputError, match="is paused"):
-        forget(store, found[0])
+        forget_campaign(store, found[0])
     (old,) = old_campaigns(store, LATER)
     assert old.paused
     resume(store, "c", "ann")
     assert old_campaigns(store, LATER) == []
     (old,) = old_campaigns(store, store.clock() + 1)
-    forget(store, old)
+    forget_campaign(store, old)
     assert counts()[0] == 0
 
 
@@ -124,7 +124,7 @@ def test_what_was_decided_about_a_plan_is_forgotten_with_its_campaign(store, cou
     assert old_campaigns(store, LATER) == []
     assert forget_claimants(store, LATER) == 0
     (old,) = old_campaigns(store, store.clock() + 1)
-    forget(store, old)
+    forget_campaign(store, old)
     assert forget_claimants(store, LATER) == 1
     assert (latest_approval(store, "c"), counts()) == (None, (0, 0, 0, 0, 0))
 
@@ -138,7 +138,7 @@ def test_a_note_of_how_a_try_goes_is_activity(store, enter, counts):
     found = old_campaigns(store, store.clock() + 1)
     assert [old.name for old in found] == ["sent", "waiting"]
     for old in found:
-        forget(store, old)
+        forget_campaign(store, old)
     assert counts()[0] == 0
 
 
@@ -149,7 +149,7 @@ def test_the_notes_of_a_campaign_are_forgotten_with_it(store, counts):
         note_progress(store, campaign, who, "ended")
     assert forget_claimants(store, LATER) == 0
     first, _ = old_campaigns(store, store.clock() + 1)
-    forget(store, first)
+    forget_campaign(store, first)
     assert (forget_claimants(store, LATER), counts()) == (1, (1, 0, 0, 0, 1))
     with store.read() as connection:
         assert connection.execute(text("SELECT claimant_id FROM sms_progress")).scalars().all() == tried[1:]
@@ -163,7 +163,7 @@ def test_a_campaign_whose_try_goes_on_is_kept(store, counts):
     note_progress(store, "c", who, "sending")
     before = counts()
     with pytest.raises(InputError, match="in use"):
-        forget(store, old)
+        forget_campaign(store, old)
     assert counts() == before
 
 
@@ -202,7 +202,7 @@ def test_a_campaign_with_an_open_request_is_to_be_kept(store, enter, counts, sta
     assert old.open_requests == 1
     before = counts()
     with pytest.raises(InputError, match="in use"):
-        forget(store, old)
+        forget_campaign(store, old)
     assert counts() == before
 
 
@@ -215,7 +215,7 @@ def test_a_request_whose_messages_were_sent_again_keeps_no_campaign(store, enter
     assert unknown_requests(store) == []
     (old,) = old_campaigns(store, LATER)
     assert old.open_requests == 0
-    assert forget(store, old) == 3
+    assert forget_campaign(store, old) == 3
     assert counts()[:3] == (0, 0, 0)
 
 
@@ -231,7 +231,7 @@ def test_a_campaign_that_is_used_again_is_kept(store, enter, counts, state):
         again.commit(outcomes=[Outcome(request_id, state)])
     before = counts()
     with pytest.raises(InputError, match="Campaign c is in use again"):
-        forget(store, old)
+        forget_campaign(store, old)
     assert counts() == before
 
 
@@ -251,7 +251,7 @@ def test_a_campaign_goes_in_portions(store, enter, counts, monkeypatch):
         return write(lock)
 
     monkeypatch.setattr(store, "write", counting)
-    assert (forget(store, old), transactions, counts()[:3]) == (5, 4, (0, 0, 0))
+    assert (forget_campaign(store, old), transactions, counts()[:3]) == (5, 4, (0, 0, 0))
 
 
 def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
@@ -268,17 +268,17 @@ def test_a_purge_that_was_broken_off_goes_on(store, enter, counts, monkeypatch):
     with store.write(1) as connection:
         purge._forget_some(connection, old)
     (rest,) = old_campaigns(store, LATER)
-    assert (forget(store, rest), counts()[:3]) == (rest.messages, (0, 0, 0))
+    assert (forget_campaign(store, rest), counts()[:3]) == (rest.messages, (0, 0, 0))
 
 
 def test_a_campaign_that_another_purge_has_forgotten_is_gone(store, enter, counts):
     """Two purges at once do not harm a new campaign, though a database may give it the old one's number."""
     send(enter(), people(2))
     (old,) = old_campaigns(store, LATER)
-    forget(store, old)
+    forget_campaign(store, old)
     send(enter(campaign="new"), people(3))
     before = counts()
-    assert (forget(store, old), counts()) == (0, before)
+    assert (forget_campaign(store, old), counts()) == (0, before)
 
 
 def test_a_send_that_runs_meanwhile_goes_on(open_store, enter, counts, monkeypatch):
@@ -291,7 +291,7 @@ def test_a_send_that_runs_meanwhile_goes_on(open_store, enter, counts, monkeypat
     purging = open_store()
     (old,) = old_campaigns(purging, LATER)
     forgotten = []
-    thread = threading.Thread(target=lambda: forgotten.append(forget(purging, old)))
+    thread = threading.Thread(target=lambda: forgotten.append(forget_campaign(purging, old)))
     thread.start()
     for start in range(0, 300, 10):
         send(sending, people(1, start))
@@ -322,7 +322,7 @@ def test_a_try_whose_campaign_was_forgotten_sends_nothing(store, enter):
     """Whoever entered a campaign before it was forgotten cannot claim in it any more: its claim is refused."""
     ledger = enter()
     (old,) = old_campaigns(store, LATER)
-    forget(store, old)
+    forget_campaign(store, old)
     with pytest.raises(LedgerError):
         claim(ledger, people(1))
 
@@ -335,8 +335,8 @@ def test_a_purge_that_is_told_to_stop_ends_between_two_transactions(store, enter
         send(ledger, people(1, start))
     (old,) = old_campaigns(store, LATER)
     asked = iter([False, True])
-    assert (forget(store, old, should_stop=lambda: next(asked)), counts()[:3]) == (1, (1, 2, 2))
-    assert (forget(store, old), counts()[:3]) == (2, (0, 0, 0))
+    assert (forget_campaign(store, old, should_stop=lambda: next(asked)), counts()[:3]) == (1, (1, 2, 2))
+    assert (forget_campaign(store, old), counts()[:3]) == (2, (0, 0, 0))
 
 
 def test_old_campaigns_are_divided_into_kept_and_forgotten():
@@ -359,6 +359,6 @@ def test_numbers_are_overwritten_in_the_file(tmp_path, clock):
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert written in (tmp_path / "own.db").read_bytes()
     (old,) = old_campaigns(store, LATER)
-    forget(store, old)
+    forget_campaign(store, old)
     store.close()
     assert [path.name for path in tmp_path.iterdir() if written in path.read_bytes()] == []

@@ -12,7 +12,7 @@ from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, NOT_SENT, UNKNOWN, Chunk, Outcome
-from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.ledger.recovery import UnrecordedOutcomes, files_in, read_file, record, write_file
 from airflow_provider_sms.ledger.schema import claimant as claimants
 from airflow_provider_sms.ledger.schema import message, request
@@ -277,7 +277,7 @@ def test_a_purged_campaign_is_refused(written, enter, store, clock):
     path = written(accepted(request_id, people(3)), ledger=ledger)
     ledger.commit(outcomes=[Outcome(request_id, ACCEPTED)])
     for old in old_campaigns(store, clock.now + 1.0):
-        forget(store, old)
+        forget_campaign(store, old)
     require_refused(store, path, "has no campaign 'c': it was purged")
     assert old_campaigns(store, clock.now + 1.0) == []
 

@@ -158,14 +158,14 @@ def test_a_killed_task_ends_between_two_transactions(sent, names, store, monkeyp
     for number in range(3):
         sent(recipients(1, 10 * number), f"old {number}", days=20 - number)
     operator = PurgeLedgerOperator(task_id="purge", retention_days=10)
-    forget = retention.forget
+    forget = retention.forget_campaign
 
     def killed(*arguments, **options):
         forgotten = forget(*arguments, **options)
         operator.on_kill()
         return forgotten
 
-    monkeypatch.setattr(retention, "forget", killed)
+    monkeypatch.setattr(retention, "forget_campaign", killed)
     with pytest.raises(AirflowException, match="Told to stop"):
         operator.execute({})
     assert names() == ["old 1", "old 2"]

@@ -96,7 +96,7 @@ STORE_MUTATIONS = (
     Mutation(
         "PostgreSQL: a silent server is asked again and again",
         "ledger/postgres_engine.py",
-        "        if self._pause.holds:\n",
+        "        if self._backoff.holds:\n",
         "        if False:\n",
         (SILENCE,),
         first="test_a_silent_server_is_not_asked_again_at_once",

@@ -134,7 +134,7 @@ def bulk_sms_task(
     chunk_size: int = ...,
     concurrency: int = ...,
     max_requests_per_second: float | None = ...,
-    # What may stop or delay it?
+    # What limits it?
     dry_run: bool | str = ...,
     min_rows: int | str | None = ...,
     max_rows: int | str | None = ...,
@@ -142,17 +142,21 @@ def bulk_sms_task(
     max_parts_per_message: int | None = ...,
     max_invalid: float | Decimal | str | None = ...,
     max_repeats: int | str | None = ...,
+    # What does it cost, and is there credit?
     cost_per_part: float | Mapping[str, float] = ...,
     check_balance: bool = ...,
     wait_for_credit: bool = ...,
     credit_interval: float | timedelta = ...,
+    # Who approves it?
     approve: bool | str = ...,
     approve_above: int | Mapping[str, float] | None = ...,
     approval_timeout: float | timedelta | None = ...,
     approvers: Sequence[str | Mapping[str, str]] | None = ...,
     four_eyes: bool = ...,
     approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = ...,
+    # When may it send?
     send_window: SendWindow | None = ...,
+    # What if something goes wrong?
     max_error_rate: float | None = ...,
     fail_on_rejected: bool = ...,
     on_unknown: OnUnknown = ...,

@@ -172,7 +172,7 @@ class BulkSmsOperator(SmsOperatorBase):
         chunk_size: int = MAX_CHUNK,
         concurrency: int = 4,
         max_requests_per_second: float | None = None,
-        # What may stop or delay it?
+        # What limits it?
         dry_run: bool | str = False,
         min_rows: int | str | None = None,
         max_rows: int | str | None = None,
@@ -180,17 +180,21 @@ class BulkSmsOperator(SmsOperatorBase):
         max_parts_per_message: int | None = None,
         max_invalid: float | Decimal | str | None = None,
         max_repeats: int | str | None = None,
+        # What does it cost, and is there credit?
         cost_per_part: float | Mapping[str, float] = 1,
         check_balance: bool = False,
         wait_for_credit: bool = False,
         credit_interval: float | timedelta = 60.0,
+        # Who approves it?
         approve: bool | str = False,
         approve_above: int | Mapping[str, float] | None = None,
         approval_timeout: float | timedelta | None = None,
         approvers: Sequence[str | Mapping[str, str]] | None = None,
         four_eyes: bool = False,
         approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,
+        # When may it send?
         send_window: SendWindow | None = None,
+        # What if something goes wrong?
         max_error_rate: float | None = None,
         fail_on_rejected: bool = False,
         on_unknown: OnUnknown = "fail",

@@ -77,7 +77,7 @@ class GroupSmsOperator(SmsOperatorBase):
         groups: Sequence[str] | str,
         send_options: dict[str, Any] | None = None,
         campaign: str | None = None,
-        # What may stop or delay it?
+        # What if something goes wrong?
         approvers: Sequence[str | Mapping[str, str]] | None = None,
         four_eyes: bool = False,
         approval_notifiers: BaseNotifier | Sequence[BaseNotifier] | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import create_engine, text
 
 from airflow_provider_sms.ledger.postgres import open_postgres
-from airflow_provider_sms.ledger.purge import forget, old_campaigns
+from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from benchmarks.cases.growing import filled
 from benchmarks.figures import Figure
 from benchmarks.postgres import new_database
@@ -40,7 +40,7 @@ def storage(bench: Bench) -> list[Figure]:
         bench.tell("purging them")
         store = open_postgres(database)
         (old,) = old_campaigns(store, time.time() + _LATER)
-        purged = _measured(engine, lambda: _require(forget(store, old), rows))
+        purged = _measured(engine, lambda: _require(forget_campaign(store, old), rows))
         store.close()
         vacuumed = _measured(engine, lambda: _run(engine, "VACUUM sms_message"))
         dropped = _measured(engine, lambda: _run(engine, "DROP TABLE part"))

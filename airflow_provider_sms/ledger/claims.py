@@ -417,8 +417,12 @@ class CampaignLedger:
 
         :raises LedgerError: when it was not committed.
         """
-        with self._write() as connection:
-            lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
+
+        def write() -> None:
+            with self._write() as connection:
+                lapse(connection, request.c.campaign_id == self._campaign_id, self.clock())
+
+        again_if_busy(write)
 
     @property
     def _this_attempt(self) -> ColumnElement[bool]:

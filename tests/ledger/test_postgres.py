@@ -14,7 +14,7 @@ from airflow_provider_sms.ledger import postgres
 from airflow_provider_sms.ledger.backend import BUSY_SECONDS
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK, campaign_lock
-from airflow_provider_sms.ledger.model import ACCEPTED, Chunk, Outcome
+from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
 from airflow_provider_sms.ledger.purge import forget_campaign, old_campaigns
 from airflow_provider_sms.ledger.schema import metadata
@@ -111,26 +111,48 @@ def test_a_machine_that_pauses_within_a_claim_claims_again(postgres_url, service
     store.close()
 
 
-@tells_why
-@pytest.mark.parametrize("lock", [REGISTER_LOCK, campaign_lock("c")], ids=["register", "enter"])
-def test_an_attempt_begins_in_spite_of_a_pause(postgres_url, lock, monkeypatch):
-    """Where the server has undone its first writes, nothing of them has happened, so the attempt tries them again."""
+@pytest.fixture
+def pauses(monkeypatch):
+    """Numbers of locks: the first transaction that holds one of them then does nothing until the server ends it."""
     monkeypatch.setattr(postgres, "IDLE_SECONDS", 0.2)
-    store, held = open_postgres(postgres_url), [lock]
-    hold = PostgresBackend._lock
+    numbers, hold = [], PostgresBackend._lock
 
     def pause_first(backend, connection, number, *arguments, **options):
         hold(backend, connection, number, *arguments, **options)
-        if number in held:
-            held.remove(number)
+        if number in numbers:
+            numbers.remove(number)
             time.sleep(0.6)
 
     monkeypatch.setattr(PostgresBackend, "_lock", pause_first)
+    return numbers
+
+
+@tells_why
+def test_lapsed_claims_are_recorded_in_spite_of_a_pause(postgres_url, pauses):
+    """Where the server has undone that write, the send that was to begin with it goes on all the same."""
+    store = open_postgres(postgres_url)
+    ledger = CampaignLedger(store, "c", claimant())
+    ledger.commit(chunks=[Chunk([bytes(16)], ["27820000001"])], claim_seconds=0.0)
+    time.sleep(0.01)
+    pauses.append(campaign_lock("c"))
+    ledger.lapse()
+    with store.read() as connection:
+        assert connection.execute(text("SELECT state FROM sms_request")).scalar() == UNKNOWN
+    assert pauses == []
+    store.close()
+
+
+@tells_why
+@pytest.mark.parametrize("lock", [REGISTER_LOCK, campaign_lock("c")], ids=["register", "enter"])
+def test_an_attempt_begins_in_spite_of_a_pause(postgres_url, lock, pauses):
+    """Where the server has undone its first writes, nothing of them has happened, so the attempt tries them again."""
+    store = open_postgres(postgres_url)
+    pauses.append(lock)
     CampaignLedger(store, "c", claimant())
     with store.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM sms_claimant")).scalar() == 1
         assert connection.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 1
-    assert held == []
+    assert pauses == []
     store.close()
 
 

@@ -34,4 +34,6 @@ def test_a_cap_that_is_not_kept_is_caught(ledgers, monkeypatch, capfd):
 def test_a_pause_that_is_not_kept_is_caught(ledgers, monkeypatch, capfd):
     """Whoever claims during a pause is found out."""
     monkeypatch.setattr(ledger, "open_pause", lambda connection, its: None)
-    assert groups.run(ledgers, quick=True).lost > 0
+    # In one trial, nothing may be left to claim by the time of the pause: that is for the threads to decide.
+    trials = (groups.run(ledgers, quick=True, first=seed, count=1) for seed in range(10 * groups.QUICK))
+    assert any(trial.lost for trial in trials)

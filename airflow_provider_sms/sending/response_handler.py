@@ -20,8 +20,8 @@
 :class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
 lost response then ends the send. With ``on_unknown="reconcile"``,
 :mod:`~airflow_provider_sms.sending.reconciliation` may close an unknown request by the balance. *Contradictory* is a
-response that takes nothing and charges for it. The sender's flush writes the last row but one; the ledger's ``lapse``
-writes the last one, for a process that died.
+response that another request had, or that takes nothing and charges for it. The sender's flush writes the last row but
+one; the ledger's ``lapse`` writes the last one, for a process that died.
 """
 
 from __future__ import annotations
@@ -157,9 +157,9 @@ class ResponseHandler:
         # Asked once: with a stop between two questions, the batch would not wait, and be in no count.
         claiming = self.claiming()
         if claiming and wait is not None:
-            most = MAX_UNAVAILABLE if unavailable else self.backoff.attempts
+            tries = (batch.unavailable, MAX_UNAVAILABLE) if unavailable else (batch.attempt, self.backoff.attempts)
             words = "Request %d was not processed, posting again in %.1f s (try %d of %d): %s"
-            log.warning(words, request.request_id, wait, batch.attempt + 1, most, error)
+            log.warning(words, request.request_id, wait, tries[0] + 1, tries[1], error)
             return NextStep(retry_at=now + wait)
         if isinstance(error, ServiceError):
             error.attempts = batch.turned_away

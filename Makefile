@@ -53,10 +53,12 @@ wheel: env
 	@PYTHONPATH=build/wheel PYTHONSAFEPATH=1 .venv/bin/python -c \
 		'import airflow_provider_sms as p; assert "/build/wheel/" in p.__file__, p.__file__'
 
-# Processes of pytest: many tests wait for a server or a thread. A file stays in one process, since it may share an Airflow.
-WORKERS ?= 2
+# Processes of pytest: more than cores, since many tests wait for a server or a thread; but the lots of .ci/rest run beside
+# each other. A file stays in one process, since it may share an Airflow.
+WORKERS ?= 3
+test-whole test-faults test-oldest: WORKERS := 2
 PYTEST := .venv/bin/pytest
-PARALLEL := --numprocesses $(WORKERS) --dist loadfile
+PARALLEL = --numprocesses $(WORKERS) --dist loadfile
 
 # What takes minutes, or needs more than packages of Python. One send in an Airflow that is killed is for every run.
 BROWSER := tests/acceptance/test_pages.py tests/sandbox/test_page_opened.py tests/test_browser.py tests/test_screenshots.py
@@ -73,8 +75,7 @@ test-most test-whole test-faults: export PYTHONSAFEPATH := 1
 test-most:
 	@$(PYTEST) $(PARALLEL) $(LATER:%=--ignore=%)
 
-# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed. Many of their tests wait, for
-# an Airflow or a fault to take its course, so there are more processes than cores.
+# The lots of .ci/rest, three at a time. Each prints all at once, so that they are not mixed.
 PRINTED = > build/$@.log 2>&1; status=$$?; cat build/$@.log; exit $$status
 
 test-whole:
@@ -82,7 +83,7 @@ test-whole:
 		$(LONGEST) $(filter-out $(LONGEST),$(sort $(BROWSER) $(WHOLE) $(NESTED))) $(PRINTED)
 
 test-faults:
-	@$(PYTEST) tests/faults $(PRINTED)
+	@$(PYTEST) $(PARALLEL) tests/faults $(PRINTED)
 
 # Without what takes long there, and what knows neither Airflow nor a library of another version there; the matrix has all.
 test-oldest:

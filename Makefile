@@ -103,7 +103,7 @@ coverage: env
 	@$(PYTEST) $(PARALLEL) --cov --cov-report=term:skip-covered $(LATER:%=--ignore=%)
 
 test-shuffled: env
-	@PYTHONPATH=tests:. .venv/bin/python -m support.shuffled $(PARALLEL) $(TESTS)
+	@PYTHONPATH=tests:. .venv/bin/python -m support.shuffled $(PARALLEL) --no-loadscope-reorder $(TESTS)
 
 matrix: env
 	@.venv/bin/nox -s airflow

@@ -11,6 +11,7 @@ from sqlalchemy import select
 
 from airflow_provider_sms.ledger.account import BALANCE
 from airflow_provider_sms.ledger.account_history import kept_evidence
+from airflow_provider_sms.ledger.approvals import SEND, STOP
 from airflow_provider_sms.ledger.schema import approval, decision, pauses, request
 
 if TYPE_CHECKING:
@@ -53,9 +54,37 @@ def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> li
     return sorted(entries, key=lambda entry: -entry.at)[:limit]
 
 
+class UnapprovedPlan(NamedTuple):
+    """A plan that is not sent before a person approves it.
+
+    :param refused_by: the person who refused it; None means that nobody has decided.
+    """
+
+    plan_id: str
+    refused_by: str | None
+
+
+def unapproved_plan(ledger: LedgerReader, campaign_id: int) -> UnapprovedPlan | None:
+    """Return the plan that people were asked about last; None where it was approved, or where nobody was asked.
+
+    :raises SmsError: the ledger cannot be read.
+    """
+    query = (
+        select(approval.c.plan_id, approval.c.decision, approval.c.decided_by)
+        .where(approval.c.campaign_id == campaign_id)
+        .order_by(approval.c.id.desc())
+        .limit(1)
+    )
+    with ledger.read() as connection:
+        last = connection.execute(query).first()
+    if last is None or last.decision == SEND:
+        return None
+    return UnapprovedPlan(last.plan_id, last.decided_by)
+
+
 def _approvals(connection: Connection, campaign_id: int) -> list[AuditEntry]:
     query = select(approval).where(approval.c.campaign_id == campaign_id, approval.c.decision.is_not(None))
-    actions = {"send": "approved", "stop": "refused"}
+    actions = {SEND: "approved", STOP: "refused"}
     return [
         AuditEntry(
             row.decided_at,

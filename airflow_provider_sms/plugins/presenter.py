@@ -11,6 +11,7 @@ from airflow_provider_sms.monitoring import status
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from airflow_provider_sms.monitoring.audit_log import UnapprovedPlan
     from airflow_provider_sms.monitoring.models import Attempt, Campaign
     from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
 
@@ -23,10 +24,11 @@ class ComparisonRow(NamedTuple):
     actual: str
 
 
-def reasons(campaign: Campaign, now: float) -> list[str]:
+def reasons(campaign: Campaign, now: float, unapproved: UnapprovedPlan | None = None) -> list[str]:
     """Return why a campaign is in its state, and what to do about it.
 
     :param now: seconds since the epoch.
+    :param unapproved: the plan that a person has to approve before more is sent; None means that nobody is waited for.
     """
     sentences = [_waiting(each) for each in campaign.attempts]
     if unknown := campaign.counts.unknown:
@@ -45,15 +47,20 @@ def reasons(campaign: Campaign, now: float) -> list[str]:
         elif each.progress.state == AttemptState.FAILED:
             sentences.append(f"{_name(each)} failed. Its log says why.")
     if campaign.not_sent and campaign.state == status.ATTENTION:
-        them = by_count(campaign.not_sent, "it", "them")
-        sentences.append(
-            f"{counted(campaign.not_sent, 'row')} not sent. Clear the task: its next attempt sends {them}."
-        )
+        sentences.append(f"{counted(campaign.not_sent, 'row')} not sent. {_next_step(campaign.not_sent, unapproved)}")
     if campaign.state == status.EARLIER:
         sentences.append(
             "It was sent by a version of this package that recorded no progress: only its requests are known."
         )
     return [each for each in sentences if each]
+
+
+def _next_step(not_sent: int, unapproved: UnapprovedPlan | None) -> str:
+    if unapproved is None:
+        return f"Clear the task: its next attempt sends {by_count(not_sent, 'it', 'them')}."
+    if unapproved.refused_by is None:
+        return f"Nobody has approved plan {unapproved.plan_id}. Clear the task to ask again."
+    return f"{unapproved.refused_by} refused plan {unapproved.plan_id}. Clear the task to ask again."
 
 
 def _name(attempt: Attempt) -> str:

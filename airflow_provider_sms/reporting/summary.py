@@ -141,11 +141,17 @@ def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
     :param counts: of this leg.
     :raises LedgerError: when the ledger cannot be read.
     """
+    balance, balance_at = counts.remaining_balance, 0.0
     for request in ledger.requests_of_earlier_legs():
         if request.state == ACCEPTED:
-            counts.replay(request.request_id, request.submitted, _parsed(request.response))
+            response = _parsed(request.response)
+            counts.replay(request.request_id, request.submitted, response)
+            # Requests are read in the order of their claims, in which the responses need not have come.
+            if response is not None and (request.finished_at or 0.0) >= balance_at:
+                balance, balance_at = response.remaining_balance, request.finished_at or 0.0
         else:
             counts.replay_lost(request.request_id, request.submitted)
+    counts.remaining_balance = balance
 
 
 def _parsed(body: str | None) -> SendResponse | None:

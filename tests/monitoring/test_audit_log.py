@@ -9,7 +9,7 @@ from airflow_provider_sms.ledger.account_history import note_evidence
 from airflow_provider_sms.ledger.approvals import note_question, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.pauses import pause, resume
-from airflow_provider_sms.monitoring.audit_log import audit_log
+from airflow_provider_sms.monitoring.audit_log import audit_log, unapproved_plan
 
 
 def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
@@ -29,6 +29,19 @@ def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
         ("bob", "paused", None, None),
         ("ann", "approved", "plan p1", 7),
     ]
+
+
+def test_a_plan_is_unapproved_until_a_person_approves_it(store, ledger):
+    """What counts is the last question or decision; a plan that nobody was asked about needs no approval."""
+    tell(store, claims=[(3, "accepted")])
+    found = [unapproved_plan(ledger, 1)]
+    for decision, by in ((None, None), ("stop", "ann"), (None, None), ("send", "bob")):
+        if decision is None:
+            note_question(store, "spring", "p1", claimant_id=1, messages=7)
+        else:
+            record_approval(store, "spring", "p1", decision, by, messages=7)
+        found.append(unapproved_plan(ledger, 1))
+    assert found == [None, ("p1", None), ("p1", "ann"), ("p1", None), None]
 
 
 def test_what_the_balance_decided_is_listed_with_its_words(store, ledger):

@@ -176,6 +176,15 @@ def test_a_decision_that_is_still_to_come_is_needed(vic, store, claims, state, w
     assert f"Who decided {words}" in text(vic.get("/campaigns/1"))
 
 
+def test_a_person_who_said_no_is_not_overruled(vic, store):
+    """Nothing on the page says that clearing the task texts the people."""
+    tell(store, state="failed", note={"total": 9, "done": 0, "not_sent": 9})
+    record_approval(store, "spring", "p1", "stop", "ann", messages=9)
+    seen = text(vic.get("/campaigns/1"))
+    assert "9 rows not sent. ann refused plan p1. Clear the task to ask again." in seen
+    assert "its next attempt sends" not in seen
+
+
 def test_no_words_contradict_the_balance(vic, store):
     """What the ledger calls unknown has no outcome yet; whether it was sent, the balance may know."""
     (request,) = tell(store, claims=[(1, "unknown")], state="failed")

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from airflow_provider_sms.ledger.statistics import Counts
+from airflow_provider_sms.monitoring.audit_log import UnapprovedPlan
 from airflow_provider_sms.monitoring.models import Attempt, Campaign
 from airflow_provider_sms.monitoring.plan_comparison import PlanComparison
 from airflow_provider_sms.monitoring.status import AttemptProgress
@@ -56,6 +57,16 @@ def test_rows_that_were_not_sent_are_a_reason_to_clear_the_task(rows, words):
     """The reason says what the next attempt does."""
     (reason,) = presenter.reasons(campaign("needs attention", not_sent=rows), NOW)
     assert reason == f"{words}. Clear the task: its next attempt sends {'it' if rows == 1 else 'them'}."
+
+
+@pytest.mark.parametrize(
+    ("by", "words"), [("ann", "ann refused plan 2bb5bde4a59d"), (None, "Nobody has approved plan 2bb5bde4a59d")]
+)
+def test_nobody_is_told_that_a_cleared_task_sends_what_no_person_has_approved(by, words):
+    """Its next attempt asks again, also where a person has refused the plan."""
+    unapproved = UnapprovedPlan("2bb5bde4a59d", by)
+    (reason,) = presenter.reasons(campaign("needs attention", not_sent=3), NOW, unapproved)
+    assert reason == f"3 rows not sent. {words}. Clear the task to ask again."
 
 
 def test_a_campaign_without_a_plan_is_compared_with_nothing():

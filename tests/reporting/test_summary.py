@@ -12,6 +12,8 @@ from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import unknown_requests
 from airflow_provider_sms.reporting.summary import COUNTS, Progress, one_line, replay, summarise
 from airflow_provider_sms.sending.counts import SendCounts
+from airflow_provider_sms.sending.request_batch import RequestBatch
+from airflow_provider_sms.sending.response_handler import answered
 from airflow_provider_sms.service.responses import NetworkCost, parse_send_response
 
 LOST = UnknownOutcomeError("lost")
@@ -256,6 +258,19 @@ def test_the_legs_of_an_attempt_add_up(sender, enter, service, go_on):
     assert counts(summary) == {"accepted": 50, "duplicate": 5}
     assert (summary["requests"], len(summary["event_ids"]), summary["cost"]) == (5, 5, 75.0)
     assert service.duplicates == 0
+
+
+def test_the_balance_of_earlier_legs_is_that_of_their_last_response(enter, clock, go_on):
+    """Responses need not have come in the order of the requests."""
+    ledger = enter()
+    chunks = [RequestBatch(people(1, first), {}).chunk for first in (0, 1)]
+    claims = ledger.commit(chunks=chunks, claim_seconds=60.0)
+    for balance, claim, chunk in reversed(list(zip((900, 950), claims, chunks, strict=True))):
+        clock.now += 1.0
+        response = answer(claim.request_id, 1)
+        response.raw["RemainingBalance"] = balance
+        ledger.commit(outcomes=[answered(claim.request_id, response, chunk)])
+    assert go_on([people(2)])["remaining_balance"] == 900.0
 
 
 def test_what_other_attempts_sent_is_sent_already(sender, enter, go_on):

@@ -159,7 +159,7 @@ def main() -> int:
         console.width = 200
     rounds = [[arguments.tests] if arguments.tests else mutation.rounds for mutation in chosen]
     needed = dict.fromkeys(test for each in rounds for tests in each for test in tests if "::" not in test)
-    control = try_mutant(None, [list(needed)])
+    control = try_mutant(None, [["--numprocesses", str(arguments.processes), "--dist", "loadfile", *needed]])
     console.print(f"without a mutation: {control.suite} {control.by} in {control.seconds:.0f} s", soft_wrap=True)
     if control.suite != "green":
         return 1

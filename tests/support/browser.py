@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 REQUIRED = "SMS_TESTS_NEED_BROWSER"
 """Environment variable; when it is set, a missing browser fails the tests instead of skipping them."""
-TIMEOUT_SECONDS = 15
+TIMEOUT_SECONDS = 60
+"""The longest wait for a page, which other tests keep waiting, too."""
 
 FLAGS = (
     "--no-sandbox",  # containers have no namespaces for a sandbox; only pages of this machine are opened

@@ -57,6 +57,7 @@ def audit_log(ledger: LedgerReader, campaign_id: int, *, limit: int = 100) -> li
 class UnapprovedPlan(NamedTuple):
     """A plan that is not sent before a person approves it.
 
+    :param plan_id: the 12 hexadecimal digits by which log, report and question name the plan.
     :param refused_by: the person who refused it; None means that nobody has decided.
     """
 

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
-import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
-from pathlib import Path
 
 import pytest
+from support.checkout import PAGE, bash, block, build_wheel
 from support.pages import ROOT, blocks
 from support.sending import claimant, people
 
@@ -26,35 +22,15 @@ from airflow_provider_sms.ledger.open import check_version
 from airflow_provider_sms.ledger.schema import SCHEMA_VERSION
 from airflow_provider_sms.ledger.sqlite import open_sqlite
 
-PAGE = ROOT / "docs" / "deploy.md"
 TEXT = PAGE.read_text()
-SHELL = [block.code for block in blocks(PAGE, "sh")]
 PUBLISHED = re.compile(r'"https://raw\.githubusercontent\.com/apache/airflow/constraints-\$\{AIRFLOW_VERSION\}/[^"]*"')
-
-
-def block(words):
-    """Return the only shell block of the page that contains some words."""
-    (found,) = (code for code in SHELL if words in code)
-    return found
-
-
-def bash(code, folder, **variables):
-    """Run a block of the page in a folder, with this environment's Python as ``python``."""
-    names = {**os.environ, **variables, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    return subprocess.run(["bash", "-euc", code], cwd=folder, env=names, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A folder with what the build needs, in which the page's first block has built the wheel."""
     folder = tmp_path_factory.mktemp("checkout")
-    for name in ("airflow_provider_sms", "constraints"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "README.md", "LICENSE", "constraints.txt"):
-        shutil.copy(ROOT / name, folder / name)
-    # The page's build takes hatchling from the package index.
-    done = bash(block("pip wheel").replace("--no-deps", "--no-deps --no-build-isolation"), folder)
-    assert done.returncode == 0, done.stderr
+    build_wheel(folder)
     return folder
 
 

@@ -227,14 +227,16 @@ def test_nobody_is_in_the_notes(send, people, sandbox, ledger_path):
     """No number, text or token, whatever came of them; the tables of claims are where the numbers are."""
     sandbox.state.set_faults([{"kind": "none"}, {"kind": "drop_after"}])
     numbers = [str(27_820_000_000 + n) for n in range(300)]
-    numbers[7], numbers[9] = "0821", numbers[8]
+    numbers[7], numbers[9] = "no-number", numbers[8]
     send(people(300, destination=numbers), "Secret words for {first_name}", on_invalid="skip", concurrency=1)
     for table, rows in (("sms_progress", 1), ("sms_balance", 2)):
         found = read(ledger_path, f"SELECT * FROM {table}")
         told = json.dumps(found)
         assert len(found) >= rows
-        assert not any(word in told for word in ("2782", "0821", "Secret", "words", "Name", "sandbox-token"))
-    assert "2782" in json.dumps(read(ledger_path, "SELECT destination FROM sms_message"))
+        # As long as it is: the digits of an identifier or a time have any four in a row now and then.
+        secrets = ("27820000", "no-number", "Secret", "words", "Name", "sandbox-token")
+        assert not any(secret in told for secret in secrets)
+    assert "27820000" in json.dumps(read(ledger_path, "SELECT destination FROM sms_message"))
 
 
 # One try

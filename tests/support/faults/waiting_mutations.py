@@ -8,6 +8,7 @@ OTHERS = "tests/sending/test_pending_others.py"
 ASKING = "tests/execution/test_human_input.py"
 POSTGRES = "tests/ledger/test_postgres.py"
 FAILURES = "tests/execution/test_failures.py"
+TRANSITIONS = "tests/ledger/test_transitions.py"
 _TESTS = (OTHERS, PENDING, SCHEDULES, PAIRS)
 _RULE = "    return finished_at is None and now <= max(deadline, claimed_at + seconds)\n"
 _IN_VAIN = "test_what_was_waited_for_in_vain_is_counted_apart"
@@ -38,7 +39,8 @@ WAITING_MUTATIONS = (
         "ledger/transitions.py",
         _RULE,
         "    return finished_at is None and now <= claimed_at + seconds\n",
-        "test_the_bound_may_be_shorter_but_not_than_the_claim",
+        "test_an_outcome_may_be_recorded_for_a_while_past_the_deadline",
+        (TRANSITIONS,),
     ),
     _defect(
         "what is recorded as unknown is waited for",

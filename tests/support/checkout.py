@@ -1,0 +1,39 @@
+"""The shell blocks of the page *Deploy*, run in a folder with what a wheel of this project is built of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from support.pages import ROOT, blocks
+
+PAGE = ROOT / "docs" / "deploy.md"
+SHELL = [block.code for block in blocks(PAGE, "sh")]
+HERE = Path(sys.executable).parent
+"""The folder of this environment's commands."""
+
+
+def block(words: str) -> str:
+    """Return the only shell block of the page that contains some words."""
+    (found,) = (code for code in SHELL if words in code)
+    return found
+
+
+def bash(code: str, folder: Path, commands: Path = HERE, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run a block in a folder, with an environment's Python as ``python``."""
+    names = {**os.environ, **variables, "PATH": f"{commands}:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-euc", code], cwd=folder, env=names, capture_output=True, text=True, check=False)
+
+
+def build_wheel(folder: Path) -> None:
+    """Copy what the build needs into a folder, and build the wheel there by the page's first block."""
+    for name in ("airflow_provider_sms", "constraints"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE", "constraints.txt"):
+        shutil.copy(ROOT / name, folder / name)
+    # The page's build takes hatchling from the package index.
+    done = bash(block("pip wheel").replace("--no-deps", "--no-deps --no-build-isolation"), folder)
+    assert done.returncode == 0, done.stderr

@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 from airflow.providers.common.compat.sdk import BaseNotifier
 from markdown_it import MarkdownIt
-from support.airflow import run_task, stored_xcoms
-from support.people import NOBODY, somebody_answers
+from support.airflow import run_task
+from support.people import NOBODY, latest_plan, somebody_answers
 from support.versions import ASKS_WITHOUT_TRIGGER, CAN_ASK
 from support.windows import OpensLater
 
@@ -251,12 +251,6 @@ def recorded(ledger_path):
         return connection.execute(
             "SELECT decision, decided_by, messages FROM sms_approval WHERE decision IS NOT NULL ORDER BY id"
         ).fetchall()
-
-
-def latest_plan(task_id="send"):
-    """Look at the XCom, as a person would."""
-    rows = stored_xcoms(key="plan", task_id=task_id)
-    return max(rows, key=lambda row: row[0].timestamp)[1]["id"]
 
 
 @needs_an_answer

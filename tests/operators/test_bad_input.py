@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 from pyarrow import parquet
-from support.airflow import everything_logged
+from support.airflow import everything_logged, run_task
 from support.versions import IS_AIRFLOW_3
 
 from airflow_provider_sms.exceptions import InputError, TemplateError
@@ -665,6 +666,12 @@ def placed(value: Any, folder: Path) -> Any:
     return value.replace("FOLDER", str(folder)) if isinstance(value, str) else value
 
 
+def shown(case: Case, output: str) -> list[str]:
+    """Return the numbers and secrets of a case that an output shows."""
+    given = {digits for digits in re.findall(r"\d{7,}", repr(case.options)) if digits not in repr(case.words)}
+    return sorted(secret for secret in {NUMBER, LOCAL, "token-4711", *given} if secret in output)
+
+
 def said_of(case: Case, folder: Path) -> tuple[str, type[Exception], str]:
     """Return when the mistake was found, the class of its error, and the words."""
     options = {"source": [ROW], "message": "Hi", "campaign": "c", **case.options}
@@ -690,5 +697,29 @@ def test_a_mistake_is_told(name: str, folder: Path, connections: None, sms_sandb
         when, error, words = said_of(case, folder)
     assert (when, error) == (case.when, case.error), words
     assert words.replace(str(folder), "FOLDER")[: len(case.words)] == case.words
-    assert not any(number in f"{words}{output.getvalue()}" for number in (NUMBER, LOCAL, "token-4711"))
+    assert shown(case, f"{words}{output.getvalue()}") == []
     assert sms_sandbox.texts() == {}
+
+
+KINDS = {case.error: name for name, case in CASES.items() if case.when == FAILS} | {
+    f"{case.when}, {case.words[:20]}": name for name, case in CASES.items() if case.when == RETRIED
+}
+"""A mistake of each class of errors that a task does not try again, and each that it does."""
+
+
+@pytest.mark.parametrize("name", KINDS.values())
+def test_a_mistake_in_a_run_is_tried_again_only_where_that_may_help(
+    name: str, folder: Path, connections: None, sms_default: object, sms_sandbox: SmsSandbox
+) -> None:
+    """With two retries in Airflow: how often it tried, with a traceback a try; rendered fields hide the number, too."""
+    case = CASES[name]
+    if case.options.get("sms_conn_id") == "poor":
+        sms_sandbox.service.state.set_balance(0)
+    options = {"source": [ROW], "message": "Hi", "campaign": "c", **case.options}
+    made = {option: placed(value, folder) for option, value in options.items()}
+    ran = run_task(lambda: BulkSmsOperator(task_id="send", **made), retries=2)
+    assert (ran.state, ran.tries) == ("failed", 1 if case.when == FAILS else 3)
+    assert case.words.partition("FOLDER")[0] in ran.log
+    assert ran.log.count("Traceback (most recent call last)") <= ran.tries
+    assert "During handling of the above" not in ran.log
+    assert shown(case, f"{ran.log}{ran.rendered}") == []

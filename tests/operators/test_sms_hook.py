@@ -60,8 +60,8 @@ def test_a_hook_gives_a_task_its_settings_alone(sms_default, sandbox, ledger_pat
     assert (ran.state, len(sandbox.state.accepted)) == ("success", 1)
 
 
-def test_a_task_sends_with_its_hook(sms_default, sandbox, ledger_path):
-    """A team's own hook, which a subclass brings, is the one that sends."""
+def test_a_task_sends_with_the_settings_of_its_hook(sms_default, sandbox, ledger_path):
+    """A team's own hook, which a subclass brings, is the one whose settings the task's client has."""
     used = []
 
     class Ours(SmsHook):

@@ -413,6 +413,13 @@ def test_less_than_one_part_before_it_is_settled():
     assert verdicts(read(9000, 0), lost(4, 10, 60, most=1), read("8999", 20)) == {4: CHARGED}
 
 
+def test_less_than_one_part_that_only_one_request_explains():
+    """Beside another request, the part of a fall that only one explains may be less than an SMS part: no charge."""
+    history = [read(9000, 0), lost(4, 10, 20, most=1), lost(6, 10, 20, most=1)]
+    assert verdicts(*history, read("8998.4", 30)) == {4: UNDECIDED, 6: UNDECIDED}
+    assert verdicts(*history, read(8998, 30)) == {4: CHARGED, 6: CHARGED}
+
+
 def test_until_when_a_charge_may_follow():
     """What is undecided may still be charged for until it is settled, unless a balance was read after that moment."""
     history = [read(9000, 0), lost(4, 10, 40), lost(6, 10, 60), read(8900, 50)]

@@ -6,6 +6,8 @@ import threading
 from contextlib import contextmanager
 from datetime import datetime, timezone
 
+from support.airflow import stored_xcoms
+
 NOBODY = "nobody"
 """In place of an option: nobody answers in time."""
 
@@ -113,3 +115,9 @@ def _give_up():
     with create_session() as session:
         for _, instance in session.execute(_waiting()).all():
             instance.state = "failed"
+
+
+def latest_plan(task_id="send"):
+    """Look at the XCom, as a person would, and return the plan's id."""
+    rows = stored_xcoms(key="plan", task_id=task_id)
+    return max(rows, key=lambda row: row[0].timestamp)[1]["id"]

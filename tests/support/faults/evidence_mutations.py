@@ -533,7 +533,7 @@ EVIDENCE_MUTATIONS = (
         "return max(request.least, (request.whole or _ZERO) * LEAST_SHARE)",
         "return (request.whole or _ZERO) * LEAST_SHARE",
         (EVIDENCE,),
-        first="test_less_than_one_part_before_it_is_settled",
+        first="test_less_than_one_part_that_only_one_request_explains",
     ),
     Mutation(
         "more than half is needed",

@@ -9,6 +9,7 @@ ASKING = "tests/execution/test_human_input.py"
 POSTGRES = "tests/ledger/test_postgres.py"
 FAILURES = "tests/execution/test_failures.py"
 TRANSITIONS = "tests/ledger/test_transitions.py"
+ATTEMPTS = "tests/ledger/test_attempts.py"
 _TESTS = (OTHERS, PENDING, SCHEDULES, PAIRS)
 _RULE = "    return finished_at is None and now <= max(deadline, claimed_at + seconds)\n"
 _IN_VAIN = "test_what_was_waited_for_in_vain_is_counted_apart"
@@ -61,21 +62,24 @@ WAITING_MUTATIONS = (
         "ledger/attempts.py",
         "claimant.c.try_number > earlier.c.try_number)",
         "claimant.c.try_number >= earlier.c.try_number)",
-        _IN_TIME,
+        "test_a_later_try_of_the_same_task_instance_replaces_an_attempt",
+        (ATTEMPTS,),
     ),
     _defect(
         "an earlier attempt replaces a later one",
         "ledger/attempts.py",
         "claimant.c.try_number > earlier.c.try_number)",
         "claimant.c.try_number != earlier.c.try_number)",
-        "test_a_later_attempt_that_still_runs_is_waited_for",
+        "test_a_later_try_of_the_same_task_instance_replaces_an_attempt",
+        (ATTEMPTS,),
     ),
     _defect(
         "every later try replaces an attempt, of whatever task",
         "ledger/attempts.py",
         "    later = and_(*same, ",
         "    later = and_(",
-        _IN_TIME,
+        "test_a_later_try_of_the_same_task_instance_replaces_an_attempt",
+        (ATTEMPTS,),
     ),
     _defect(
         "what its own process calls unknown counts as unrecorded",

@@ -125,6 +125,21 @@ def _messages(path):
             return 0
 
 
+def test_an_upgrade_and_its_rollback(tmp_path):
+    """The page's backup, the command that upgrades a file, and the page's restore each leave the right version."""
+    older, home = SCHEMA_VERSION - 1, tmp_path / "home"
+    home.mkdir()
+    with closing(sqlite3.connect(home / "sms_ledger.db")) as connection:
+        connection.executescript((ROOT / "tests" / "ledgers" / f"version_{older}.sql").read_text())
+    upgrade = "airflow-sms ledger unknown"
+    assert f"`{upgrade}`" in TEXT.partition("## Upgrade")[2].partition("## Roll back")[0]
+    for code, version in ((block("backup("), older), (upgrade, SCHEMA_VERSION), (block("ledger-before"), older)):
+        done = bash(code, tmp_path, AIRFLOW_HOME=str(home))
+        assert done.returncode == 0, done.stderr
+        with closing(sqlite3.connect(home / "sms_ledger.db")) as connection:
+            assert connection.execute("SELECT version FROM sms_ledger_version").fetchone() == (version,), code
+
+
 def test_an_older_package_refuses_a_newer_ledger():
     """The error of a rollback by mistake is the one on the page."""
     (shown,) = (block.code.strip() for block in blocks(PAGE, "text"))

@@ -102,7 +102,7 @@ def test_the_figures_are_those_of_the_proof():
     """Who is texted twice, and who is unknown, is as in the table of the proof."""
     proof = (ROOT / "docs" / "proof.md").read_text()
     for ours, theirs in {
-        "a response is lost, once": "answer lost once",
+        "a response is lost, once": "response lost once",
         "the task dies in mid-send and is retried": "task dies in mid-send, retried",
         "the task is cleared and runs again": "task cleared and run again",
     }.items():

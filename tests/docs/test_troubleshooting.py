@@ -67,6 +67,11 @@ def test_each_symptom_has_something_to_do(row):
     assert re.search(r"`[^`]+`|\]\(", row[2])
 
 
+def test_the_most_likely_symptoms_have_a_command():
+    """For at least twenty of them there is something to run, written out and not *as above*."""
+    assert len([row for row in rows() if re.search(r"`(?:airflow|airflow-sms|curl|ls|pip) [^`]+`", row[2])]) >= 20
+
+
 @pytest.mark.parametrize("command", [each for each in commands() if each.startswith("airflow-sms ")])
 def test_our_commands_are_ours(command):
     """The package has each command, with its arguments."""

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import sqlite3
 import threading
 from contextlib import closing
@@ -20,6 +21,7 @@ from support.versions import RAISES_ON_SIGTERM
 from airflow_provider_sms.operators.sms import BulkSmsOperator
 from airflow_provider_sms.planning import scan
 from airflow_provider_sms.reporting.summary import COUNTS
+from airflow_provider_sms.sending.backoff import Backoff
 
 
 def counts(ran):
@@ -183,6 +185,19 @@ def test_a_service_that_is_down_is_named(send, people, sandbox):
     host = sandbox.base_url.partition("//")[2].partition("/")[0]
     assert f"(connection 'sms_default', host {host}, 3 attempts)" in ran.log
     assert ran.log.count("of 2 messages done") <= 1
+
+
+def test_a_service_that_refuses_connections_is_named(send, people, sms_default, monkeypatch):
+    """The same where nobody listens; nobody was texted, and Airflow may try again."""
+    monkeypatch.setattr(Backoff, "wait", lambda self, attempt, _=None: None if attempt >= self.attempts else 0.0)
+    with closing(socket.socket()) as listener:
+        listener.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{listener.getsockname()[1]}"
+        sms_default(host=f"http://{host}/v1")
+        ran = send(people(2), retries=1)
+    assert (ran.state, ran.tries, counts(ran)) == ("failed", 2, {"not_sent": 2})
+    assert ran.log.count(f"(connection 'sms_default', host {host}, 10 attempts)") >= 2
+    assert ran.log.count("of 2 messages done") <= 2
 
 
 def test_a_missing_token_is_named_before_the_table_is_read(send, sandbox, sms_default):

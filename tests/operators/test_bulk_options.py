@@ -91,6 +91,14 @@ def test_what_no_template_renders_is_refused_when_the_dag_is_loaded(arguments, w
         bulk(**arguments)
 
 
+def test_each_argument_that_no_template_renders_is_refused_by_a_case():
+    """Those of questions to people have cases of their own, in ``test_question_options.py``."""
+    arguments = set(inspect.signature(BulkSmsOperator.__init__).parameters) - {"self", "kwargs"}
+    of_questions = {"approval_timeout", "approvers", "four_eyes", "approval_notifiers"}
+    refused = {name for case, _ in REFUSED for name in case}
+    assert arguments - set(BulkSmsOperator.template_fields) - refused == of_questions
+
+
 @pytest.mark.parametrize("name", ["on_unknown", "chunk_size", "credit_interval", "default_region"])
 def test_an_argument_that_was_changed_later_is_refused_by_the_task(name):
     """A DAG file may set an attribute of a task, which no ``__init__`` sees."""

@@ -135,12 +135,12 @@ def _two_copies(way, case):
 
 
 TROUBLES = {
-    "lost once": Trouble("answer lost once", _once(kind="drop_after")),
-    "lost": Trouble("5 % of the answers lost", _share(kind="drop_after")),
+    "lost once": Trouble("response lost once", _once(kind="drop_after")),
+    "lost": Trouble("5 % of the responses lost", _share(kind="drop_after")),
     "unread": Trouble("5 % of the requests lost", _share(kind="drop_before")),
-    "late": Trouble("answer later than the timeout, once", _once(kind="delay", seconds=3 * TIMEOUT)),
+    "late": Trouble("response later than the timeout, once", _once(kind="delay", seconds=3 * TIMEOUT)),
     "500": Trouble("500 after it was taken, once", _once(kind="status", status=500, accepted=True)),
-    "truncated": Trouble("answer breaks off, once", _once(kind="truncated")),
+    "truncated": Trouble("response breaks off, once", _once(kind="truncated")),
     "dies": Trouble("task dies in mid-send, retried", play=_dies, latency=LATENCY),
     "again": Trouble("task cleared and run again", play=_again),
     "copies": Trouble("two live copies of the task", play=_two_copies, latency=LATENCY),

@@ -1,4 +1,4 @@
-"""A campaign that closes by itself what a lost response left unknown, as far as the account's balance tells.
+"""A campaign that itself closes what a lost response left unknown, as far as the account's balance tells.
 
 The connection may break while the service works on a request: then nobody is told whether people were texted. A
 pre-paid account is charged for each request that the service takes, so `remind` reads the balance, and compares. A

@@ -106,7 +106,7 @@ class BulkSmsOperator(SmsOperatorBase):
         submitted. Otherwise such messages are counted and logged, and the task fails only for a request of which none
         was taken.
     :param on_unknown: what happens to messages whose response was lost. ``fail``: the task fails, and they are not sent
-        again; ``reconcile``: the task closes by itself what the balance proves, and fails for the rest. A request that
+        again; ``reconcile``: the task itself closes what the balance proves, and fails for the rest. A request that
         was charged for counts as accepted, and one that was not is sent again. That assumes that a pre-paid account is
         charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
         as the numbers tell; ``resend``: they are sent again, at the risk of texting people twice; ``ask``: the task

@@ -43,7 +43,7 @@ class GroupSmsOperator(SmsOperatorBase):
     :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
         means that nobody is notified.
     :param on_unknown: what happens to a send whose response was lost. ``fail``: the task fails, and the text is not
-        sent again; ``reconcile``: the task closes by itself what the balance proves, and fails otherwise. A send that
+        sent again; ``reconcile``: the task itself closes what the balance proves, and fails otherwise. A send that
         was charged for counts as accepted, and one that was not is made again. That assumes that a pre-paid account is
         charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
         as the numbers tell; ``resend``: the text is sent again, at the risk of texting people twice; ``ask``: the task

@@ -1,1 +1,1 @@
-"""What a send came to: the summary and the row report."""
+"""The result of a send: the summary and the row report."""

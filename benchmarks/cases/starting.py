@@ -1,4 +1,4 @@
-"""The time that a small task takes, beside a task that does nothing."""
+"""The time and the memory that a small task takes, beside a task that does nothing."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from benchmarks.bench import Bench
 
 SECONDS = 1.5
+MEGABYTE = 1_000_000
 
 
 def start(bench: Bench) -> list[Figure]:
@@ -20,13 +21,16 @@ def start(bench: Bench) -> list[Figure]:
     send = bench.task(rows, files=1, service={"latency": LATENCY})
     ledger = sqlite_ledger(bench.folder / f"{bench.name('start')}.db")
     bench.airflows.run([Task("nothing", {})], ledger)  # not measured: the first one reads Airflow's files from the disk
-    empty, small = [], []
+    empty, small, peaks = [], [], []
     for number in range(bench.sizes.runs):
         bench.tell(f"{rows:,} rows are sent, beside a task that does nothing, {number + 1} of {bench.sizes.runs}")
         ledger = sqlite_ledger(bench.folder / f"{bench.name('start')}.db")
         (nothing,) = bench.airflows.run([Task("nothing", {})], ledger)
         empty.append(nothing.whole)
-        small.append(bench.send(send, ledger, rows).whole)
+        sent = bench.send(send, ledger, rows)
+        small.append(sent.whole)
+        peaks.append((sent.peak / MEGABYTE, nothing.peak / MEGABYTE))
+    peak, empty_peak = (median(each) for each in zip(*peaks, strict=True))
     more = tuple(one - other for one, other in zip(small, empty, strict=True))
     return [
         Figure(
@@ -35,5 +39,10 @@ def start(bench: Bench) -> list[Figure]:
             median(more),
             at_most(SECONDS, f"{SECONDS} s more"),
             more,
-        )
+        ),
+        Figure(
+            f"peak memory of a task of {rows:,} rows, beside an empty task",
+            f"{peak:.0f} MB against {empty_peak:.0f} MB",
+            peak,
+        ),
     ]

@@ -7,12 +7,12 @@ from benchmarks.sizes import QUICK
 
 
 def test_a_small_task_is_compared_with_one_that_does_nothing(tmp_path):
-    """The figure is the time of the whole task beyond that of an empty one, and its goal is in the same unit."""
-    ways, whole = [], {"nothing": 2.0, "ours": 3.25}
+    """In time, of the whole task beyond that of an empty one, with a goal in the same unit; and in memory."""
+    ways, whole, peak = [], {"nothing": 2.0, "ours": 3.25}, {"nothing": 275_000_000, "ours": 318_000_000}
 
     def run(tasks, ledger):
         ways.extend(task.way for task in tasks)
-        return [SimpleNamespace(whole=whole[task.way]) for task in tasks]
+        return [SimpleNamespace(whole=whole[task.way], peak=peak[task.way]) for task in tasks]
 
     bench = SimpleNamespace(
         sizes=QUICK,
@@ -23,8 +23,9 @@ def test_a_small_task_is_compared_with_one_that_does_nothing(tmp_path):
         task=lambda rows, **_: SimpleNamespace(way="ours", rows=rows),
         send=lambda task, ledger, rows: run([task], ledger)[0],
     )
-    (figure,) = case.start(bench)
+    figure, memory = case.start(bench)
 
     assert ways == ["nothing", "nothing", "ours"]
     assert (figure.number, figure.goal.limit, figure.verdict) == (1.25, 1.5, "met")
     assert figure.what == "a task of 200 rows, beside an empty task"
+    assert memory.text == "318 MB against 275 MB"

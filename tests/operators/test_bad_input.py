@@ -720,6 +720,7 @@ def test_a_mistake_in_a_run_is_tried_again_only_where_that_may_help(
     ran = run_task(lambda: BulkSmsOperator(task_id="send", **made), retries=2)
     assert (ran.state, ran.tries) == ("failed", 1 if case.when == FAILS else 3)
     assert case.words.partition("FOLDER")[0] in ran.log
-    assert ran.log.count("Traceback (most recent call last)") <= ran.tries
+    # Airflow 2 prints each error two or three times.
+    assert ran.log.count("Traceback (most recent call last)") <= ran.tries * (1 if IS_AIRFLOW_3 else 3)
     assert "During handling of the above" not in ran.log
     assert shown(case, f"{ran.log}{ran.rendered}") == []

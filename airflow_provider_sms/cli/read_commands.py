@@ -56,7 +56,7 @@ def list_campaigns(args: Namespace) -> None:
 
 def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:
     counts = found.counts
-    more = {} if narrow else {"under_way": counts.under_way, "parts": counts.parts, "cost": counts.cost}
+    wide = {"left_out": counts.left_out, "under_way": counts.under_way, "parts": counts.parts, "cost": counts.cost}
     return {
         "campaign": found.name,
         "state": found.state,
@@ -64,7 +64,7 @@ def _campaign_fields(found: Campaign, *, narrow: bool) -> dict[str, Any]:
         # Messages; the names are short, since a terminal has room for few columns.
         "accepted": counts.accepted,
         "unknown": counts.unknown,
-        **more,
+        **({} if narrow else wide),
     }
 
 
@@ -97,7 +97,7 @@ def show_status(args: Namespace) -> None:
     else:
         print_rows([fields], args.output)
     # An unknown request holds no message once all of them were sent again, and then needs no decision.
-    if found.messages.get(UNKNOWN) and (unknown := found.requests.get(UNKNOWN, 0)):
+    if found.counts.unknown and (unknown := found.requests.get(UNKNOWN, 0)):
         them = by_count(unknown, "it", "them")
         print_message(
             f"What became of {counted(unknown, 'request')} is unknown. List {them}: airflow-sms ledger unknown "
@@ -108,15 +108,13 @@ def show_status(args: Namespace) -> None:
 def _status_fields(found: CampaignStatus, pause: Pause | None, approval: Approval | None) -> dict[str, Any]:
     return {
         "campaign": found.campaign,
-        # A request that was not sent holds no message.
-        **{
-            f"messages_{name}": found.messages.get(state, 0)
-            for state, name in _STATE_NAMES.items()
-            if state != NOT_SENT
-        },
+        "messages_accepted": found.counts.accepted,
+        "messages_left_out": found.counts.left_out,
+        "messages_unknown": found.counts.unknown,
+        "messages_under_way": found.counts.under_way,
         **{f"requests_{name}": found.requests.get(state, 0) for state, name in _STATE_NAMES.items()},
-        "parts": found.parts,
-        "cost": found.cost,
+        "parts": found.counts.parts,
+        "cost": found.counts.cost,
         "first_activity": iso(found.first_activity),
         "last_activity": iso(found.last_activity),
         "decisions": found.decisions,

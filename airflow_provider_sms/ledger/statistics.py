@@ -6,13 +6,12 @@ in the progress that each attempt notes: :mod:`~airflow_provider_sms.ledger.prog
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from dataclasses import dataclass
+from collections import defaultdict
 from decimal import Decimal
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import and_, case, func, or_, select, true
+from sqlalchemy import and_, case, func, or_, select
 
 from airflow_provider_sms.ledger.account import BALANCE
 from airflow_provider_sms.ledger.backend import require_campaign
@@ -48,27 +47,6 @@ class SendingTask(NamedTuple):
     tries: int
 
 
-@dataclass(frozen=True, slots=True)
-class CampaignStatus:
-    """The counts of a campaign as the command shows them. Times are seconds since the epoch.
-
-    :param messages: by the state of the request that holds them; a request that was not sent holds none.
-    :param requests: by state.
-    :param parts: SMS parts, as far as the service stated them or the balance told them.
-    :param decisions: of people, about its requests.
-    """
-
-    campaign: str
-    messages: Mapping[str, int]
-    requests: Mapping[str, int]
-    parts: int
-    cost: Decimal
-    first_activity: float
-    last_activity: float
-    decisions: int
-    senders: tuple[SendingTask, ...]
-
-
 class Counts(NamedTuple):
     """Messages of a campaign's requests by outcome, and what they cost.
 
@@ -82,6 +60,23 @@ class Counts(NamedTuple):
     parts: int = 0
     cost: Decimal = Decimal(0)
     left_out: int = 0
+
+
+class CampaignStatus(NamedTuple):
+    """A campaign as the command shows it. Times are seconds since the epoch.
+
+    :param counts: of its messages.
+    :param requests: by state.
+    :param decisions: of people, about its requests.
+    """
+
+    campaign: str
+    counts: Counts
+    requests: Mapping[str, int]
+    first_activity: float
+    last_activity: float
+    decisions: int
+    senders: tuple[SendingTask, ...]
 
 
 class _Sums(NamedTuple):
@@ -109,10 +104,6 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         of_campaign = request.c.campaign_id == campaign_id
         state = state_at(now)
         made = select(state, func.count()).where(of_campaign).group_by(state)
-        sums = list(_sums(connection, of_campaign, true()).values())
-        messages: Counter[str] = Counter()
-        for (*_, each), count in _held(connection, of_campaign, now).items():
-            messages[each] += count
         began, first, last = connection.execute(
             select(
                 func.max(campaign.c.created_at),
@@ -141,10 +132,8 @@ def status(store: LedgerBackend, name: str) -> CampaignStatus:
         )
         return CampaignStatus(
             campaign=name,
-            messages=dict(messages),
+            counts=total(counts_of(connection, [campaign_id], now)[campaign_id].values()),
             requests={each: count for each, count in connection.execute(made)},  # noqa: C416  # rows are no pairs
-            parts=sum(each.parts for each in sums),
-            cost=sum((each.cost for each in sums), Decimal(0)),
             first_activity=began if first is None else first,
             last_activity=max(time for time in (began, last, last_decided) if time is not None),
             decisions=decided,
@@ -161,7 +150,7 @@ def counts_of(connection: Connection, ids: Sequence[int], now: float) -> dict[in
     """
     which = request.c.campaign_id.in_(ids)
     counts: dict[int, dict[int, Counts]] = {each: {} for each in ids}
-    sums = _sums(connection, and_(which, request.c.state == ACCEPTED), request.c.messages.is_not(None))
+    sums = _sums(connection, and_(which, request.c.state == ACCEPTED))
     open_or_unknown = request.c.state.in_((CLAIMED, UNKNOWN))
     # A request that a person called accepted counts with what it holds: some may have been sent again since.
     by_decision = and_(request.c.state == ACCEPTED, request.c.messages.is_(None))
@@ -183,14 +172,13 @@ def total(counts: Iterable[Counts]) -> Counts:
     return Counts(sum(accepted), sum(unknown), sum(under_way), sum(parts), sum(cost, Decimal(0)), sum(left_out))
 
 
-def _sums(
-    connection: Connection, which: ColumnElement[bool], added: ColumnElement[bool]
-) -> dict[tuple[int, int], _Sums]:
+def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int, int], _Sums]:
     """Return what responses add up to, by campaign and claimant.
 
-    :param added: of the requests, those whose messages are added up; the others are counted. Parts and cost are of all,
-        since the balance may tell them of a request without a response.
+    The messages of a request without a response are not added up, and the request is counted. Its parts and cost are,
+    since the balance may have told them.
     """
+    added = request.c.messages.is_not(None)
     # Money is not rounded: equal costs are counted, and added up as decimals. The cost comes first in the key, since
     # SQLite sorts 100,000 requests by it, and the others are often the same.
     key = (request.c.cost, request.c.claimant_id, request.c.campaign_id)

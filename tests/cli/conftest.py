@@ -129,11 +129,13 @@ def send(
     reason="read timeout",
     account=None,
     conn_id=None,
+    taken=None,
     **changes,
 ):
     """Send messages as an attempt of a task would; a state of None leaves the claim open.
 
-    An account is given by its key; a connection is noted as the one that the attempt sends with.
+    An account is given by its key; a connection is noted as the one that the attempt sends with. ``taken``
+    are the messages that the response says the service took.
     """
     clock = time.time if at is None else lambda: at
     who = claimant(try_number, **changes)
@@ -144,7 +146,7 @@ def send(
     sending = CampaignLedger(store, campaign, who, clock=clock, claimant_id=claimant_id, account=priced)
     chunk = Chunk([m.key for m in messages], [m.destination for m in messages])
     (claimed,) = sending.commit(chunks=[chunk], claim_seconds=60.0)
-    fields = {"event_id": EVENT, "parts": len(messages), "cost": "1.10"} if state == ACCEPTED else {}
+    fields = {"event_id": EVENT, "parts": len(messages), "cost": "1.10", "messages": taken} if state == ACCEPTED else {}
     reason = reason if state == UNKNOWN else None
     if state is not None:
         sending.commit(outcomes=[Outcome(claimed.request_id, state, reason=reason, **fields)])

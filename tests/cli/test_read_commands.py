@@ -32,6 +32,7 @@ def test_status_shows_the_state_of_a_campaign(ledger, sent):
     assert found == {
         "campaign": "spring",
         "messages_accepted": 3,
+        "messages_left_out": 0,
         "messages_unknown": 2,
         "messages_under_way": 1,
         "requests_accepted": 1,
@@ -57,6 +58,15 @@ def test_status_says_how_to_close_unknown_requests(ledger, sent):
     assert said.data[0]["messages_unknown"] == 2
     assert "1 request is unknown" in said.err
     assert "sms ledger resolve REQUEST --as accepted" in said.err
+
+
+def test_status_and_list_count_messages_alike(ledger, sent):
+    """Messages that the service left out of a request that it took are not called accepted by either command."""
+    sent(people(3), taken=2)
+    sent(people(4, 10), UNKNOWN)
+    (found,), (listed,) = (ledger(*command, "-o", "json").data for command in (("status", "spring"), ("list",)))
+    assert [found[f"messages_{name}"] for name in ("accepted", "left_out", "unknown", "under_way")] == [2, 1, 4, 0]
+    assert [listed[name] for name in ("accepted", "left_out", "unknown", "under_way")] == [2, 1, 4, 0]
 
 
 def test_status_is_a_table_for_people(ledger, sent):

@@ -296,7 +296,7 @@ def test_what_the_balance_proves_is_no_decision_of_a_person(store, unknown):
     """It is activity of the campaign, and its money counts wherever that of responses does."""
     close_by_balance(store, "c", {unknown: (ACCEPTED, Decimal("3.30"), PROOF)})
     found = status(store, "c")
-    assert (found.decisions, found.cost) == (0, Decimal("3.30"))
+    assert (found.decisions, found.counts.cost) == (0, Decimal("3.30"))
     with store.read() as connection:
         (by_claimant,) = counts_of(connection, [1], store.clock()).values()
     counts = total(by_claimant.values())

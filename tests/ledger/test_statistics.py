@@ -45,14 +45,14 @@ def test_every_message_and_request_is_in_one_state(store, enter):
     close(ledger, claim(ledger, people(4, 20)), NOT_SENT)
     claim(ledger, people(5, 30))
     found = status(store, "c")
-    assert found.messages == {ACCEPTED: 3, UNKNOWN: 2, CLAIMED: 5}
+    assert found.counts == Counts(accepted=3, unknown=2, under_way=5, parts=3, cost=Decimal("1.10"))
     assert found.requests == {ACCEPTED: 1, UNKNOWN: 1, NOT_SENT: 1, CLAIMED: 1}
 
 
 def test_a_claim_past_its_deadline_counts_as_unknown(store, enter):
     """What a dead process left behind is unknown, and why is said, though nobody has written it down."""
     claim(enter(clock=lambda: 1_000_000.0), people(2))
-    assert (status(store, "c").messages, status(store, "c").requests) == ({UNKNOWN: 2}, {UNKNOWN: 1})
+    assert (status(store, "c").counts, status(store, "c").requests) == (Counts(unknown=2), {UNKNOWN: 1})
     (row,) = unknown_requests(store)
     assert (row.messages, row.state, row.reason, row.claimed_at) == (2, UNKNOWN, LAPSED, 1_000_000.0)
 
@@ -63,7 +63,7 @@ def test_money_is_added_up_exactly(store, enter):
     for start in (0, 10, 20):
         accept(ledger, people(2, start))
     close(ledger, claim(ledger, people(1, 30)), UNKNOWN)
-    assert (status(store, "c").cost, status(store, "c").parts) == (Decimal("3.30"), 6)
+    assert (status(store, "c").counts.cost, status(store, "c").counts.parts) == (Decimal("3.30"), 6)
 
 
 def test_who_sent_is_counted_by_task(store, enter):
@@ -91,7 +91,7 @@ def test_a_campaign_that_sent_nothing_has_a_status(store, enter):
     """A campaign that somebody entered is there, with nothing in it."""
     enter(clock=lambda: 1_000_000.0)
     found = status(store, "c")
-    assert (found.messages, found.requests, found.senders, found.cost) == ({}, {}, (), Decimal(0))
+    assert (found.counts, found.requests, found.senders) == (Counts(), {}, ())
     assert found.first_activity == found.last_activity == 1_000_000.0
 
 
@@ -99,7 +99,7 @@ def test_other_campaigns_are_not_counted(store, enter):
     """Each campaign stands by itself."""
     accept(enter(), people(3))
     accept(enter(campaign="other"), people(5))
-    assert (status(store, "c").messages, status(store, "other").messages) == ({ACCEPTED: 3}, {ACCEPTED: 5})
+    assert (status(store, "c").counts.accepted, status(store, "other").counts.accepted) == (3, 5)
 
 
 def test_counts_of_several_campaigns_are_kept_apart(store, enter):
@@ -129,7 +129,7 @@ def test_what_the_balance_told_is_in_all_sums(store, enter):
     with store.read() as connection:
         (by_claimant,) = counts_of(connection, [1], store.clock()).values()
     assert total(by_claimant.values()) == Counts(accepted=5, parts=7, cost=Decimal("5.50"))
-    assert (status(store, "c").parts, status(store, "c").cost) == (7, Decimal("5.50"))
+    assert status(store, "c").counts == total(by_claimant.values())
 
 
 def test_the_time_of_a_request_is_that_of_the_last_ones(store, enter):

@@ -35,7 +35,7 @@ def test_a_decision_about_a_request_is_applied_and_recorded(ed, store):
     other = ed.post("/campaigns/1/resolve", {"requests": [unsent], "outcome": "not_sent", "people": 4})
     assert other.json()["message"].endswith("Now clear the task: its next attempt texts them.")
     assert decisions(store) == [(sent, "accepted", "ed"), (unsent, "not_sent", "ed")]
-    assert status(store, "spring").messages == {"accepted": 3}
+    assert status(store, "spring").counts.accepted == 3
 
 
 def test_other_tasks_that_failed_on_unknown_requests_are_named(ed, store, monkeypatch):

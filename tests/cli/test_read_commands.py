@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import re
 from decimal import Decimal
 
 import pyarrow.parquet as pq
@@ -67,6 +68,19 @@ def test_status_and_list_count_messages_alike(ledger, sent):
     (found,), (listed,) = (ledger(*command, "-o", "json").data for command in (("status", "spring"), ("list",)))
     assert [found[f"messages_{name}"] for name in ("accepted", "left_out", "unknown", "under_way")] == [2, 1, 4, 0]
     assert [listed[name] for name in ("accepted", "left_out", "unknown", "under_way")] == [2, 1, 4, 0]
+
+
+@pytest.mark.parametrize("command", [("list",), ("status", "spring"), ("unknown",), ("who", "27820000001")])
+def test_json_has_numbers_as_numbers_and_ids_as_text(ledger, sent, command):
+    """Counts and costs are numbers. Ids have 64 bits, which a reader of floats would round: they are text."""
+    sent(people(3), taken=2)
+    sent(people(4, 10), UNKNOWN)
+    (*_, row) = ledger(*command, "-o", "json").data
+    for name, value in row.items():
+        is_text = isinstance(value, str)
+        is_number = value is not None and re.fullmatch(r"-?[0-9.]+", str(value)) is not None
+        assert not is_number or is_text == (name in {"request", "event_id"}), (name, value)
+    assert any(isinstance(value, int) for value in row.values())
 
 
 def test_status_is_a_table_for_people(ledger, sent):

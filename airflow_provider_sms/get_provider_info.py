@@ -1,4 +1,4 @@
-"""What Airflow is told about this provider."""
+"""The provider's metadata, as Airflow reads it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "allow_local_ledger": {
                         "description": "Whether the ledger may be a file although the executor runs tasks on several "
-                        "machines: only where all of them share one local disk.",
+                        "machines. Set it only if all of them share one local disk.",
                         "version_added": "0.1.0",
                         "type": "boolean",
                         "example": "True",
@@ -84,8 +84,8 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "",
                     },
                     "recovery_path": {
-                        "description": "Folder in which a task keeps what became of its requests while the ledger "
-                        "cannot be written to. The next task that sends on the machine records it, or the command "
+                        "description": "Folder in which a task keeps the outcomes of its requests while it cannot "
+                        "write to the ledger. The next task that sends on the machine records them, or the command "
                         "``airflow-sms ledger recover``. Empty: ``sms_recovery`` in AIRFLOW_HOME. It must outlive the "
                         "task's process: in Kubernetes, a volume.",
                         "version_added": "0.1.0",
@@ -96,8 +96,8 @@ def get_provider_info() -> dict[str, Any]:
                     "require_synchronous_standby": {
                         "description": "Whether a ledger in PostgreSQL is refused unless its commits wait for a "
                         "standby server: without one, a failover can lose the last claims, and people are texted "
-                        "twice. Refused, too, where no such standby is attached, or the connection's user may not see "
-                        "it (it needs the role pg_monitor).",
+                        "twice. The ledger is also refused if no such standby is attached, or if the connection's "
+                        "user may not see it (that needs the role pg_monitor).",
                         "version_added": "0.1.0",
                         "type": "boolean",
                         "example": "True",
@@ -107,7 +107,7 @@ def get_provider_info() -> dict[str, Any]:
                         "description": "Seconds for which a task waits for the outcome of another attempt's request, "
                         "counted from the request's claim. The wait lasts at least until the claim's deadline, and "
                         "everything else is sent meanwhile. Without an outcome by then, the task fails so that Airflow "
-                        "may retry it. The next attempt finds the outcome, or takes the request for unknown. If a "
+                        "may retry it. The next attempt finds the outcome, or treats the request as unknown. If a "
                         "later try has replaced the other attempt, the request is unknown when the wait ends, and the "
                         "task does what ``on_unknown`` says.",
                         "version_added": "0.1.0",
@@ -117,8 +117,8 @@ def get_provider_info() -> dict[str, Any]:
                     },
                     "keep_response_texts": {
                         "description": "Whether the ledger, and with it XComs, may hold words of the service: the "
-                        "faults that it found, its reasons to refuse, and with ``raw_responses=True`` a sample of a "
-                        "text. False: counts, costs, codes and the names of networks alone.",
+                        "faults that it found, its reasons for refusals, and with ``raw_responses=True`` a sample of "
+                        "a text. False: only counts, costs, codes and the names of networks.",
                         "version_added": "0.1.0",
                         "type": "boolean",
                         "example": "False",
@@ -142,7 +142,7 @@ def get_provider_info() -> dict[str, Any]:
                         "default": "editors",
                     },
                     "report_url": {
-                        "description": "Address at which people open a report by row, for the link beside the task: "
+                        "description": "Address at which people open a row report, for the link beside the task: "
                         "``{path}`` stands for the report's absolute path, or for what follows ``://`` in its URI. "
                         "Empty: no link.",
                         "version_added": "0.1.0",

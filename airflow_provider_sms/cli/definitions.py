@@ -42,7 +42,7 @@ def parse_age(written: str) -> int:
 def parse_time(written: str) -> datetime:
     """Return a time such as ``2026-11-22T14:30`` or ``2026-11-22T14:30:05+02:00``; without an offset it is in UTC.
 
-    :raises argparse.ArgumentTypeError: it is not a time, or a date without one: ``--until`` a date is ambiguous.
+    :raises argparse.ArgumentTypeError: it is not a time, or a date without a time: ``--until`` a date is ambiguous.
     """
     try:
         # Python 3.10 does not read a Z.
@@ -57,7 +57,7 @@ def parse_time(written: str) -> datetime:
 def parse_limit(written: str) -> int:
     """Return a whole number above 0.
 
-    :raises argparse.ArgumentTypeError: it is none.
+    :raises argparse.ArgumentTypeError: it is not one.
     """
     if not re.fullmatch(r"[0-9]{1,9}", written) or not int(written):
         raise argparse.ArgumentTypeError(f"{written!r} is not a whole number above 0")
@@ -119,7 +119,7 @@ def get_cli_commands() -> list[GroupCommand]:
 def _command(name: str, function: str, help_text: str, *args: Arg) -> ActionCommand:
     """Return a command; every one takes ``--ledger-conn-id``.
 
-    :param function: its path below this package, imported when the command runs.
+    :param function: the function's path below this package, imported when the command runs.
     """
     path = f"airflow_provider_sms.cli.{function}"
     return ActionCommand(name=name, help=help_text, func=lazy_load_command(path), args=(*args, _LEDGER))
@@ -157,8 +157,8 @@ def _send_command() -> ActionCommand:
             nargs="+",
             action="extend",
             metavar="COLUMN",
-            help="Columns of FILE that identify a message beside its number, whatever its words: those of the DAG that "
-            "sends the campaign; may be repeated",
+            help="Columns of FILE that, with the number, identify a message, whatever its text: the key_columns of the "
+            "DAG that sends the campaign; may be repeated",
         ),
         _arg(
             "--on-invalid",
@@ -202,21 +202,21 @@ def _read_commands() -> list[ActionCommand]:
                 type=parse_limit,
                 default=50,
                 metavar="COUNT",
-                help="List at most so many campaigns (default: 50)",
+                help="List at most this many campaigns (default: 50)",
             ),
             _OUTPUT,
         ),
-        _command("status", "read_commands.show_status", "Show how a campaign stands", _CAMPAIGN, _OUTPUT),
+        _command("status", "read_commands.show_status", "Show the state of a campaign", _CAMPAIGN, _OUTPUT),
         _command(
             "unknown",
             "read_commands.list_unknown",
-            "List unknown requests: those whose response was lost",
+            "List unknown requests, whose response was lost",
             _arg("--campaign", metavar="NAME", help="List only requests of this campaign"),
             _arg(
                 "--read-balance",
                 action="store_true",
-                help="First ask the service for the balance of each account that they were sent with, and record what "
-                "it tells of them",
+                help="First read the balance of each account that the requests were sent with, and record what it "
+                "shows about them",
             ),
             _arg(
                 "--exit-code",
@@ -261,7 +261,11 @@ def _write_commands() -> list[ActionCommand]:
             _arg("--all", action="store_true", help="Resolve all unknown requests of the campaign"),
             _arg("--since", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or later"),
             _arg("--until", type=parse_time, metavar="TIME", help="With --all: only requests claimed then or earlier"),
-            _arg("--reason", metavar="TEXT", help="With --all: only requests with TEXT in their why, see unknown"),
+            _arg(
+                "--reason",
+                metavar="TEXT",
+                help="With --all: only requests with TEXT in the column why of the command unknown",
+            ),
             _arg(
                 "--as",
                 dest="outcome",
@@ -274,7 +278,7 @@ def _write_commands() -> list[ActionCommand]:
         _command(
             "adopt",
             "write_commands.adopt_task",
-            "Let a task go on with a ledger that does not know all of its earlier attempts",
+            "Let a task continue with a ledger that does not know all of its earlier attempts",
             _arg("dag_id", metavar="DAG_ID", help="Id of the DAG"),
             _arg("task_id", metavar="TASK_ID", help="Id of the task"),
             _arg("run_id", metavar="RUN_ID", help="Id of the DAG run"),
@@ -284,7 +288,7 @@ def _write_commands() -> list[ActionCommand]:
         _command(
             "recover",
             "recover_command.recover_files",
-            "Record what a task kept in a file while the ledger could not be written",
+            "Record the outcomes that a task kept in a file while it could not write to the ledger",
             _arg("files", nargs="+", metavar="FILE", help="File to record; the task's log names it"),
         ),
         _command("pause", "write_commands.pause_campaign", "Pause a campaign", _CAMPAIGN),
@@ -306,13 +310,13 @@ def _write_commands() -> list[ActionCommand]:
                 type=parse_age,
                 required=True,
                 metavar="AGE",
-                help="Forget campaigns without activity for so long: 36h, 90d or 12w, at least 1d",
+                help="Forget campaigns without activity for this long: 36h, 90d or 12w, at least 1d",
             ),
             _arg(
                 "--include-waiting",
                 action="store_true",
-                help="Also forget campaigns of which a task waits for a person, sending hours or credit; the task "
-                "fails when it goes on",
+                help="Also forget campaigns with a task that waits for a person, sending hours or credit; the task "
+                "fails when it continues",
             ),
             _YES,
         ),

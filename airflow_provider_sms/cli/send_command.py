@@ -55,7 +55,7 @@ STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class SendError(SmsError):
-    """The command did not text everybody, which Airflow's log would have of a task."""
+    """The command did not text everybody; of a task, Airflow's log would say so."""
 
 
 @command
@@ -82,19 +82,19 @@ def send_messages(args: Namespace) -> None:
 
 
 def _several(written: Sequence[str]) -> list[str]:
-    """Return the values of an option, of which one text may hold several with commas between them."""
+    """Return the values of an option; one text may hold several, with commas between them."""
     return [value.strip() for text in written for value in text.split(",")]
 
 
 def _require_plain_text(message: str) -> None:
-    """Refuse what a DAG would render: people would read the name of the file, or the template.
+    """Refuse a message that a DAG would render: here people would receive the name of the file, or the template.
 
     :raises InputError: it is such a message; says what to write.
     """
     if is_text_file(message):
         raise InputError(
             'message: the command reads no file: give the text itself, such as --message "$(cat promo.txt)". To send '
-            "one word that ends like the name of a file, put a blank behind it"
+            "one word that ends like the name of a file, put a blank after it"
         )
     if _JINJA.search(message):
         raise InputError(
@@ -106,7 +106,7 @@ def _require_plain_text(message: str) -> None:
 def _attempt(args: Namespace, campaign: str, instance: TerminalTaskInstance) -> None:
     """Make one attempt of the operator, which is in the audit log unless nothing is sent.
 
-    With ``--yes`` nobody sees in the plan who has had another text of the campaign, so a limit refuses it.
+    With ``--yes`` nobody sees in the plan that people have had another text of the campaign, so a limit refuses it.
 
     :raises SmsError: not everybody was texted; says why.
     """
@@ -192,7 +192,7 @@ def _confirm(
 
 
 def _print_result(args: Namespace, xcoms: dict[str, Any], *, is_done: bool) -> None:
-    """Print the summary of a send that is done or has made a request; of a dry run the plan, which people have seen.
+    """Print the summary of a send that is done or has made a request; of a dry run, the plan, unless already shown.
 
     :param is_done: whether everybody was texted, now or before.
     """
@@ -232,9 +232,9 @@ class _Lines(logging.Handler):
 
 @contextmanager
 def _stopped_in_order() -> Iterator[None]:
-    """Take SIGTERM and a closed terminal for Ctrl-C: nothing more is claimed, and requests in flight are recorded.
+    """Treat SIGTERM and a closed terminal as Ctrl-C: nothing more is claimed, and requests in flight are recorded.
 
-    Another signal meanwhile would leave these unknown, so it is not listened to.
+    Another signal meanwhile would leave these unknown, so it is ignored.
     """
     before = {each: signal.getsignal(each) for each in STOPS if signal.getsignal(each) is not signal.SIG_IGN}
 

@@ -1,10 +1,10 @@
 """Rendering, where it differs from Airflow's: queries, and texts in files.
 
-Airflow renders a :class:`SqlSource` in place, so that a retry in the same process finds the text of the attempt before.
-Here it is rendered as a copy.
+Airflow renders a :class:`SqlSource` in place, so that a retry in the same process would find the text of the attempt
+before. Here a copy is rendered.
 
-Airflow reads a file for every templated argument that ends like one: for a text that happens to end with the name of a
-file, and for a path in ``source`` as well. Here a file is read for a message alone, and only if it is a single word.
+Airflow reads a file for every templated argument that ends like a file name, even for a text that only happens to, and
+for a path in ``source``. Here a file is read only for ``message``, and only if the message is a single word.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ else:
 EXTENSIONS = (".txt", ".j2")
 _EXPRESSION = re.compile(r"\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 _NOTHING = "{##}"
-"""A comment of Jinja: behind it, a text does not end like the name of a file."""
+"""A comment of Jinja: a text that ends with it does not end like a file name."""
 _BYTE_ORDER_MARK = "\ufeff"
 
 
 def is_text_file(message: Any) -> bool:
-    """Return whether a message is the name of a file: one word that ends so, and no address of a page.
+    """Return whether a message names a file: a single word with such a suffix, and not a URL.
 
-    Templates in the name may hold blanks.
+    Templates in the name may contain spaces.
     """
     if not isinstance(message, str) or not message.endswith(EXTENSIONS):
         return False
@@ -54,7 +54,7 @@ class RendersTemplates(_Base):
     message: Any = None
 
     def resolve_template_files(self) -> None:
-        """Refuse a file that is not there, when Airflow loads the DAG; the task reads it when it runs.
+        """Refuse a missing file when Airflow loads the DAG; the task reads the file when it runs.
 
         :raises InputError: names the file.
         """
@@ -67,7 +67,7 @@ class RendersTemplates(_Base):
             except TemplateNotFound:
                 raise InputError(
                     f"message: there is no file {self.message!r} beside the DAG's file, or in the DAG's "
-                    "template_searchpath. To send this word itself, put a blank behind it"
+                    "template_searchpath. To send this word itself, put a blank after it"
                 ) from None
         self.prepare_template()
 
@@ -78,7 +78,7 @@ class RendersTemplates(_Base):
         jinja_env: jinja2.Environment | None = None,
         seen_oids: set[int] | None = None,
     ) -> Any:
-        """Render a value, as Airflow does it, but a query as a copy, and read a file for the message alone."""
+        """Render a value as Airflow does, but a query as a copy, and read a file only for the message."""
         is_query = isinstance(content, SqlSource)
         is_like_file = isinstance(content, str) and content.endswith(EXTENSIONS)
         if not (is_query or is_like_file) or id(content) in (seen_oids or ()):
@@ -91,12 +91,12 @@ class RendersTemplates(_Base):
             return rendered
         _loader_of(environment, str(rendered))
         text = super().render_template(str(rendered), context, environment)
-        # Editors end a file with a line break, and may begin it with a mark that would make each text twice as dear.
+        # Editors end a file with a line break, and may begin it with a mark that would double the cost of each text.
         return text.removeprefix(_BYTE_ORDER_MARK).strip() if isinstance(text, str) else text
 
 
 def _loader_of(environment: jinja2.Environment, name: str) -> jinja2.BaseLoader:
-    """Return what looks up files.
+    """Return the loader that looks up files.
 
     :raises InputError: there is none, because the task is in no DAG.
     """

@@ -1,7 +1,7 @@
-"""The tests on every Airflow version that is supported, on the package as it is built.
+"""The tests on every supported version of Airflow, on the package as it is built.
 
-``nox -s "airflow(2.11.2)"`` runs one version, ``make matrix`` all of them. What follows ``--`` goes to pytest. Python
-is the one that nox runs with; ``--force-python 3.12`` takes another. Environments are kept between runs.
+``nox -s "airflow(2.11.2)"`` runs one version, ``make matrix`` all of them. Arguments after ``--`` go to pytest. Python
+is the one that runs nox; ``--force-python 3.12`` takes another. Environments are kept between runs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ VERSIONS = ("2.11.2", "3.0.6", "3.1.8", "3.2.2", NEWEST, PRE_RELEASE)
 ROOT = Path(__file__).parent
 
 NOT_ON_EACH = (
-    # They measure; what is slow on an old version is slow because of it.
+    # They measure: what is slow on an old version is slow because of that version.
     "tests/benchmarks",
     # The types name the arguments that the newest Airflow takes, and mypy looks at no other.
     "tests/decorators/test_types.py",
-    # The files are for the newest Airflow, and are checked by tools that the others do without.
+    # The files are for the newest Airflow, and are checked by tools that the other environments lack.
     "tests/docs/test_deploy.py",
     "tests/docs/test_deploy_page.py",
     # It installs an Airflow of its own.
@@ -29,7 +29,7 @@ NOT_ON_EACH = (
     "tests/test_browser.py",
     "tests/test_packaging.py",
     "tests/test_screenshots.py",
-    # They break the package's own code and watch the tests notice, or take other senders as an example.
+    # They break the package's own code and see whether the tests notice, or take other senders as an example.
     "tests/faults/test_mutants.py",
     "tests/faults/test_peers.py",
 )
@@ -45,12 +45,12 @@ def airflow(session: nox.Session, version: str) -> None:
     session.install("--no-compile", "--constraint", str(pins(version)), f"apache-airflow=={version}", ".[test]")
     options = [f"--ignore={path}" for path in NOT_ON_EACH]
     if version != NEWEST:
-        # An older Airflow and packages of its time warn of each other; what our own modules cause stays an error.
+        # An older Airflow and the packages of its time warn about each other; what our modules cause stays an error.
         options.append("--override-ini=filterwarnings=ignore\nerror:::airflow_provider_sms")
     # Nothing may find the package in the current folder.
     session.run("pytest", *options, *session.posargs, env={"PYTHONSAFEPATH": "1"})
 
 
 def pins(version: str) -> Path:
-    """Give the file of the versions of everything else."""
+    """Return the file that pins the versions of everything else."""
     return ROOT / ("constraints.txt" if version == NEWEST else f"constraints/airflow-{version}.txt")

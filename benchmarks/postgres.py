@@ -48,7 +48,7 @@ def copied_database(server: URL, source: URL, name: str) -> URL:
 
 
 def with_commit_delay(url: URL, seconds: float) -> None:
-    """Let commits in a database wait longer, as for a slower disk: one wait at a time, for all that commit meanwhile.
+    """Make commits in a database take longer, as on a slower disk: one wait at a time, for all that commit meanwhile.
 
     :param seconds: at most 0.1.
     """

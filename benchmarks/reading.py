@@ -35,7 +35,7 @@ class _Watched(DirFileSystem):  # type: ignore[misc] # fsspec is not typed
 
 
 class WatchedFolder:
-    """A source of files which records how many messages were posted when each file was opened.
+    """A source of files that records how many messages were posted when each file was opened.
 
     :param folder: folder of Parquet files.
     :param control: URL of the service's counters.

@@ -55,7 +55,7 @@ class Service:
 def running_service(folder: Path) -> Iterator[Service]:
     """Run a stand-in on a free port.
 
-    :param folder: gets its output.
+    :param folder: folder for its output.
     """
     log = folder / "standin.log"
     with python(folder, "-m", "benchmarks.standin", log=log) as process:

@@ -4,8 +4,8 @@ The ledger keeps everybody who was texted until somebody forgets them. This DAG 
 happened for 90 days. In your copy, give it a schedule, such as `@daily`, and set the days here or for all in
 `[sms] retention_days`.
 
-A forgotten campaign protects nobody: a task that runs again under its name texts everybody again. So keep campaigns for
-longer than any task of them can still be cleared, and for longer than every `min_interval`.
+A forgotten campaign protects nobody: a task that runs again under its name texts everybody again. So keep a campaign
+until none of its tasks can be cleared any more, and for longer than any `min_interval`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 separately. All share one campaign in one ledger, so a person in two files with the same text is texted once.
 
 The pool `sms_account` enforces the account's rate: each running task takes a slot and posts at most 5 requests a
-second, so 4 slots are 20 a second. Put every task that uses the account into that pool.
+second, so 4 slots make 20 a second. Put every task that uses the account into that pool.
 
 It needs the connection `sms_default`, the connection `sms_ledger` to PostgreSQL, and the pool:
 `airflow pools set sms_account 4 "The SMS account: 5 requests a second for each slot"`. Without the pool the mapped

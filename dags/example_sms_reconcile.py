@@ -1,7 +1,7 @@
-"""A campaign that itself closes what a lost response left unknown, as far as the account's balance tells.
+"""A campaign that settles unknown requests, whose responses were lost, as far as the account's balance tells.
 
-The connection may break while the service works on a request: then nobody is told whether people were texted. A
-pre-paid account is charged for each request that the service takes, so `remind` reads the balance, and compares. A
+The connection may break while the service works on a request: then nobody learns whether people were texted. A
+pre-paid account is charged for each request that the service takes, so `remind` reads the balance and compares it. A
 request that was charged for counts as accepted; one that was not is sent again. Where the balance does not tell, the
 task fails, and a person decides.
 

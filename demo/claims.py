@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 LARGEST_REQUEST = 100
 OUTCOMES = ("accepted", "unknown", "not_sent", "invalid", "duplicate", "suppressed", "already_sent")
-"""The counts of a summary whose sum is its rows."""
+"""The counts of a summary that add up to its rows."""
 
 CREDIT, CUSTOMERS, STAFF = "wait_for_credit", "text_customers", "text_staff"
 """The tasks of the DAG."""
@@ -47,7 +47,7 @@ class Evidence:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The summary that the task which texts the customers returned."""
+        """The summary returned by the task that texts the customers."""
         summary: dict[str, Any] = self.run.xcoms[CUSTOMERS]["return_value"]
         return summary
 

@@ -25,7 +25,7 @@ class Witnessed:
 
     :param messages: number of messages.
     :param people: number of different destinations.
-    :param most: how often the same text went to the same number, at the maximum.
+    :param most: how often the same text went to the same number, at most.
     :param requests: messages of each request.
     :param event_ids: event ids of these requests.
     """

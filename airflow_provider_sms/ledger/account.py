@@ -1,6 +1,6 @@
 """What the ledger knows of an account: its balance as it was seen, and the requests that may have been charged for.
 
-From these :mod:`airflow_provider_sms.sending.evidence` tells which unknown requests the service took.
+From these, :mod:`airflow_provider_sms.sending.evidence` infers which unknown requests the service took.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 BALANCE: Final = "balance"
-"""In place of a person, in ``sms_decision.decided_by``: the balance told what became of the request."""
+"""Stands in for a person in ``sms_decision.decided_by`` where the balance told what became of the request."""
 
 
 class Account(NamedTuple):
@@ -34,8 +34,8 @@ class Observation:
     """A balance, and the interval in which it was read; seconds since the epoch, by the ledger's clock.
 
     :param amount: credits.
-    :param charged: credits that the request cost whose response told the balance; 0 where the balance was asked for.
-    :param begin: the balance was read after this moment; so was the charge of its request.
+    :param charged: credits charged for the request whose response stated it; 0 where the balance was asked for.
+    :param begin: the balance was read, and its request charged for, after this moment.
     :param end: the balance was read before this moment.
     :param request_id: the request; None where the balance was asked for.
     """
@@ -49,15 +49,15 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class OpenRequest:
-    """A request of which no response tells whether it was charged for; times as in :class:`Observation`.
+    """A request without a response that tells whether it was charged for; times are as in :class:`Observation`.
 
-    :param least: the fewest credits that it cost if the service took any of it; above 0, but for a group: 0 means any
-        amount above 0.
+    :param least: the fewest credits that it cost if the service took any of it; 0 means that it may have cost nothing,
+        or, where ``whole`` is None, any amount above 0.
     :param most: the most credits that it cost; None means any amount.
     :param whole: the fewest credits that it cost if the service took all of it; None where its size is not known.
     :param begin: it was posted after this moment.
     :param settled: it was charged for before this moment, if at all.
-    :param is_asked: whether a verdict is wanted. Otherwise it only may explain a movement of the balance.
+    :param is_asked: whether a verdict is wanted. Otherwise, it only serves to explain movements of the balance.
     :param is_charged: whether it is known to have been charged for.
     :param in_flight: whether its process may still record an outcome.
     """
@@ -75,7 +75,7 @@ class OpenRequest:
 
 @dataclass(frozen=True, slots=True)
 class AccountHistory:
-    """What is known of an account around some requests of which no response tells the charge."""
+    """What is known of an account around the time of some requests for which no response tells the charge."""
 
     observations: Sequence[Observation]
     open_requests: Sequence[OpenRequest]
@@ -91,9 +91,9 @@ class Evidence:
     """What the balance tells of a request whose response was lost.
 
     :param verdict: ``charged``, ``not_charged`` or ``undecided``.
-    :param words: the verdict and its sum, in a sentence or two without a number of a person, for people.
-    :param amount: credits that it was charged; None where the balance does not tell that amount.
-    :param in_part: whether it was charged less than all of it costs, so that the service left some people out.
+    :param words: the verdict and its sum for people, in a sentence or two without anybody's number.
+    :param amount: credits charged for it; None where the balance does not tell how many.
+    :param in_part: whether less was charged than all of it costs, so that the service left some people out.
     :param waits_for: requests of other processes that may be under way, and that keep this one undecided.
     :param settles_at: until when an undecided request may still be charged for, since no balance was read after that
         moment; None where a later balance changes nothing.
@@ -111,9 +111,9 @@ class KeptEvidence(NamedTuple):
     """Evidence as the ledger keeps it with a request.
 
     :param verdict: ``charged``, ``not_charged`` or ``undecided``.
-    :param words: for people.
-    :param read_at: when the balance was read that it rests on, seconds since the epoch.
-    :param in_part: whether the request was charged less than all of it costs, so that some people were left out.
+    :param words: the evidence in words, for people.
+    :param read_at: when the balance that it rests on was read, seconds since the epoch.
+    :param in_part: whether less was charged than all of the request costs, so that some people were left out.
     :param settles_at: until when it may still be charged for, as the task saw it; None where that is not known.
     """
 

@@ -1,8 +1,8 @@
 """What the ledger tells of an account's balance: readings, and the requests that have moved it or may have.
 
 :mod:`airflow_provider_sms.sending.evidence` follows the balance from one response to the next. That is right only
-within a window of which nothing is missing. So a history has, of all requests of the account between two moments, each
-that was charged or may have been.
+within a window from which nothing is missing. So a history has every request of the account between two moments that
+was charged for, or may have been.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ LONGEST_REQUEST_SECONDS = 3600.0
 """Seconds from a request's claim to its outcome, at most. Earlier claims are not searched for open requests."""
 
 DISORDER_SECONDS = 60.0
-"""Seconds by which the moments of two claims may be in another order than their ids, on several machines."""
+"""Seconds by which the times of two claims from different machines may contradict the order of their ids."""
 
 IDS_OF_NO_ACCOUNT = 100_000
 """Ids below the first request asked about that are searched for requests without an account."""
 
 IDS_BETWEEN = 2_000
-"""Requests that are this close by their ids share a history, which would have most of both anyway."""
+"""Requests whose ids are this close share a history: separate ones would be mostly the same."""
 
 
 def record_reading(
@@ -49,11 +49,12 @@ def record_reading(
 ) -> None:
     """Record a balance that the service was asked for.
 
-    :param key: of the account.
+    :param key: the account's key.
     :param amount: credits; None where the account is post-paid.
-    :param asked_at: before it was asked for, seconds since the epoch, by the ledger's clock.
-    :param read_at: after it was received. None means when it is recorded: machines that share a server have its time,
-        late by as long as its last answer took, so that only a moment read in a transaction is never too early.
+    :param asked_at: a moment before it was asked for, seconds since the epoch, by the ledger's clock.
+    :param read_at: a moment after it was received. None means when it is recorded: machines that share a server take
+        their time from it, late by as long as its last answer took, so that only a moment read in a transaction is
+        never too early.
     :raises LedgerError: when it was not committed.
     """
     written = None if amount is None else fitting_cost(str(amount))
@@ -82,7 +83,7 @@ def last_reading_is_post_paid(store: Readable, key: str) -> bool | None:
 def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str | None]:
     """Return the key of the account that each request was sent with; None where that was not recorded.
 
-    :param request_ids: those that the ledger does not have are left out.
+    :param request_ids: requests that the ledger does not have are left out.
     :raises LedgerError: when the ledger cannot be read.
     """
     found: dict[int, str | None] = {}
@@ -94,7 +95,7 @@ def account_of(store: Readable, request_ids: Collection[int]) -> dict[int, str |
 
 
 def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[int, KeptEvidence]) -> None:
-    """Record what the balance tells of requests of a campaign; no-op for those that are not unknown.
+    """Record what the balance tells of a campaign's requests; no-op for requests that are not unknown.
 
     :raises LedgerError: when it was not committed.
     """
@@ -110,10 +111,10 @@ def note_evidence(store: LedgerBackend, campaign_name: str, evidence: Mapping[in
 def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) -> None:
     """Detach unknown requests from their account before the charges of a campaign of that account are deleted.
 
-    Without the campaign, a charge of its own would look like the charge of a request that was unknown at about that
-    time. A request is not concerned if the balance was observed between it and the campaign.
+    Once the campaign is gone, its own charges would look like those of a request that was unknown at about that time. A
+    request keeps its account if the balance was observed between it and the campaign.
 
-    :param campaign_id: of the campaign.
+    :param campaign_id: the campaign's id.
     :param last_activity: when it was last used, seconds since the epoch.
     :raises LedgerError: when it was not committed.
     """
@@ -128,7 +129,7 @@ def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) 
         concerned = [
             row.id
             for piece in in_pieces(others)
-            # By campaign and state, whose index has the few that are open.
+            # By campaign and state: that index leads to the few that are open.
             for row in connection.execute(
                 unknown.where(
                     request.c.campaign_id.in_(piece),
@@ -146,7 +147,7 @@ def close_history(store: LedgerBackend, campaign_id: int, last_activity: float) 
 def _was_seen(connection: Connection, key: str, before_id: int, after: float, before: float) -> bool:
     """Return whether the balance of an account was seen between two moments.
 
-    :param before_id: in no later response than those to requests before this one.
+    :param before_id: of the responses, only those to requests before this one count.
     """
     told = (
         select(request.c.claimed_at)
@@ -176,7 +177,7 @@ def kept_evidence(written: str | None) -> KeptEvidence | None:
 
 
 class _Row(NamedTuple):
-    """A request, as far as it tells of its account. Times are seconds since the epoch."""
+    """A request, as far as it concerns its account. Times are seconds since the epoch."""
 
     id: int
     campaign_id: int
@@ -198,10 +199,10 @@ def read_history(
 ) -> AccountHistory:
     """Return what is known of an account around some of its requests.
 
-    :param key: of the account.
-    :param request_ids: a verdict is wanted of those that are unknown.
-    :param settle_seconds: seconds after its response was lost in which a request may still be charged; None means
-        until its claim lapses.
+    :param key: the account's key.
+    :param request_ids: a verdict is wanted on those that are unknown.
+    :param settle_seconds: seconds after the loss of its response in which a request may still be charged for; None
+        means until its claim lapses.
     :raises LedgerError: when the ledger cannot be read.
     """
     with store.read() as connection:
@@ -212,11 +213,11 @@ def read_history(
 def read_histories(
     store: Readable, key: str, request_ids: Collection[int], *, settle_seconds: float | None = None
 ) -> Iterator[AccountHistory]:
-    """Return the histories that tell of some requests of an account: one for those that lie close together.
+    """Return the histories around some requests of an account: one for requests that lie close together.
 
-    Each request that is unknown is asked about in one of them. The database stays open meanwhile.
+    Each unknown request is asked about in one of them. The database stays open meanwhile.
 
-    :param key: of the account.
+    :param key: the account's key.
     :param settle_seconds: as in :func:`read_history`.
     :raises LedgerError: when the ledger cannot be read.
     """
@@ -230,7 +231,7 @@ class _Account:
     """Reads the requests and the readings of one account, within one transaction.
 
     :param now: seconds since the epoch.
-    :param key: of the account.
+    :param key: the account's key.
     :param settle_seconds: as in :func:`read_history`.
     """
 
@@ -248,7 +249,7 @@ class _Account:
         return [row for row in found if row.state == UNKNOWN]
 
     def runs(self, rows: Iterable[_Row]) -> Iterator[list[_Row]]:
-        """Divide requests, in order, into those that lie close together."""
+        """Divide requests, in order, into runs that lie close together."""
         run: list[_Row] = []
         for row in rows:
             near = run and (row.id - run[-1].id <= IDS_BETWEEN or row.claimed_at <= max(map(self._settled, run)))
@@ -260,7 +261,7 @@ class _Account:
             yield run
 
     def history(self, asked: Sequence[_Row]) -> AccountHistory:
-        """Return what is known around requests that are asked about."""
+        """Return what is known around the requests that are asked about."""
         if not asked:
             return AccountHistory((), ())
         begin = min(row.claimed_at for row in asked)
@@ -281,7 +282,7 @@ class _Account:
         return AccountHistory(sorted(observations, key=lambda each: each.end), open_requests)
 
     def _start(self, first_id: int, begin: float) -> float:
-        """Return the moment at which the history begins: enough observations lie between it and a request.
+        """Return the moment at which the history begins, with enough observations between it and a request.
 
         :param first_id: the first request that is asked about.
         :param begin: when it was claimed.
@@ -295,7 +296,7 @@ class _Account:
         """Return the moment at which the history ends, likewise.
 
         :param last_id: the last request that is asked about.
-        :param settled: when all of them are.
+        :param settled: when all that are asked about have settled.
         """
         later = and_(self._observing(), request.c.id > last_id, request.c.claimed_at > settled)
         query = select(request.c.finished_at).where(later).order_by(request.c.id).limit(OBSERVATIONS_AROUND)
@@ -306,7 +307,7 @@ class _Account:
         """Return the requests that were charged between two moments, or may have been."""
         charged = or_(request.c.remaining_balance.is_(None), request.c.finished_at >= start)
         query = self._select().where(request.c.account == self._key, request.c.claimed_at <= end, charged)
-        # By their ids, which are in the order of their claims but for a little: no other account's rows are read.
+        # By id, almost exactly the order of the claims: no other account's rows are read.
         ids = select(request.c.id).where(request.c.account == self._key).limit(1)
         long_ago = start - LONGEST_REQUEST_SECONDS - (self._settle or 0.0)
         before = ids.where(request.c.id < asked[0].id, request.c.claimed_at < long_ago).order_by(request.c.id.desc())
@@ -321,7 +322,7 @@ class _Account:
     def _of_no_account(self, asked: Sequence[_Row], begin: float) -> Iterator[OpenRequest]:
         """Yield the requests of that time whose account is not known: they may have been charged to this one.
 
-        An earlier version of this package records none, and may still run beside this one.
+        An earlier version of this package records no account, and may still run beside this one.
 
         :param begin: when the first of the requests that are asked about was claimed.
         """
@@ -341,7 +342,7 @@ class _Account:
                 )
 
     def _observed(self, row: _Row) -> Observation | None:
-        """Return the balance that the response to a request told; None where it told none, or not what it charged."""
+        """Return the balance that the response to a request stated; None where it stated none, or no charge."""
         if row.remaining_balance is None or row.finished_at is None:
             return None
         cost = "0" if row.cost is None and row.state == NOT_SENT else row.cost
@@ -351,10 +352,10 @@ class _Account:
         return Observation(amount, Decimal(cost), row.claimed_at, end, row.id)
 
     def _open(self, row: _Row, closed_by: str | None, settled: float, *, is_asked: bool) -> Iterator[OpenRequest]:
-        """Yield a request as one that may have been charged, unless it surely was not.
+        """Yield a request as one that may have been charged for, unless it surely was not.
 
         :param closed_by: who decided that it was accepted or not sent; None where nobody did.
-        :param settled: when it was charged at the latest, seconds since the epoch.
+        :param settled: when it was charged for at the latest, seconds since the epoch.
         """
         # A person may be wrong about it.
         is_sure = closed_by is None or closed_by == BALANCE
@@ -378,7 +379,7 @@ class _Account:
         )
 
     def _settled(self, row: _Row, closed_by: str | None = None) -> float:
-        """Return the moment before which a request was charged, if at all.
+        """Return the moment before which a request was charged for, if at all.
 
         :param closed_by: who decided that it was accepted or not sent; None where nobody did.
         """
@@ -387,10 +388,10 @@ class _Account:
         if row.state == CLAIMED:
             return row.deadline
         if self._settle is None:
-            # A task may have said that the service charges later than by the deadline.
+            # A task may have stated that the service charges even after the deadline.
             kept = kept_evidence(row.evidence)
             return max(row.deadline, (kept.settles_at if kept is not None else None) or row.deadline)
-        # Of a request that was closed, the moment of its claim stands for one that is not known.
+        # In a request that was closed, the moment of its claim stands in for a moment that is not known.
         is_known = row.finished_at is not None and (row.state == UNKNOWN or row.finished_at > row.claimed_at)
         lost_at = row.finished_at if is_known and row.finished_at is not None else row.deadline
         return lost_at + self._settle
@@ -399,7 +400,7 @@ class _Account:
         """Return the least and the most that a request cost, and the least that all of it cost."""
         prices = list(self._prices_of(row.campaign_id))
         if not prices or row.least_price != row.most_price:
-            # Its people may be in networks that no response was about, but of which the caller named the price.
+            # Its recipients may be in networks that no response was about, but for which the caller named a price.
             prices += [Decimal(price) for price in (row.least_price, row.most_price) if price is not None]
         if row.kind == "group" or row.planned_parts is None or not prices:
             return Decimal(0), None, None
@@ -407,9 +408,9 @@ class _Account:
         return least, most * row.planned_parts, least * row.planned_parts
 
     def _prices_of(self, campaign_id: int) -> Sequence[Decimal]:
-        """Return what the service charged for an SMS part; nothing where no response tells.
+        """Return what the service charged for an SMS part; empty where no response tells.
 
-        In the campaign; where that has no response yet, in the last requests of the account.
+        The responses are those in the campaign; where it has none yet, those to the account's last requests.
         """
         if campaign_id not in self._prices:
             is_free = case((cast(request.c.cost, Float) == 0, 1), else_=0)
@@ -428,7 +429,7 @@ class _Account:
         return self._prices[campaign_id]
 
     def _closed_by(self, rows: Iterable[_Row]) -> dict[int, str]:
-        """Return who decided last what became of requests without a response."""
+        """Return who last decided what became of each request without a response."""
         ids = [row.id for row in rows if row.state in (ACCEPTED, NOT_SENT) and row.remaining_balance is None]
         who: dict[int, str] = {}
         for piece in in_pieces(ids):

@@ -23,7 +23,7 @@ STOP = "stop"
 class Approval(NamedTuple):
     """A person's decision about a plan.
 
-    :param plan_id: of the plan that was shown.
+    :param plan_id: the id of the plan that was shown.
     :param decision: ``send`` or ``stop``.
     :param decided_by: the person.
     :param decided_at: seconds since the epoch.
@@ -39,14 +39,14 @@ class Approval(NamedTuple):
     cost: Decimal | None = None
 
     def allows(self, plan_id: str, messages: int) -> bool:
-        """Return whether it holds for a plan: the same one, with no more messages."""
+        """Return whether the decision holds for a plan: the same one, with no more messages."""
         return self.decision == SEND and self.plan_id == plan_id and messages <= (self.messages or 0)
 
 
 def note_question(store: LedgerBackend, campaign_name: str, plan_id: str, *, claimant_id: int, messages: int) -> None:
     """Record that a person is asked about a plan.
 
-    :param claimant_id: of the attempt that asks.
+    :param claimant_id: the claimant that asks.
     :param messages: how many the plan has.
     :raises LedgerError: when it was not committed.
     """
@@ -66,13 +66,13 @@ def record_approval(
 ) -> float:
     """Record a person's decision about a plan of a campaign, which need not have sent anything yet.
 
-    :param plan_id: of the plan that was shown, at most 64 characters.
+    :param plan_id: the id of the plan that was shown, at most 64 characters.
     :param decision: ``send`` or ``stop``.
     :param by: the person.
-    :param claimant_id: of the attempt that asked; None where none did.
+    :param claimant_id: the claimant that asked; None where none did.
     :param messages: how many the plan had.
     :param cost: the estimate in credits.
-    :returns: when, in seconds since the epoch.
+    :returns: when it was recorded, in seconds since the epoch.
     :raises LedgerError: when it was not committed.
     """
     now = store.clock()

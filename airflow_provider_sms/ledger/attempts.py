@@ -39,7 +39,7 @@ _ROWS_AT_ONCE = 10_000
 class _Attempt(NamedTuple):
     """An attempt of a task instance, or a leg of one.
 
-    :param plan_id: of the messages that it was about to send; None where it noted none.
+    :param plan_id: the id of the plan that it was about to send; None where it noted none.
     """
 
     claimant_id: int
@@ -54,8 +54,8 @@ class Origin:
 
     :param ledger: its description.
     :param campaign: the name of the campaign.
-    :param claimant: the attempt's row in the ledger, by column: a ledger that has another one there is another ledger,
-        or has gone back.
+    :param claimant: the attempt's row in the ledger, by column: a ledger with a different row there is a different
+        ledger, or has gone back.
     :param cap: the frequency cap that applied; None means none.
     """
 
@@ -156,7 +156,7 @@ def earlier_legs(store: LedgerBackend, who: Claimant, claimant_id: int) -> froze
 def replaced(connection: Connection, claimant_ids: Collection[int]) -> set[int]:
     """Return which claimants a later try of their task instance has replaced.
 
-    Airflow has given their processes up. On a machine that is cut off they may live on, and record outcomes later.
+    Airflow has given up on their processes. On a machine that is cut off, these may live on and record outcomes later.
     """
     earlier = claimant.alias()
     same = (earlier.c[name] == claimant.c[name] for name in ("dag_id", "task_id", "run_id", "map_index"))
@@ -174,8 +174,8 @@ class EarlierClaims:
     Messages of other mapped copies of the task count only where the tables must have changed, since copies may text one
     recipient different things on purpose. An earlier attempt may still live: what it claims from now on does not count.
 
-    :param campaign_id: in the ledger.
-    :param claimant_id: of this attempt, or of this leg of it.
+    :param campaign_id: the campaign's id in the ledger.
+    :param claimant_id: the claimant of this attempt, or of this leg of it.
     """
 
     def __init__(self, store: LedgerBackend, campaign_id: int, who: Claimant, claimant_id: int) -> None:
@@ -200,7 +200,7 @@ class EarlierClaims:
         self._table_changed = _has_changed(own, claimant_id, have_claimed)
 
     def any(self) -> bool:
-        """Return whether there are any.
+        """Return whether earlier attempts hold any messages.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -225,7 +225,7 @@ class EarlierClaims:
     def blocks_of_copies(self, *, any_gone: bool) -> Generator[HeldBlock, None, None]:
         """Return the messages that other mapped copies of the task hold, a block at a time.
 
-        Where the table of this copy has not changed, only copies count whose own table has changed since.
+        Where the table of this copy has not changed, only copies whose own table has changed since count.
 
         :param any_gone: whether any message that this task instance claimed is no longer in its table.
         """
@@ -258,13 +258,13 @@ class EarlierClaims:
 
 
 def _has_changed(own: Sequence[_Attempt], claimant_id: int, have_claimed: Collection[int]) -> bool | None:
-    """Return whether a task instance is about to send another table than before; None where that is not known.
+    """Return whether a task instance is about to send a different table than before; None where that is not known.
 
-    Its table is compared with those of which it claimed something, otherwise with its first one: an attempt that was
+    Its table is compared with those from which it claimed anything, or else with its first one: an attempt that was
     refused has planned a table, too.
 
-    :param own: its attempts, in their order.
-    :param claimant_id: of the present one.
+    :param own: its attempts, in order.
+    :param claimant_id: the claimant of the present one.
     :param have_claimed: the claimants that have claimed anything.
     """
     plan = next((each.plan_id for each in own if each.claimant_id == claimant_id), None)
@@ -319,11 +319,11 @@ def high_water(store: LedgerBackend, who: Claimant) -> HighWater:
 
 
 def raised(store: LedgerBackend, mark: HighWater, claimant_id: int) -> HighWater:
-    """Return how far a ledger has got now: a mark, and the requests of an attempt since.
+    """Return how far a ledger has got now: a mark, raised by the requests of an attempt since.
 
     Only the requests that were made since the mark are read.
 
-    :param claimant_id: of the attempt, or of the leg of it, whose requests are counted.
+    :param claimant_id: the claimant whose requests are counted: an attempt, or a leg of one.
     :raises LedgerError: when the ledger cannot be read.
     """
     newer = and_(request.c.id > mark.highest, request.c.claimant_id == claimant_id)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 BUSY_SECONDS = 60.0
-"""How long a process waits for another one's commit before it gives up."""
+"""Seconds that a process waits for another one's commit before it gives up."""
 
 IDS_AT_ONCE = 500
 """Ids that one statement names: older versions of SQLite take no more than 999 parameters."""
@@ -35,20 +35,20 @@ IDS_AT_ONCE = 500
 CLAIM_COLUMNS = (
     "campaign_id", "claimant_id", "kind", "state", "claimed_at", "deadline", "account", "least_price", "most_price",
 )  # fmt: skip
-"""What the requests of one commit have in common, in the order in which statements name it."""
+"""The columns that the requests of one commit have in common, in the order in which statements name them."""
 
 CONTACT_TAKEN = (
     "ON CONFLICT (group_id, destination) DO UPDATE SET "
     "before_request_id = sms_contact.request_id, before_at = sms_contact.claimed_at, "
     "request_id = excluded.request_id, claimed_at = excluded.claimed_at WHERE sms_contact.claimed_at <= "
 )
-"""How a contact that exists is replaced; the latest moment that is long enough ago follows."""
+"""The clause that replaces an existing contact; the latest moment that is long enough ago follows it."""
 
 _UNDONE = {
     "40P01": "The ledger is busy: the server undid a write that waited for another one",
     "25P03": "The ledger was not written to: the server undid a write in which this machine did nothing for seconds",
 }
-"""Errors of a server that ended a transaction before its commit, by SQLSTATE: nothing of it has happened."""
+"""What it means when a server ends a transaction before its commit, by SQLSTATE: nothing of it has happened."""
 
 KEY_BYTES = 16
 """The size of a message key."""
@@ -77,7 +77,7 @@ class Readable(Protocol):
 
 
 class LedgerBackend(ABC):
-    """A database that holds a ledger; what its two kinds do in the same way.
+    """A database that holds a ledger: what its two kinds have in common.
 
     :param engine: SQLAlchemy's engine for it.
     :param description: which database it is, for the log.
@@ -95,11 +95,11 @@ class LedgerBackend(ABC):
         """Open a transaction that is durable once the block has ended without an error.
 
         :param lock: transactions with the same number follow one another; 64 bits, signed.
-        :param shared: whether transactions that share the lock, too, may go beside this one. None of them may read
-            what another one writes, but for what a unique index decides.
+        :param shared: whether other transactions that share the lock may run beside this one. None of them may read
+            what another one writes, except for what a unique index decides.
         :param patience: seconds to wait for another process's commit, for a transaction that may be left out; None
             means as long as the backend waits for all others.
-        :raises LedgerBusyError: when other processes have kept it waiting; then nothing of it has happened.
+        :raises LedgerBusyError: when other processes have kept it waiting too long; then nothing of it has happened.
         :raises LedgerError: when it cannot begin, fails within, or cannot be committed; nothing of it may be relied on.
         """
         with ledger_errors("written to"), self._engine.connect() as connection:
@@ -112,7 +112,7 @@ class LedgerBackend(ABC):
     def read(self, *, quick: bool = False) -> Iterator[Connection]:  # noqa: ARG002  # a server's
         """Open a connection that sees what is committed and keeps no writer waiting.
 
-        :param quick: whether a send waits for it: then no statement may take as long as one that reads much.
+        :param quick: whether a send waits for it: then no statement is given the time of one that reads much.
         :raises LedgerError: when the ledger cannot be read.
         """
         with ledger_errors("read"), self._engine.connect() as connection:
@@ -130,14 +130,14 @@ class LedgerBackend(ABC):
 
     @abstractmethod
     def _lock(self, connection: Connection, lock: int, patience: float | None, *, shared: bool) -> None:
-        """Wait for other transactions with the same number; a shared lock, for those alone that do not share it."""
+        """Wait for other transactions with the same number; with a shared lock, only for those that do not share it."""
 
     @abstractmethod
     def empty_log(self, patience: float) -> bool | None:
-        """Remove what was deleted from the log that lies beside the ledger, too.
+        """Clear deleted rows out of the log beside the ledger, too.
 
         :param patience: seconds to wait for other processes.
-        :returns: whether it is removed; None where the log is a server's.
+        :returns: whether they are gone; None where the log is a server's.
         :raises LedgerError: when the ledger cannot be written to.
         """
 
@@ -154,18 +154,18 @@ class LedgerBackend(ABC):
     ) -> Sequence[int]:
         """Insert requests, and return their ids.
 
-        :param claim: what they have in common, by column.
-        :param sizes: of each one.
+        :param claim: the values that they have in common, by column.
+        :param sizes: the size of each request.
         """
 
     @abstractmethod
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and return how many those were.
+        """Insert the messages that are free, and return how many there were.
 
-        They are inserted in the order of their keys: two transactions that want the same messages then wait for each
-        other only one way.
+        They are inserted in the order of their keys, so that of two transactions that want the same messages only one
+        waits for the other.
 
         :param request_ids: the requests, just inserted, one for each chunk.
         """
@@ -222,9 +222,9 @@ class LedgerBackend(ABC):
 
 
 class Compiled:
-    """A statement of SQLAlchemy's that runs with every request, compiled once.
+    """A SQLAlchemy statement that runs with every request, compiled once.
 
-    SQLAlchemy builds a statement anew each time that it runs, which costs more than the database's own work on it.
+    SQLAlchemy builds a statement anew each time it runs, which costs more than the database's own work on it.
 
     :param statement: all its values are named parameters, or columns of an insert; they reach the driver as they are.
     """
@@ -302,7 +302,7 @@ def again_if_busy(write: Callable[[], T]) -> T:
 def busy(seconds: float) -> LedgerBusyError:
     """Return the error for a lock that other processes have kept.
 
-    :param seconds: how long it was waited for.
+    :param seconds: how long this process waited.
     """
     waited = f"{seconds:g} {by_count(seconds, 'second')}"
     return LedgerBusyError(
@@ -319,7 +319,7 @@ def new_id(inserted: CursorResult[Any]) -> int:
 
 
 def sql_state(error: DBAPIError) -> str | None:
-    """Return the SQLSTATE of a server's error; None where the driver tells none."""
+    """Return the SQLSTATE of a server's error; None where the driver gives none."""
     # psycopg2 has another name for it.
     return getattr(error.orig, "sqlstate", None) or getattr(error.orig, "pgcode", None)
 

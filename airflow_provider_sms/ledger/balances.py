@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import LedgerBackend
 
 FRESH_SECONDS = 3600.0
-"""Seconds in which a balance that has not changed is not recorded again: a chart needs no more."""
+"""Seconds for which an unchanged balance is not recorded again: a chart needs no more."""
 
 _TABLES = ((balance, balance.c.observed_at), (balance_reading, balance_reading.c.read_at))
 _MAX_CONN_ID = 250
@@ -45,7 +45,7 @@ def record_balance(store: LedgerBackend, conn_id: str, amount: Decimal | None) -
 
 
 def count_balances(store: LedgerBackend, before: float) -> int:
-    """Count the balances that were read before a moment, also those that tell of unknown requests.
+    """Count the balances that were read before a moment, including those that tell of unknown requests.
 
     :param before: the moment, seconds since the epoch.
     :raises LedgerError: when the ledger cannot be read.
@@ -58,7 +58,7 @@ def count_balances(store: LedgerBackend, before: float) -> int:
 
 
 def forget_balances(store: LedgerBackend, before: float) -> int:
-    """Forget the balances that were read before a moment, also those that tell of unknown requests.
+    """Forget the balances that were read before a moment, including those that tell of unknown requests.
 
     :param before: the moment, seconds since the epoch.
     :returns: how many.

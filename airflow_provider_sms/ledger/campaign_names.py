@@ -1,7 +1,7 @@
 """Names of campaigns: the one that a task is given, or the default of its DAG run.
 
-A campaign is a name in the ledger, so a name that changes texts everybody again. Names that older versions of this
-package wrote are therefore recognised where the ledger has them.
+A campaign is a name in the ledger, so a changed name texts everybody again. Names that older versions of this package
+wrote are therefore recognised where the ledger has them.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.request_queries import RequestRow
 
 FINISH_PATIENCE = 10.0
-"""Seconds that the end of an attempt waits for another process's commit; it is repeated, so that one wait is short."""
+"""Seconds that the end of an attempt waits for another process's commit; short, since the wait is repeated."""
 
 
 class _LateResponseError(Exception):
@@ -89,10 +89,10 @@ class CampaignLedger:
     :param who: this attempt.
     :param kind: ``bulk`` or ``group``.
     :param clock: seconds since the epoch; None means the ledger's own.
-    :param claimant_id: of this attempt, where it is registered already; None means that it is registered here.
+    :param claimant_id: this attempt's claimant, where it is registered already; None means that it is registered here.
     :param resumed: whether this is a later leg of the attempt: then the requests of its earlier legs count as its own.
-    :param cap: how often a recipient is texted by the campaigns of a group; None means no limit.
-    :param account: that it is sent with; None means that nothing of it is recorded.
+    :param cap: how often the campaigns of a group may text a recipient; None means no limit.
+    :param account: the account that it is sent with; None means that nothing about it is recorded.
     """
 
     def __init__(
@@ -151,14 +151,14 @@ class CampaignLedger:
         with self._store.read(quick=True) as connection:
             holders = self._holders.find(connection, keys, wait_seconds=self.unrecorded_seconds)
         if any(holder.ahead for holder in holders.values()):
-            # Otherwise a claim from a clock that ran ahead would be waited for as long as that clock was wrong.
+            # Otherwise, a claim made by a clock that ran ahead would be waited for that much longer.
             self.lapse()
         return holders
 
     def capped(self, destinations: Sequence[str]) -> set[str]:
         """Return the destinations that the frequency cap protects now; none where there is no cap.
 
-        Some thousands at once cost one statement. A claim decides again.
+        A few thousand at once cost one statement. A claim decides again.
 
         :param destinations: digits with country code.
         :raises LedgerError: when the ledger cannot be read.
@@ -183,7 +183,7 @@ class CampaignLedger:
         While the campaign is paused, outcomes are recorded and nothing is claimed; :attr:`paused` then holds the pause.
         No claim has the messages of recipients whom the frequency cap protects.
 
-        :param outcomes: of requests that this attempt claimed.
+        :param outcomes: outcomes of requests that this attempt claimed.
         :param chunks: the messages to claim.
         :param claim_seconds: after how many seconds the new claims lapse.
         :returns: one claim for each chunk; none at all while the campaign is paused.
@@ -197,7 +197,7 @@ class CampaignLedger:
         return self._commit(outcomes, chunks, claim_seconds, shared=False)
 
     def _is_plain(self, outcomes: Sequence[Outcome], chunks: Sequence[Chunk]) -> bool:
-        """Return whether a commit writes no rows but those of its own requests: then others may go beside it.
+        """Return whether a commit writes no rows but those of its own requests: then others may run beside it.
 
         Messages that are released, or taken over, belong to other requests, too, and so do the contacts of a cap.
         """
@@ -226,20 +226,20 @@ class CampaignLedger:
     def finish(self, outcomes: Sequence[Outcome], unposted: Collection[int] = ()) -> None:
         """Record the last outcomes, and release the claims whose own commit raised although it became durable.
 
-        Nothing was posted under these, so they are released also where another task has called them unknown meanwhile.
-        A request that may have been posted is never released: where its outcome was recorded, and it is open again, the
+        Nothing was posted under these, so they are released even where another task has called them unknown meanwhile.
+        A request that may have been posted is never released: if its outcome was recorded and it is open again, the
         ledger has gone back.
 
         :param unposted: further requests that were surely not posted; the ledger need not have them.
         :raises LedgerLostError: the ledger has lost requests; the outcomes of the others are recorded.
         :raises LedgerError: when it was not committed.
         """
-        # This is repeated, with waits in between: a server that was silent is asked at once, and no single call may
-        # wait as long for other processes as a claim does.
+        # This is repeated, with waits in between: each call asks even a silent server at once, and none may wait as
+        # long for other processes as a claim does.
         self._store.ask_again()
         unposted = {*self._in_doubt, *unposted}
         with self._write(patience=FINISH_PATIENCE) as connection:
-            # Here alone: a commit that claims some of them may have ended only while this one waited for the lock.
+            # Only here: a commit that claims some of them may have ended while this one waited for the lock.
             states = self._own_states(connection, outcomes, unposted)
             given_back = [Outcome(each, NOT_SENT) for each in unposted if states.get(each) in (CLAIMED, UNKNOWN)]
             known = [outcome for outcome in outcomes if outcome.request_id in states]
@@ -264,7 +264,7 @@ class CampaignLedger:
         return Origin(self._store.description, self.campaign_name, row, self._cap)
 
     def known_events(self, events: Mapping[int, int]) -> set[int]:
-        """Return the requests whose event id is recorded of another request of the campaign, too.
+        """Return the requests whose event id is recorded for another request of the campaign, too.
 
         :param events: the event id of each request; a recovery file may have recorded it already.
         :raises LedgerError: when the ledger cannot be read.
@@ -275,7 +275,7 @@ class CampaignLedger:
         return {each for each, event_id in events.items() if holders.get(event_id, set()) - {each}}
 
     def has_unknown(self) -> bool:
-        """Return whether any request of the campaign is unknown, also one whose messages others have taken over.
+        """Return whether any request of the campaign is unknown, even one whose messages others have taken over.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -320,7 +320,7 @@ class CampaignLedger:
     ) -> list[TextedTwice]:
         """Record outcomes, and return the messages that turn out to have two requests.
 
-        :param states: of their requests, before.
+        :param states: the states of their requests, before.
         :param claiming: whether claims follow in the same transaction.
         """
         now = self.clock()
@@ -375,7 +375,7 @@ class CampaignLedger:
     ) -> None:
         """Free the messages of recipients who must not be texted yet: they were claimed in this transaction.
 
-        :param ids: of the requests, one for each chunk and claim.
+        :param ids: the ids of the requests, one for each chunk and claim.
         """
         keys = [chunk.keys[place] for chunk, claim in zip(chunks, claims, strict=True) for place in claim.capped]
         for piece in in_pieces(keys):
@@ -426,7 +426,7 @@ class CampaignLedger:
 
     @property
     def _this_attempt(self) -> ColumnElement[bool]:
-        """The condition for its claimants: Airflow may run an attempt twice at once, and one that waited has two."""
+        """The condition for its claimants: Airflow may run an attempt twice at once, and a deferred one has several."""
         if self._resumed:
             return and_(of_task(self._who), claimant.c.try_number == self._who.try_number)
         return claimant.c.id == self._claimant_id

@@ -1,7 +1,7 @@
 """The time of a ledger: the same for all processes that share it, even if somebody sets a machine's clock.
 
 A claim lapses at its deadline (:mod:`airflow_provider_sms.ledger.transitions`), and a policy or a person may then have
-its messages sent again. A clock that was set in between would end claims of processes that live. So no deadline is
+its messages sent again. A clock that was set in between would end the claims of live processes. So no deadline is
 compared with a clock that can be set on the sender's machine: a ledger on a server goes by the server's clock, one in a
 file by the time since the machine's start.
 """
@@ -54,7 +54,7 @@ class ServerClock:
         """Ask the server.
 
         :param statement: returns the time in seconds since the epoch, as the last thing that it does.
-        :param values: the statement's.
+        :param values: the statement's parameters.
         """
         asked = self._elapsed()
         server = connection.execute(statement, values or {}).scalar_one()
@@ -71,7 +71,7 @@ class BootClock:
     agrees with one that began after it. Where the system cannot tell one start from another, this is the machine's own
     clock.
 
-    :param boot_id: of the machine's start, and of the clock that counts from it; None means that it is not known.
+    :param boot_id: identifies the machine's start, and the clock that counts from it; None means that it is not known.
     :param elapsed: seconds since that start.
     :param wall: the machine's clock, seconds since the epoch.
     """
@@ -101,7 +101,7 @@ class BootClock:
         """Record how far the machine's start is from the epoch, within a transaction that writes.
 
         That is done once, and again if the machine's clock was set since and no claim is open: a deadline must not move
-        while the process that claimed may live.
+        while the claiming process may live.
         """
         self.read(connection)
         if self._boot_id is None:

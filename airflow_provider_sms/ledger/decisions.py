@@ -89,12 +89,12 @@ def resolve_all(
 def close_by_balance(
     store: LedgerBackend, campaign_name: str, closed: Mapping[int, tuple[RequestState, Decimal | None, KeptEvidence]]
 ) -> dict[int, int]:
-    """Close unknown requests of a campaign as the balance tells, a few in each transaction.
+    """Close unknown requests of a campaign as the balance decides, a few in each transaction.
 
     A request that has an outcome by then keeps it.
 
-    :param closed: by request, ``accepted`` or ``not_sent``; the credits that it was charged, or None where they are not
-        known; and what tells so.
+    :param closed: by request, ``accepted`` or ``not_sent``; the credits charged for it, or None where they are not
+        known; and the evidence.
     :returns: the requests that it closed, each with the count of the messages that it holds or has freed.
     :raises LedgerError: when a commit failed; what was committed before it stays closed.
     """
@@ -223,7 +223,7 @@ def answer(store: LedgerBackend, who: Claimant, said: str, by: str) -> int:
         if said != ACCEPTED:  # which is recorded already
             decided = {"decision": said, "decided_by": by, "decided_at": store.clock()}
             connection.execute(update(decision).where(still_open, unknown).values(decided))
-        # Kept, since Airflow showed it.
+        # Kept, since Airflow has shown the question.
         connection.execute(update(decision).where(still_open).values(decision=SETTLED, decided_at=store.clock()))
     return len(asked)
 

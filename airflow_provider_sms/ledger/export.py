@@ -121,7 +121,7 @@ def _moments(seconds: tuple[float | None, ...]) -> list[datetime | None]:
 
 @contextmanager
 def _appearing(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
-    """Open the file, which appears once it is complete; its errors are those of the command."""
+    """Open the file, which appears once it is complete; its errors are raised as the command's own."""
     try:
         _refuse_existing(path, overwrite=overwrite)
         with whole_file(path, overwrite=overwrite) as file:

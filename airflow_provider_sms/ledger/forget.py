@@ -4,13 +4,13 @@ What keeps a message from going out twice is its key, a digest of 16 bytes. So e
 holds it, under its key, and only its number is replaced by one that nobody has.
 
 The contact of a frequency cap is the number itself, and is deleted: no cap protects the person any more. A response of
-the service may hold the number in any field and any spelling, and a text of which nobody knows whose it is. So counts
-alone are kept of every response that quotes the number, or whose request had a message to it or no longer tells whom it
-had messages to. A response that cannot be read is deleted.
+the service may hold the number in any field and any spelling, and a text that may be anybody's. So only counts are kept
+of every response that quotes the number, or whose request had a message to it or no longer tells whom its messages were
+for. A response that cannot be read is deleted.
 
-Transactions are short, as those of a purge. What an interrupted one has left is found again: of each campaign, the
-numbers of its messages, by which the rest is found, go last. A request that is under way may bring the number back with
-its response. So every look reads the requests with a message to a forgotten person again.
+Transactions are short, like those of a purge. What an interrupted run has left is found again: the numbers of a
+campaign's messages, which lead to the rest, go last. A request that is under way may bring the number back with its
+response. So every look reads the requests with a message to a forgotten person again.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ FORGOTTEN = "forgotten"
 """Stands where a number stood, in the words and the responses of the service and in an export."""
 
 REQUESTS_AT_ONCE = 100
-"""Requests of which one transaction writes responses: a send of the campaign waits for a fraction of a second."""
+"""Requests whose responses one transaction rewrites: a send of the campaign waits for a fraction of a second."""
 
 _MASKED = re.compile(rf"\d*{re.escape(STARS)}\d*")
 _KEY = re.compile("[0-9a-f]{32}")
 _BETWEEN_DIGITS = r"[\W_]{0,3}"
 _COUNTRY_CODES = (1, 2, 3)
-"""Digits that a country code has; a number that is written nationally has a zero in their place."""
+"""How many digits a country code has; a number written nationally has a zero in their place."""
 
 
 class NumberCounts(NamedTuple):
@@ -176,7 +176,7 @@ def forget_number(store: LedgerBackend, digits: str, traces: NumberTraces) -> Nu
 def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[bytes]], set[int], set[int]]:
     """Return the messages to a number, and the requests that hold them or held them before.
 
-    :returns: their keys by campaign, their requests, and these with the requests of messages to forgotten people.
+    :returns: their keys by campaign, their requests, and these plus the requests of messages to forgotten people.
     """
     found: defaultdict[str, list[bytes]] = defaultdict(list)
     theirs: set[int] = set()
@@ -198,7 +198,7 @@ def _messages_to(connection: Connection, number: int) -> tuple[dict[str, list[by
 
 
 def _count(connection: Connection, ids: Collection[int], condition: ColumnElement[bool]) -> int:
-    """Count the requests among some that meet a condition."""
+    """Count those of some requests that meet a condition."""
     query = select(func.count()).select_from(request).where(condition)
     pieces = in_pieces(sorted(ids))
     return sum(connection.execute(query.where(request.c.id.in_(piece))).scalar_one() for piece in pieces)
@@ -244,7 +244,7 @@ def _has_lost_messages() -> ColumnElement[bool]:
 
 
 def _forget_words(connection: Connection, request_id: int, words: _Words, number: int) -> tuple[bool, bool]:
-    """Take a number out of a request's response and reason, and return of each whether it has changed."""
+    """Take a number out of a request's response and reason, and return whether each of them has changed."""
     this = request.c.id == request_id
     row = connection.execute(select(request.c.response, request.c.reason).where(this)).first()
     if row is None:  # its campaign was purged meanwhile
@@ -291,7 +291,7 @@ class _Words:
         return _MASKED.sub(FORGOTTEN, mask_numbers_in(self._written_anyhow.sub(FORGOTTEN, text)))
 
     def out_of_response(self, body: str, *, theirs: bool, keys: Mapping[int, str] | None = None) -> str | None:
-        """Return the counts of a response; None where it cannot be read, and all of it where it is not the person's.
+        """Return the counts of a response; all of it where it is not about the person; None where it cannot be read.
 
         Which message each fault is about stays known by its key, as in a redacted response: the row report of the other
         recipients needs that.

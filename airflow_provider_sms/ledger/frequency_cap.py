@@ -31,7 +31,7 @@ class FrequencyCap:
     """How often a recipient is texted by the campaigns of a group, all together.
 
     :param group: the group's name.
-    :param min_seconds: the least between two claims of messages to one number; an unknown message counts as texted.
+    :param min_seconds: the fewest seconds between two claims for one number; an unknown message counts as texted.
     """
 
     group: str
@@ -92,7 +92,7 @@ _MOVE = Compiled(
 class Capping:
     """The cap on the claims of one campaign.
 
-    :param group_id: of the cap's group.
+    :param group_id: the id of the cap's group.
     """
 
     def __init__(self, store: LedgerBackend, cap: FrequencyCap) -> None:
@@ -115,10 +115,10 @@ class Capping:
     ) -> Sequence[Claim]:
         """Return claims without the recipients who must not be texted yet; record that the others are texted now.
 
-        :param claims: of the chunks, made in the same transaction, under the group's lock.
+        :param claims: the claims of the chunks, made in the same transaction, under the group's lock.
         :param now: when they were made, seconds since the epoch.
-        :returns: the claims themselves where nobody is capped; else one claim for each, of which the caller frees what
-            is capped. The request of a claim that wins nothing is None.
+        :returns: the claims themselves where nobody is capped; else one claim in place of each, whose capped messages
+            the caller frees. The request of a claim that wins nothing is None.
         """
         wanted: dict[str, int] = {}
         moves: list[dict[str, float]] = []
@@ -162,7 +162,7 @@ class Capping:
             capped: list[int] = []
             for position in claim.won:
                 destination = chunk.destinations[position]
-                # A recipient gets one message: the first of theirs takes the place.
+                # A recipient gets one message: the first one takes the contact.
                 free = destination is None or holders.get(destination) == claim.request_id
                 (won if free else capped).append(position)
                 if free and destination is not None:
@@ -172,7 +172,7 @@ class Capping:
 
 
 def give_back_contacts(connection: Connection, request_id: int, groups: Collection[int]) -> None:
-    """Let the recipients whom a request did not text be as they were: texted by an earlier request, or by none.
+    """Restore the contacts of the recipients whom a request did not text: texted by an earlier request, or by none.
 
     :param groups: the contact groups, whose locks are held.
     """
@@ -196,7 +196,7 @@ def give_back_contacts(connection: Connection, request_id: int, groups: Collecti
         .where(of_request)
     ).all()
     connection.execute(delete(contact).where(of_request))
-    # By recipient: a request that was made without a cap may have several messages to one.
+    # By recipient: a request that was made without a cap may have several messages to the same one.
     given_back: dict[tuple[int, int], dict[str, Any]] = {}
     for group_id, destination, *earlier in rows:
         last, other = sorted([earlier[:2], earlier[2:]], key=lambda each: each[0] or 0.0, reverse=True)

@@ -1,7 +1,7 @@
 """Who holds a message: the request that has it, and what this attempt may still expect of that request.
 
-A claim is unique, so at most one request holds a message. The look-up writes nothing, and decides nothing: what is
-done with a message that is held is up to :mod:`airflow_provider_sms.sending.pending`.
+A claim is unique, so at most one request holds a message. The look-up writes nothing, and decides nothing: what happens
+to a message that is held is up to :mod:`airflow_provider_sms.sending.pending`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.backend import HolderRow, LedgerBackend
 
 AHEAD_SECONDS = 1.0
-"""Seconds that a claim may lie in the future before it is set right: the clocks of machines differ by as much."""
+"""Seconds that a claim may lie in the future before it is set right: the clocks of machines differ by that much."""
 
 
 class Holder(NamedTuple):
@@ -29,8 +29,8 @@ class Holder(NamedTuple):
     :param mine: whether this leg of this attempt made the request.
     :param of_earlier_leg: whether an earlier leg of this attempt made it.
     :param ahead: whether its claim lies in the future, because a clock ran ahead when it was made.
-    :param awaited: whether another process, of whatever attempt, may still record its outcome, although its claim may
-        have lapsed.
+    :param awaited: whether another process, whichever attempt it runs, may still record its outcome, even if its claim
+        has lapsed.
     :param final: whether its state stays once it is not awaited: its outcome is recorded, or Airflow has replaced the
         attempt.
     """
@@ -47,8 +47,8 @@ class Holder(NamedTuple):
 class Holders:
     """The requests that hold messages of a campaign, as one leg of an attempt sees them.
 
-    :param campaign_id: in the ledger.
-    :param claimant_id: of this leg.
+    :param campaign_id: the campaign's id in the ledger.
+    :param claimant_id: the claimant of this leg.
     :param earlier_legs: the claimants of the attempt's earlier legs.
     :param clock: seconds since the epoch.
     """

@@ -30,7 +30,7 @@ BALANCE_LOCK = 0x5355_4D59
 """Held while a balance is recorded, so that two tasks do not record the same one."""
 
 READING_LOCK = 0x5355_4D5A
-"""Held while a balance is recorded that tells of unknown requests: it belongs to an account, and to no campaign."""
+"""Held while a balance that tells of unknown requests is recorded: it belongs to an account, and to no campaign."""
 
 PROGRESS_LOCKS = 0x5355_4D58 << 32
 """Upper half of the numbers of :func:`progress_lock`."""
@@ -45,7 +45,7 @@ Locks of two numbers never meet locks of one, so no campaign's lock can be one o
 def campaign_lock(name: str) -> int:
     """Return the number under which the transactions on a campaign follow one another: 64 bits, signed.
 
-    On PostgreSQL commits share it that write no rows but those of their own requests: they follow all others, and go
+    On PostgreSQL, commits that write no rows but those of their own requests share it: they follow all others, and run
     beside each other.
     """
     return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)

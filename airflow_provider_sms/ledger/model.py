@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class _Stored(str, Enum):
     """A word that the ledger stores.
 
-    A member *is* its string to every driver, to JSON and as a dictionary's key, and is written as its string: what
-    Python writes of an enum that is mixed with ``str`` differs between 3.10 and 3.11.
+    A member *is* its string to every driver, to JSON and as a dictionary's key, and is written as its string: how
+    Python formats an enum that is mixed with ``str`` differs between 3.10 and 3.11.
     """
 
     __str__ = str.__str__
@@ -75,7 +75,7 @@ DEFERRED: Final = (
 
 
 FORGOTTEN_NUMBER: Final = 0
-"""In place of a message's number in ``sms_message.destination``, where a person was forgotten: no number is 0."""
+"""Stands in for a forgotten person's number in ``sms_message.destination``: no number is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +126,8 @@ class Claim:
     :param request_id: the new request; None when nothing was won.
     :param won: the positions in the chunk that may be POSTed under this claim, in order.
     :param deadline: when the claim lapses, seconds since the epoch.
-    :param capped: the positions of recipients whom a frequency cap protects. No request holds their messages now, or
-        the unknown request still does from which they were to be taken over.
+    :param capped: the positions of recipients whom a frequency cap protects. No request holds their messages now,
+        except the unknown one from which a message was to be taken over.
     """
 
     request_id: int | None
@@ -144,7 +144,7 @@ class Outcome:
     :param reason: why it is unknown or was not sent; no number, text or token.
     :param response: the body of the response as the ledger keeps it, JSON: redacted, or as received.
     :param chunk: what was posted, so that a late response can take its messages back; None where none came.
-    :param remaining_balance: credits, as the response told; None where none came.
+    :param remaining_balance: credits, as the response stated; None where none came.
     :param least_price: the fewest credits that the service charged for one SMS part; None where it charged for none.
     :param most_price: likewise, the most.
     """

@@ -47,7 +47,7 @@ _NO_RIGHT = ("42501", "3F000")
 """SQLSTATEs of a missing right, and of a ``search_path`` that names no existing schema."""
 
 MIGRATIONS: dict[int, Callable[[Connection], None]] = {5: _index_claimants, 6: _add_accounts}
-"""By version, what brings a ledger of it to the next one; new tables are there already, new indexes are not.
+"""By version, the step that brings a ledger to the next one; new tables exist by then, new indexes do not.
 
 Version 5 is the first that any release had.
 """
@@ -80,7 +80,7 @@ def _create_or_upgrade(store: LedgerBackend) -> None:
 
 @contextmanager
 def _refused_rights(described: str) -> Iterator[None]:
-    """Raise the server's refusal of a right as an error that says whose task it is."""
+    """Raise the server's refusal of a right as an error that says what the tables' owner has to do."""
     try:
         yield
     except DBAPIError as error:
@@ -114,7 +114,7 @@ def check_version(version: int) -> None:
 def require_ledger(url: URL, described: str) -> None:
     """Refuse a database that holds no ledger: opening it as one would create the tables.
 
-    :param url: of SQLAlchemy, with the driver.
+    :param url: SQLAlchemy's, with the driver.
     :param described: what the database is, for the error.
     :raises InputError: it holds none.
     :raises LedgerError: it cannot be read.
@@ -126,7 +126,7 @@ def require_ledger(url: URL, described: str) -> None:
 def stored_version(url: URL) -> int | None:
     """Return the version of the ledger that a database holds; None where it holds none. It is left as it is.
 
-    :param url: of SQLAlchemy, with the driver.
+    :param url: SQLAlchemy's, with the driver.
     :raises LedgerError: it cannot be read.
     """
     with ledger_errors("opened"), _engine_for_existing(url).connect() as connection:
@@ -139,6 +139,6 @@ def stored_version(url: URL) -> int | None:
 def _engine_for_existing(url: URL) -> Engine:
     if url.get_backend_name() == "postgresql":
         return postgres_engine(url, name="airflow-provider-sms", poolclass=NullPool)
-    # Otherwise SQLite would make a file that is not there, and everybody could read it.
+    # Otherwise, SQLite would create a file where there is none, and everybody could read it.
     existing = url.set(database=f"file:{quote(str(url.database))}", query={"mode": "rw", "uri": "true"})
     return create_engine(existing, poolclass=NullPool, hide_parameters=True)

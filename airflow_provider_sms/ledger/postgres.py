@@ -81,9 +81,9 @@ _LOCK_GROUP = f"SELECT pg_advisory_xact_lock({CONTACT_LOCKS}, %s::int)"
 
 # Set for the transaction, not for the session: a connection pooler hands sessions round, and refuses start options.
 # Warnings must reach this process: a warning may be the only sign that a commit is not durable. The lock is requested
-# in turns, so that the server responds every few seconds. A transaction that does nothing is ended soon: its machine
-# may have vanished, and others wait for its lock. All other waits share one bound. The time is read from a row that
-# exists only once the lock is held: SQL promises no order within one list.
+# for a few seconds at a time, so that the server responds every few seconds. A transaction that does nothing is ended
+# soon: its machine may have vanished, and others wait for its lock. All other waits share one bound. The time is read
+# from a row that exists only once the lock is held: SQL promises no order within one list.
 _TAKE_LOCK = (
     "WITH locked AS (SELECT set_config('synchronous_commit', 'on', true), "
     "set_config('client_min_messages', 'warning', true), set_config('lock_timeout', :turn, true), "
@@ -100,16 +100,16 @@ IDLE_SECONDS = 5.0
 """Seconds after which the server ends a transaction that does nothing, and gives its lock to the next one."""
 _LOCK_NOT_AVAILABLE = "55P03"
 _SERVERS_SHARE = 0.9
-"""Part of a bound that the server is told, so that it ends a slow statement before the connection is given up."""
+"""Share of a bound that the server is given, so that it ends a slow statement before the connection is given up."""
 
 
 class PostgresBackend(LedgerBackend):
-    """A ledger on a server; of a campaign, transactions that write no more than their own rows go side by side.
+    """A ledger on a server; a campaign's transactions that write no more than their own rows run side by side.
 
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
     :param require_standby: whether a commit must wait for a standby.
-    :param backoff: in which the engine does not ask a silent server.
+    :param backoff: the time in which the engine does not ask a silent server.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class PostgresBackend(LedgerBackend):
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and return how many those were."""
+        """Insert the messages that are free, and return how many there were."""
         keys = joined([key for chunk in chunks for key in chunk.keys])
         destinations = ", ".join([number or "null" for chunk in chunks for number in chunk.destinations])
         owners = json.dumps([owner for owner, chunk in zip(request_ids, chunks, strict=True) for _ in chunk.keys])
@@ -257,11 +257,11 @@ def open_postgres(
     Times are the server's, read in each transaction that writes, so that machines whose clocks differ agree on
     deadlines.
 
-    :param url: of SQLAlchemy, with the driver.
+    :param url: SQLAlchemy's, with the driver.
     :param busy_seconds: how long to wait for another process's commit.
     :param wait_seconds: how long one statement or commit may take.
-    :param require_standby: whether a server is refused whose commits wait for no standby.
-    :param clock: what time it is; None means the server's, plus what elapsed on this machine since it was read.
+    :param require_standby: whether to refuse a server whose commits wait for no standby.
+    :param clock: tells the time; None means the server's, plus what has elapsed on this machine since it was read.
     :raises LedgerError: when it cannot be opened, or does not keep what it has committed.
     :raises LedgerVersionError: when this package cannot use its version.
     """
@@ -271,7 +271,7 @@ def open_postgres(
         name="airflow-provider-sms",
         wait_seconds=wait_seconds,
         backoff=backoff,
-        # What a lock was waited for must be seen: in any other level a transaction looks at what was before.
+        # What others wrote before a lock was free must be seen: at any other level, a transaction sees an older state.
         isolation_level="READ COMMITTED",
     )
     try:

@@ -104,7 +104,7 @@ def _lack(server: Server) -> tuple[str, str] | None:
 def require_waiting(connection: Connection, described: str) -> None:
     """Refuse to write in a transaction whose commit would wait for no standby.
 
-    :raises LedgerError: the server has been set meanwhile to wait for none.
+    :raises LedgerError: the server has meanwhile been set to wait for none.
     """
     if not connection.execute(_WAITS_FOR_STANDBY).scalar():
         raise LedgerError(

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL, Engine
 
 CONNECT_SECONDS = 5
-"""Seconds that connecting may take: of several hosts all together, but at least three for each."""
+"""Seconds that connecting may take: for several hosts all together, but at least three for each."""
 PAUSE_SECONDS = 5.0
-"""Seconds in which a silent server is not asked again: what follows, such as a record of progress, fails at once."""
+"""Seconds for which a silent server is not asked again: what follows, such as a record of progress, fails at once."""
 SLOW_SECONDS = 1.0
 """Seconds after which a failed connection counts as silence; a refusal comes sooner, and may end in an instant."""
 PING_SECONDS = 5.0
@@ -27,7 +27,7 @@ PING_SECONDS = 5.0
 WAIT_SECONDS = 15.0
 """Seconds that one statement or commit may take where a send waits for it."""
 LOOK_SECONDS = 300.0
-"""Seconds that one statement may take that reads much of the ledger: on a large one, that is not silence."""
+"""Seconds that a statement which reads much of the ledger may take: on a large one, that is not silence."""
 
 _KEEPALIVES = {
     "keepalives": "1",
@@ -40,7 +40,7 @@ _KEEPALIVES = {
 
 
 class ConnectBackoff:
-    """The seconds in which a server that did not respond is not asked again."""
+    """The time in which a server that did not respond is not asked again."""
 
     def __init__(self) -> None:
         self._until = 0.0
@@ -66,10 +66,10 @@ def postgres_engine(
 
     Options in the URL take precedence over those set here.
 
-    :param url: of SQLAlchemy, with the driver.
+    :param url: SQLAlchemy's, with the driver.
     :param name: the application name that the server shows.
     :param wait_seconds: how long one statement or commit may take.
-    :param backoff: in which a silent server is not asked; None means one of its own.
+    :param backoff: the time in which a silent server is not asked; None means one of its own.
     :param options: for ``create_engine``.
     :raises LedgerError: the driver cannot be used.
     """
@@ -81,7 +81,7 @@ def postgres_engine(
             # An error must not quote its parameters: they are people's numbers.
             hide_parameters=True,
             pool_pre_ping=True,
-            # To look for it would be one more question on each new connection.
+            # Looking for it would cost one more query on each new connection.
             use_native_hstore=False,
             future=True,
             **options,

@@ -164,7 +164,7 @@ class Wait:
 
 
 class Watchdog:
-    """Ends waits that exceed their bound, of any number of threads, from one thread of its own."""
+    """Ends waits of any number of threads that exceed their bound, from one thread of its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -176,7 +176,7 @@ class Watchdog:
     def bound(self, descriptor: int, seconds: float) -> Iterator[Wait]:
         """Shut a socket down when the block takes too long.
 
-        :param descriptor: of the socket.
+        :param descriptor: the socket's descriptor.
         :param seconds: the bound.
         """
         # A duplicate: the library may close its own when it wakes, and another thread's socket may then get the number.

@@ -37,8 +37,8 @@ class CampaignPreview:
     :param store: the open ledger.
     :param campaign_name: it need not exist.
     :param cap: how often a recipient may be texted; None means no limit.
-    :param resends: returns whether the messages of an unknown request, by its id, are sent again.
-    :param is_own: returns whether an earlier leg of this attempt made a request that was accepted, by its id.
+    :param resends: takes the id of an unknown request, and returns whether its messages are sent again.
+    :param is_own: takes the id of an accepted request, and returns whether an earlier leg of this attempt made it.
     :param who: the attempt that asks; None means one of a task that has sent nothing.
     """
 
@@ -112,7 +112,7 @@ class CampaignPreview:
         """Yield the messages that other tasks and other runs hold in the campaign, a block at a time.
 
         Mapped copies of this task count as this task. There is no index of numbers, which would make every claim
-        slower: where others hold any message, each one of the campaign is read.
+        slower: where others hold any message, every message of the campaign is read.
 
         :returns: half of each key, and the destinations as numbers. Groups and forgotten people are left out.
         :raises LedgerError: when the ledger cannot be read.

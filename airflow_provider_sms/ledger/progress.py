@@ -1,7 +1,7 @@
 """The progress of each attempt, recorded in the ledger for the pages. It never decides whether a message goes out.
 
 Two rules read it: a purge keeps the campaign of a deferred attempt, and a later attempt is compared with the plans of
-earlier ones. Commands read from it by which connection a request was sent, and which tasks failed on unknown requests.
+earlier ones. Commands read from it which connection sent a request, and which tasks failed on unknown requests.
 
 Each attempt, and each leg of one, has a row of its own, which no other process writes: a process that hung and reports
 late reports only about itself.
@@ -52,9 +52,9 @@ def note_progress(
 ) -> None:
     """Record the progress of an attempt. A value that is None keeps what was recorded last.
 
-    It waits for no claim, except where the campaign is new, for claims of other attempts.
+    It waits for no claim, except for those of other attempts where the campaign is new.
 
-    :param claimant_id: of the attempt, or of the leg of it.
+    :param claimant_id: the claimant of the attempt, or of the leg of it.
     :param state: an :class:`~airflow_provider_sms.ledger.model.AttemptState`.
     :param conn_id: the connection that it sends with.
     :param total: rows that can be texted.
@@ -94,7 +94,7 @@ def note_progress(
 def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     """Return the figures of a summary: without event ids, and with no more of the service's own words than is needed.
 
-    :param summary: that of an attempt, or the part of it that the service stated.
+    :param summary: an attempt's summary, or the part of it that the service stated.
     """
     networks = {mask_numbers_in(network): cost for network, cost in summary["cost_breakdown"].items()}
     # The service may add counters of any name and value.
@@ -106,7 +106,7 @@ def of_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
 def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, str]:
     """Return the Airflow connection that each request was sent with, as its attempt reported it.
 
-    :param request_ids: those of which no connection is known are left out.
+    :param request_ids: requests whose connection is not known are left out.
     :raises LedgerError: when the ledger cannot be read.
     """
     of_attempt = request.join(progress, progress.c.claimant_id == request.c.claimant_id)
@@ -121,7 +121,8 @@ def connections_of(store: Readable, request_ids: Collection[int]) -> dict[int, s
 def failed_on_unknown(store: Readable, campaign_names: Collection[str]) -> list[Claimant]:
     """Return the attempts that failed with unknown messages of a campaign and were the last of their task instance.
 
-    Their own requests may be unknown, or they met those of other tasks: once these are closed, they need to be cleared.
+    Their own requests may be unknown, or those of other tasks that they met: once these are closed, the tasks need to
+    be cleared.
 
     :returns: in the order in which they began.
     :raises LedgerError: when the ledger cannot be read.

@@ -1,14 +1,14 @@
 """Forgetting campaigns in which nothing has happened for a long time: all rows of the ledger that belong to them.
 
-Those are recipients, requests with their responses, decisions, approvals, pauses, progress and attempts.
+These are recipients, requests with their responses, decisions, approvals, pauses, progress and attempts.
 
 Frequency caps forget the recipients, too: a cap whose interval is longer than their age no longer protects them.
 
 Readings of balances belong to no campaign: :mod:`~airflow_provider_sms.ledger.balances` forgets them, for the same
 task and command, and :mod:`~airflow_provider_sms.ledger.remains` clears what deleted rows leave in the file.
 
-Transactions are short, each under the campaign's lock, so that a send that runs meanwhile waits for none of them long.
-A purge that is interrupted has forgotten a part; the next one goes on from there.
+Transactions are short, each under the campaign's lock, so that a send that runs meanwhile never waits long. An
+interrupted purge has forgotten a part; the next one goes on from there.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class PurgeChoice(NamedTuple):
 
     :param unsettled: kept, because they have requests that are unknown or under way.
     :param paused: kept, because the pause would be forgotten with them.
-    :param waiting: kept, because a task of them waits, and would text people again.
+    :param waiting: kept, because one of their tasks waits, and would text people again.
     :param going: forgotten.
     """
 
@@ -98,7 +98,7 @@ class PurgeChoice(NamedTuple):
 def choose(found: Sequence[OldCampaign], *, include_waiting: bool = False) -> PurgeChoice:
     """Divide old campaigns into those that a purge keeps, and those that it forgets.
 
-    :param include_waiting: also forget campaigns of which a task waits.
+    :param include_waiting: also forget campaigns with a task that waits.
     """
     settled = [old for old in found if not old.open_requests]
     others = [old for old in settled if not old.paused]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 STATEMENT_SECONDS = 10
 """Seconds that a statement may take on a server, and all statements of one read in a file: people wait for pages."""
 _STEPS = 100_000
-"""Steps of SQLite's machine between two looks at the time: a few milliseconds."""
+"""Steps of SQLite's virtual machine between two looks at the time: a few milliseconds."""
 _SQLITE_INTERRUPTED = "interrupted"
 _QUERY_CANCELED = "57014"
 
@@ -53,7 +53,7 @@ class LedgerReader:
 
         :raises InputError: there is no ledger, or a task has to upgrade it first.
         :raises LedgerVersionError: this package cannot use the version of the ledger.
-        :raises LedgerError: it cannot be read, or not in :data:`STATEMENT_SECONDS`.
+        :raises LedgerError: it cannot be read, or not within :data:`STATEMENT_SECONDS`.
         """
         with ledger_errors("read"), _time_limit(), self._engine.connect() as connection:
             if not self._checked:
@@ -81,7 +81,7 @@ class LedgerReader:
 
 @contextmanager
 def _time_limit() -> Iterator[None]:
-    """Raise a statement that took too long as an error in words."""
+    """Raise the timeout of a statement as an error in words."""
     try:
         yield
     except DBAPIError as error:
@@ -96,7 +96,7 @@ def _time_limit() -> Iterator[None]:
 def read_sqlite(path: Path) -> LedgerReader:
     """Return a reader of the ledger in a file of this machine.
 
-    :param path: of the file, which must exist.
+    :param path: the file, which must exist.
     """
     engine = create_engine(
         "sqlite://",
@@ -136,7 +136,7 @@ def _connect(path: Path) -> Any:
 def read_postgres(url: URL) -> LedgerReader:
     """Return a reader of the ledger in a PostgreSQL database.
 
-    :param url: of SQLAlchemy, with the driver.
+    :param url: SQLAlchemy's, with the driver.
     """
     engine = postgres_engine(
         url,

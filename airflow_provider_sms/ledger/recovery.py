@@ -53,12 +53,12 @@ _TEXTS = ("cost", "reason", "response", "remaining_balance", "least_price", "mos
 
 @dataclass(frozen=True, slots=True)
 class UnrecordedOutcomes:
-    """What an attempt knows of its requests, and its ledger does not.
+    """What an attempt knows of its requests and its ledger does not.
 
     :param origin: the attempt and its ledger.
-    :param outcomes: of requests that are in the ledger.
-    :param unposted: requests that were surely not posted; of these some may never have come into the ledger, since the
-        commit that claimed them raised.
+    :param outcomes: outcomes of requests that are in the ledger.
+    :param unposted: requests that were surely not posted; some may never have reached the ledger, since the commit that
+        claimed them raised.
     """
 
     origin: Origin
@@ -69,7 +69,7 @@ class UnrecordedOutcomes:
 class Recorded(NamedTuple):
     """What the ledger has after a file was recorded.
 
-    :param states: of the file's requests, by id.
+    :param states: the states of the file's requests, by id.
     :param texted_twice: messages of requests that were accepted after others had claimed them.
     """
 
@@ -80,7 +80,7 @@ class Recorded(NamedTuple):
 def write_file(folder: Path, unrecorded: UnrecordedOutcomes) -> Path:
     """Write a new file, which only its owner may read, and return its path.
 
-    :param folder: made where it is missing.
+    :param folder: created where it is missing.
     :raises OSError: it cannot be written.
     """
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -107,7 +107,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def remove_half_written(folder: Path) -> None:
-    """Remove what processes that were killed have left of the files that they were writing: it may hold numbers."""
+    """Remove the half-written files of processes that were killed: they may hold numbers."""
     remove_partial_files(folder, _NAME.pattern)
 
 
@@ -164,7 +164,7 @@ def record(store: LedgerBackend, unrecorded: UnrecordedOutcomes) -> Recorded:
 
 
 def _require_origin(store: LedgerBackend, origin: Origin, wanted: Sequence[int]) -> None:
-    """Refuse a ledger that is not the one of an attempt, or has lost or forgotten a part of what it had.
+    """Refuse a ledger that is not the attempt's, or has lost or forgotten a part of what it had.
 
     :param wanted: the requests that it must have.
     :raises InputError: it is refused; the error says why.
@@ -192,9 +192,9 @@ def _require_origin(store: LedgerBackend, origin: Origin, wanted: Sequence[int])
 
 
 def _without_repeated_events(ledger: CampaignLedger, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """Return outcomes as they may be believed: a response with the event id of another request proves nothing.
+    """Return outcomes as far as they may be believed: a response with the event id of another request proves nothing.
 
-    The sender asks the ledger this of each response; here it could not.
+    The sender checks each response against the ledger for this; here it could not.
     """
     events = {each.request_id: each.event_id for each in outcomes if each.event_id is not None}
     repeated = repeated_events(events) | ledger.known_events(events)

@@ -1,4 +1,4 @@
-"""What is left of deleted rows outside of the ledger's tables, and removing it.
+"""What is left of deleted rows outside the ledger's tables, and removing it.
 
 SQLite overwrites deleted rows with zeros, first in its write-ahead log. Until that log is moved into the file, the file
 still has the old pages, and the log may have older copies of them. PostgreSQL only marks deleted rows.
@@ -64,7 +64,7 @@ def files_with_number(path: Path, digits: str) -> list[Path]:
 
     Call it when this process has closed the ledger: closing any file drops every lock that the process has on it.
 
-    :param path: of the ledger; the files beside it are searched, too.
+    :param path: the ledger's file; the files beside it are searched, too.
     :param digits: with country code.
     """
     number = int(digits)

@@ -46,9 +46,9 @@ class RequestRow(NamedTuple):
     :param messages: how many it holds now: later requests may have taken some over.
     :param finished_at: when its outcome was recorded; None while there is none.
     :param reason: why it is unknown or was not sent; None where that was not recorded.
-    :param mine: whether the attempt made it that asks; False where none asks.
+    :param mine: whether the attempt that asks made it; False where none asks.
     :param response: as the ledger keeps it, JSON; None where none came or it was not read.
-    :param destinations: those of its messages, by message key; read where the service took fewer than were submitted.
+    :param destinations: of its messages, by message key; read only where the service took fewer than were submitted.
     :param evidence: what the balance tells of it, where its response was lost; None where that was not judged.
     """
 
@@ -80,7 +80,7 @@ class RequestRow(NamedTuple):
 
 
 def _select(which: ColumnElement[bool], now: float, *more: ColumnElement[Any]) -> Select[Any]:
-    """Return the query for what :func:`_row` takes, in the order of the ids.
+    """Return the query for the columns that :func:`_row` takes, in the order of the ids.
 
     :param now: seconds since the epoch.
     :param more: ``mine``, and ``response``, where they are read.
@@ -138,7 +138,7 @@ def requests_among(connection: Connection, ids: Collection[int], now: float) -> 
 def unknown_requests(store: Readable, name: str | None = None) -> list[RequestRow]:
     """Return the requests whose outcome is unknown, oldest first, without those whose messages were all sent again.
 
-    :param name: of the campaign; None means all.
+    :param name: the campaign's name; None means all campaigns.
     :raises InputError: the ledger has no such campaign.
     :raises LedgerError: when the ledger cannot be read.
     """
@@ -219,7 +219,7 @@ def read_records(
 ) -> list[RequestRow]:
     """Return requests for a report, with response and destinations where the service took only some of the messages.
 
-    :param mine: the condition for claimants that are the attempt which asks.
+    :param mine: the condition for the claimants of the attempt that asks.
     :param now: seconds since the epoch.
     """
     response = case((request.c.messages < request.c.submitted, request.c.response))
@@ -271,7 +271,7 @@ def requests_of_legs(store: LedgerBackend, campaign_id: int, claimants: Collecti
 class KeptResponses:
     """Reads the responses of the service in a campaign, as the ledger keeps them: JSON. Each call reads them anew.
 
-    :param campaign_id: in the ledger.
+    :param campaign_id: the campaign's id in the ledger.
     :param who: an attempt of the task instance.
     """
 

@@ -77,19 +77,19 @@ request = Table(
     Column("cost", String(40)),
     Column("reason", Text),
     Column("response", Text),
-    # The account that it is sent with; None in ledgers of before version 7.
+    # The account that it is sent with; None where it is not known, as in rows from before version 7.
     Column("account", String(32)),
     # SMS parts of the messages that were claimed; None for a group.
     Column("planned_parts", Integer),
     # Credits for one SMS part, the fewest and the most: as expected, then as charged.
     Column("least_price", String(40)),
     Column("most_price", String(40)),
-    # Credits, as the response told.
+    # Credits, as the response stated.
     Column("remaining_balance", String(40)),
     # JSON: what the balance tells of it where its response was lost.
     Column("evidence", Text),
     Index("sms_request_campaign_state", "campaign_id", "state"),
-    # Each response's event id is looked up: one that the campaign has already is no proof of a new request.
+    # Each response's event id is looked up: one that the campaign has already does not prove a new request.
     Index("sms_request_campaign_event", "campaign_id", "event_id"),
     # Who may see a campaign depends on all DAGs that sent it: their claimants are found without reading every request.
     Index("sms_request_campaign_claimant", "campaign_id", "claimant_id"),
@@ -145,7 +145,7 @@ approval = Table(
     Column("id", _Id, primary_key=True),
     Column("campaign_id", ForeignKey("sms_campaign.id"), nullable=False),
     Column("plan_id", String(64), nullable=False),
-    # send or stop; None where a person was asked.
+    # send or stop; None in a row that records a question.
     Column("decision", String(10)),
     Column("decided_by", String(250)),
     Column("decided_at", Float(53)),

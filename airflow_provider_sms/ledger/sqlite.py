@@ -99,9 +99,9 @@ _CONTACTS_SINCE = (
     "CROSS JOIN sms_contact c ON c.group_id = ? AND c.destination = wanted.value WHERE c.claimed_at > ?"
 )
 _CACHE_KIB = 32 * 1024
-"""KiB of pages that a connection keeps in memory. Keys are random, so every claim touches another page."""
+"""KiB of pages that a connection keeps in memory. Keys are random, so every claim touches other pages."""
 _PAGE_BYTES = 16 * 1024
-"""Bytes of a page in a new file; one that exists keeps its own. Claims of a large ledger meet fewer of them."""
+"""Bytes of a page in a new file; an existing one keeps its own. Claims in a large ledger touch fewer large pages."""
 _LOG_BYTES = 32 * 1024 * 1024
 """Bytes that the write-ahead log holds before they are copied into the file: many pages are written several times."""
 
@@ -111,8 +111,8 @@ NETWORK = frozenset(
         "orangefs panfs prl_fs pvfs2 smb3 smbfs vboxsf virtiofs vmhgfs wekafs"
     ).split()
 )
-"""File systems of other machines, also of the host of a virtual machine: their locks do not hold as SQLite needs it,
-and memory is not shared through them."""
+"""File systems of other machines, including the host of a virtual machine: their locks do not hold as SQLite needs them
+to, and memory is not shared through them."""
 
 _ESCAPE = re.compile(r"\\([0-7]{3})")
 _INSTEAD = "Set [sms] ledger_path to a disk of this machine, or ledger_conn_id to a connection to PostgreSQL"
@@ -138,7 +138,7 @@ class SQLiteBackend(LedgerBackend):
 
     @contextmanager
     def read(self, *, quick: bool = False) -> Iterator[Connection]:
-        """Open a connection that sees what is committed, also of what time it is, and keeps no writer waiting."""
+        """Open a connection that sees what is committed, including the ledger's time, and keeps no writer waiting."""
         with super().read(quick=quick) as connection:
             self._boot_clock.read(connection)
             yield connection
@@ -150,7 +150,7 @@ class SQLiteBackend(LedgerBackend):
         self._opened = True
 
     def empty_log(self, patience: float) -> bool:
-        """Move the write-ahead log into the file, and cut it to no bytes; return whether that worked.
+        """Move the write-ahead log into the file, and truncate it to no bytes; return whether that worked.
 
         :param patience: seconds to wait for readers and writers, which need the log.
         """
@@ -202,7 +202,7 @@ class SQLiteBackend(LedgerBackend):
     def insert_messages(
         self, connection: Connection, campaign_id: int, request_ids: Sequence[int], chunks: Sequence[Chunk]
     ) -> int:
-        """Insert the messages that are free, and return how many those were."""
+        """Insert the messages that are free, and return how many there were."""
         size = max(len(chunk.keys) for chunk in chunks)
         keys = b"".join(joined(chunk.keys).ljust(KEY_BYTES * size) for chunk in chunks)
         # Texts: the column makes them numbers, at less than half the cost of doing it here.
@@ -263,7 +263,7 @@ def open_sqlite(path: Path, *, busy_seconds: float = BUSY_SECONDS, clock: BootCl
 
     :param path: the file; its folder must exist.
     :param busy_seconds: how long to wait for another process's commit.
-    :param clock: what time it is; None means that of this start of this machine.
+    :param clock: tells the time; None means the clock of this start of this machine.
     :raises LedgerError: when it cannot be opened or is not a ledger.
     :raises LedgerVersionError: when this package cannot use its version.
     """

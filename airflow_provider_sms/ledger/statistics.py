@@ -31,7 +31,7 @@ _REQUESTS_TIMED = 100
 """Requests whose time is looked at: enough for a median, and all of one send or two."""
 
 TAKEN = case((request.c.messages < request.c.submitted, request.c.messages), else_=request.c.submitted)
-"""The messages that the service took of an accepted request."""
+"""The number of messages that the service took of an accepted request."""
 
 
 class SendingTask(NamedTuple):
@@ -65,9 +65,9 @@ class Counts(NamedTuple):
 class CampaignStatus(NamedTuple):
     """A campaign as the command shows it. Times are seconds since the epoch.
 
-    :param counts: of its messages.
-    :param requests: by state.
-    :param decisions: of people, about its requests.
+    :param counts: counts of its messages.
+    :param requests: the number of its requests, by state.
+    :param decisions: the number of decisions by people about its requests.
     """
 
     campaign: str
@@ -175,8 +175,8 @@ def total(counts: Iterable[Counts]) -> Counts:
 def _sums(connection: Connection, which: ColumnElement[bool]) -> dict[tuple[int, int], _Sums]:
     """Return what responses add up to, by campaign and claimant.
 
-    The messages of a request without a response are not added up, and the request is counted. Its parts and cost are,
-    since the balance may have told them.
+    The messages of a request without a response are not added up; the request is counted instead. Its parts and cost
+    are added up, since the balance may have told them.
     """
     added = request.c.messages.is_not(None)
     # Money is not rounded: equal costs are counted, and added up as decimals. The cost comes first in the key, since

@@ -1,7 +1,7 @@
 """How a request goes from one state to the next, each within a transaction of the caller's.
 
-Here alone is decided when a claim has *lapsed*: once its deadline has passed it counts as unknown, for every process,
-whether that is written down or not. Other tasks wait a while longer for its outcome before they take it for unknown.
+Only this module decides when a claim has *lapsed*: past its deadline it counts as unknown, for every process, whether
+that is written down or not. Other tasks wait a while longer for its outcome before they take it for unknown.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def repeated_events(events: Mapping[int, int | None]) -> set[int]:
 
 
 def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
-    """Return whether a claim has lapsed: of values as a bool, of columns as an expression."""
+    """Return whether a claim has lapsed: for values as a bool, for columns as an expression."""
     return (state == CLAIMED) & (deadline < now)
 
 
 def is_ahead(state: Any, claimed_at: Any, now: float) -> Any:
-    """Return whether a claim lies in the future: of values as a bool, of columns as an expression.
+    """Return whether a claim lies in the future: for values as a bool, for columns as an expression.
 
-    A clock ran ahead when it was made. It counts as made now: its process may live, so it is not unknown yet, and
-    nobody waits for it longer than for any other claim.
+    A clock ran ahead when such a claim was made. It counts as made now: its process may live, so it is not unknown yet,
+    and nobody waits for it longer than for any other claim.
     """
     return (state == CLAIMED) & (claimed_at > now)
 
@@ -69,10 +69,10 @@ A process that was cut off from the ledger goes on trying to record its outcomes
 def may_be_recorded(
     finished_at: float | None, claimed_at: float, deadline: float, *, now: float, seconds: float
 ) -> bool:
-    """Return whether an outcome may still be recorded of a request that another process makes.
+    """Return whether an outcome may still be recorded for a request that another process makes.
 
-    Nobody has recorded one, and the process may be cut off from the ledger and have the response: past the deadline
-    nothing is posted any more, but it may still be recorded.
+    Nobody has recorded one yet, and the process may have the response but be cut off from the ledger: past the deadline
+    nothing more is posted, but the outcome may still be recorded.
 
     :param finished_at: when its outcome was recorded; None while there is none.
     :param now: seconds since the epoch.
@@ -82,7 +82,7 @@ def may_be_recorded(
 
 
 def current_state(state: str, deadline: float, now: float) -> str:
-    """Return the state of a request at a moment, of its columns' values."""
+    """Return the state of a request at a moment, from the values of its columns."""
     return UNKNOWN if _is_lapsed(state, deadline, now) else state
 
 
@@ -110,7 +110,7 @@ def under_way(now: float) -> ColumnElement[bool]:
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
     """Record as unknown the requests whose claim has lapsed, and set right the claims that lie in the future.
 
-    :param which: the requests that are looked at.
+    :param which: the condition for the requests that are looked at.
     :param now: seconds since the epoch.
     """
     ahead = and_(which, is_ahead(request.c.state, request.c.claimed_at, now))
@@ -151,7 +151,7 @@ RECORD_RESPONSE = _recording(or_(_IS_OPEN, request.c.response.is_(None)))
 
 
 def record(connection: Connection, outcome: Outcome, now: float, groups: Collection[int]) -> None:
-    """Record that a request is unknown or was not sent; no-op where it has an outcome that is better founded.
+    """Record that a request is unknown or was not sent; no-op where it has a better-founded outcome.
 
     :param now: seconds since the epoch.
     :param groups: contact groups in which the request has contacts, and whose locks are held; needed for a request
@@ -175,7 +175,7 @@ def values_of(outcome: Outcome, now: float) -> dict[str, Any]:
         "http_status": outcome.http_status,
         **{name: _fitting(getattr(outcome, name), most) for name, most in _MAX.items()},
         **{name: _fitting_amount(getattr(outcome, name)) for name in _MONEY},
-        # What is not believed tells nothing of the account either.
+        # A response that is not believed tells nothing of the account either.
         **({"remaining_balance": None} if outcome.state == UNKNOWN else {}),
         "reason": outcome.reason,
         "response": outcome.response,
@@ -192,7 +192,7 @@ def _fitting_amount(amount: str | None) -> str | None:
 
 
 def _fitting(number: int | None, most: int) -> int | None:
-    """Drop a number that its column cannot hold: it must not cost the record of a send, and the response has it."""
+    """Drop a number that its column cannot hold: it must not cost the record of a send; the response still has it."""
     return None if number is None or not -most <= number <= most else number
 
 
@@ -210,7 +210,7 @@ def release(connection: Connection, request_id: int, groups: Collection[int]) ->
 def unclaim(connection: Connection, campaign_id: int, keys: Collection[bytes], request_ids: Collection[int]) -> None:
     """Free messages that requests have just claimed, in the transaction of the claim; no contact is given back.
 
-    :param keys: of the messages.
+    :param keys: the messages' keys.
     :param request_ids: the requests.
     """
     of_requests = and_(message.c.message_key.in_(keys), message.c.request_id.in_(request_ids))
@@ -292,7 +292,7 @@ def take_back(connection: Connection, request_id: int) -> None:
 def late_responses(outcomes: Iterable[Outcome], states: Mapping[int, str]) -> list[Outcome]:
     """Return the responses to requests that were closed before: by a person, or because their claim had lapsed.
 
-    :param states: of the requests, before.
+    :param states: the states of the requests, before.
     """
     return [each for each in outcomes if each.state == ACCEPTED and states[each.request_id] in (NOT_SENT, UNKNOWN)]
 
@@ -306,7 +306,7 @@ def take_again(
     cap_group: int | None,
     now: float,
 ) -> list[TextedTwice]:
-    """Return its messages to a request with a late response, except those that another request was accepted with.
+    """Give a request with a late response its messages back, except those that another request was accepted with.
 
     :param cap_group: the group of the frequency cap, whose lock is held; None means that there is no cap.
     :param now: seconds since the epoch.

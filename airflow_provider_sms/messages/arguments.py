@@ -1,6 +1,7 @@
 """The arguments that turn rows into messages, as far as they can be checked without a row.
 
-They are checked when a DAG is loaded, so without Arrow, and again before a table is read, once templates are rendered.
+They are checked when a DAG is loaded, hence without Arrow, and again once templates are rendered, before a table is
+read.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def check_message(message: Any) -> None:
     """Refuse a message that could not be written for any row.
 
     :param message: the template; None means that the texts are in a column.
-    :raises TemplateError: it is no template, is blank, or is a word for a missing value.
+    :raises TemplateError: it is not a valid template, is blank, or is a word for a missing value.
     """
     if message is None:
         return
@@ -30,9 +31,9 @@ def check_message(message: Any) -> None:
 
 
 def check_characters(message: str) -> None:
-    """Refuse a text with half of a character, as one that was cut in the middle has.
+    """Refuse a text that contains half a character, as one cut in the middle of a character does.
 
-    :raises TemplateError: names the half, and its position, from 1.
+    :raises TemplateError: names the half and its position, counted from 1.
     """
     try:
         message.encode()
@@ -44,16 +45,16 @@ def check_characters(message: str) -> None:
 
 
 def check_one_text(message: Any, content_column: Any) -> None:
-    """Refuse both or neither of the places where texts may be.
+    """Require exactly one of the two sources of texts.
 
-    :raises InputError: both or neither are given.
+    :raises InputError: both or neither of them is given.
     """
     if (message is None) == (content_column is None):
         raise InputError("exactly one of message and content_column is needed")
 
 
 def check_columns(destination_column: Any, content_column: Any, key_columns: Any) -> None:
-    """Refuse what cannot be the names of columns.
+    """Refuse values that cannot be the names of columns.
 
     :raises InputError: names the argument.
     """
@@ -64,7 +65,7 @@ def check_columns(destination_column: Any, content_column: Any, key_columns: Any
     if isinstance(key_columns, str):
         raise InputError(f"key_columns is a list of column names: write [{key_columns!r}]")
     keys = [] if key_columns is None else key_columns
-    # Not every iterable: a set has another order in another process, and an iterator is empty the second time.
+    # Not just any iterable: the order of a set differs between processes, and an iterator is empty the second time.
     if not isinstance(keys, (list, tuple)) or not all(isinstance(name, str) for name in keys):
         raise InputError("key_columns is a list of column names, such as ['first_name']")
     if len(set(keys)) < len(keys):

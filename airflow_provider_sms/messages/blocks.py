@@ -42,7 +42,7 @@ class Block:
     until: int
     """Every row of the source before this one is in this block or in an earlier one, or has no message."""
     suppressed: int = 0
-    """Rows since the block before whose number is suppressed; they are not in the block."""
+    """Rows since the previous block whose number is suppressed; they are not in the block."""
 
     @classmethod
     def of(cls, messages: Iterable[Outgoing]) -> Self:
@@ -64,16 +64,16 @@ class Block:
         return len(self.row_column)
 
     def keys(self, start: int, stop: int) -> list[bytes]:
-        """Return the keys of some messages, by their positions."""
+        """Return the keys of the messages in a range of positions."""
         keys: list[bytes] = np.frombuffer(self.key_bytes, f"V{KEY_BYTES}")[start:stop].tolist()
         return keys
 
     def destinations(self, start: int, stop: int) -> list[str | None]:
-        """Return the destinations of some messages."""
+        """Return the destinations of the messages in a range."""
         return _listed(self.destination_column[start:stop])
 
     def columns(self, start: int, stop: int) -> MessageColumns:
-        """Return some of the messages as columns."""
+        """Return the messages in a range as columns."""
         return MessageColumns(
             self.keys(start, stop),
             self.destinations(start, stop),
@@ -83,11 +83,11 @@ class Block:
         )
 
     def messages(self, start: int, stop: int) -> list[Outgoing]:
-        """Return some of the messages."""
+        """Return the messages in a range."""
         return list(self.columns(start, stop))
 
     def duplicates(self, start: int, stop: int) -> list[int]:
-        """Return the positions of those of some messages that repeat an earlier one of the block."""
+        """Return the positions of the messages in a range that are duplicates of an earlier one in the block."""
         positions: list[int] = (np.flatnonzero(self.is_duplicate[start:stop]) + start).tolist()
         return positions
 
@@ -109,7 +109,7 @@ class BlockBuilder:
     def add(self, batch: PreparedBatch, suppressed: int = 0) -> None:
         """Add a batch.
 
-        :param suppressed: messages that were left out of the batch, since their numbers are suppressed.
+        :param suppressed: messages that were left out of the batch because their numbers are suppressed.
         """
         self.suppressed += suppressed
         self._keys += b"".join(batch.keys)
@@ -124,10 +124,10 @@ class BlockBuilder:
         """Return the block.
 
         :param until: the row of the source up to which batches were added.
-        :param by_key: order the messages by their keys; else they stay in the order of the source.
+        :param by_key: order the messages by their keys; otherwise they keep the order of the source.
         """
         halves = np.frombuffer(self._keys, ">u8").reshape(-1, 2)
-        # In a stable order, the first message of those with the same key comes first.
+        # The order is stable: among messages with the same key, the first one comes first.
         order = np.lexsort((halves[:, 1], halves[:, 0]))
         ordered = halves[order]
         duplicate = np.zeros(len(order), np.bool_)
@@ -148,8 +148,8 @@ class BlockBuilder:
 def _joined(pieces: list[pa.Array], places: pa.Array | None = None) -> pa.Array:
     """Return arrays as one, in the order of places, and release them.
 
-    A block is as large as all else, and Arrow's own allocator would keep the memory of earlier ones: the system's gives
-    it back.
+    A block is as large as everything else in memory, and Arrow's own allocator would keep the memory of earlier blocks;
+    the system's allocator gives it back.
     """
     pool = pa.system_memory_pool()
     joined = pa.concat_arrays(pieces, memory_pool=pool)

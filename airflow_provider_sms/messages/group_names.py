@@ -1,6 +1,6 @@
 """Names of groups that the service knows: one name or several → a list, without names that could miss their group.
 
-Apart from the checks of operators, because the hook reads the names of groups as well, and knows no operator.
+A module of its own, because the hook reads the names of groups as well as the operators do, and knows no operator.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ def read_groups(given: Any) -> list[str]:
     """Return the names of groups as a list, as they are written.
 
     :param given: one name, or several.
-    :raises InputError: there is no name, or one is empty, has blanks around it, or differs from another in capitals
-        alone: it could miss the group that is meant, or reach one group twice.
+    :raises InputError: there is no name, or one is empty, has blanks around it, or differs from another only
+        in its capitals: it could miss the group that is meant, or reach one group twice.
     """
     groups = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else []
     if not groups or not all(isinstance(name, str) and name.strip() for name in groups):

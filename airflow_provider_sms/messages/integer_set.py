@@ -20,9 +20,9 @@ MOST_IN_MEMORY = 100_000
 """Integers that stay in memory: 800 KB, which a task with few rows need not write to a disk."""
 _AT_ONCE = 1_000_000
 _MOST_PARTS = 16
-"""Parts in which a file is counted, at most: it is read once for each."""
+"""The most parts in which a file is counted: it is read once for each."""
 _SAMPLE = 1_000
-"""Integers of which one is looked at to find the bounds of the parts."""
+"""One integer out of this many is looked at to find the bounds of the parts."""
 
 
 def key_halves(keys: Sequence[bytes]) -> npt.NDArray[np.uint64]:
@@ -38,7 +38,7 @@ def are_in(ordered: npt.NDArray[T], values: npt.NDArray[T]) -> npt.NDArray[np.bo
     """Return which of the values are in an array in ascending order; NumPy's own ``isin`` would sort it each time."""
     if not len(ordered):
         return np.zeros(len(values), np.bool_)
-    # Values in order are looked up in less than half the time, in millions: each is near the one before.
+    # Among millions, values in order are looked up in less than half the time: each is near the one before.
     order = np.argsort(values)
     looked_up = values[order]
     places = np.minimum(np.searchsorted(ordered, looked_up), len(ordered) - 1)
@@ -50,8 +50,8 @@ def are_in(ordered: npt.NDArray[T], values: npt.NDArray[T]) -> npt.NDArray[np.bo
 class DiskBackedIntegers(Generic[T]):
     """Integers of 64 bits, each as many times as it was added.
 
-    A few stay in memory. More are kept in an unnamed file in the folder for temporary files, 8 bytes each, which is
-    gone with this object or its process, however that ends. The file is mapped into memory: the system keeps as much
+    A few stay in memory. More are kept, 8 bytes each, in an unnamed file in the folder for temporary files. The file
+    disappears with this object or its process, however that ends. It is mapped into memory: the system keeps as much
     of it there as there is room for.
 
     :param kind: ``np.int64`` or ``np.uint64``.
@@ -89,7 +89,7 @@ class DiskBackedIntegers(Generic[T]):
             self._spill()
 
     def sorted(self) -> npt.NDArray[T]:
-        """Return all integers in ascending order: an array that is readable until more are added or this is closed.
+        """Return all integers in ascending order, in an array that is readable until more are added or this is closed.
 
         :raises OSError: there is no room for the file.
         """
@@ -122,7 +122,7 @@ class DiskBackedIntegers(Generic[T]):
             self._file = None
 
     def _count_in_parts(self, file: IO[bytes]) -> int:
-        """Count the integers of one range after the other: sorted at once, all of the file would be in memory."""
+        """Count the distinct integers of one range after another: sorting all at once would load the whole file."""
         # Copies: a view would keep its whole piece.
         sample = np.concatenate([piece[::_SAMPLE].copy() for piece in self._pieces(file)])
         sample.sort()
@@ -144,7 +144,7 @@ class DiskBackedIntegers(Generic[T]):
         return count
 
     def _pieces(self, file: IO[bytes]) -> Iterator[npt.NDArray[T]]:
-        """Read the file from its beginning to its end, where the next integers are written."""
+        """Read the file from beginning to end, where the next integers will be written."""
         file.seek(0)
         while piece := file.read(_AT_ONCE * np.dtype(self._kind).itemsize):
             yield np.frombuffer(piece, self._kind)

@@ -1,14 +1,14 @@
 """Keys: the digests that tell messages, group texts, plans and batches apart.
 
-A change of anything here texts people again who were texted already, or makes an approval void: tests pin every digest.
+Any change here would text people a second time, or void an approval, so tests pin every digest.
 
 **Message keys** identify a message within its campaign, and two rows with one key are duplicates. A key is 16 bytes,
-the same under a new export of the same table: a digest of the destination and the text, or of the destination and the
+the same in a new export of the same table: a digest of the destination and the text, or of the destination and the
 values of ``key_columns``. The canonical form of a key value is text: numbers in decimal without trailing zeros (1, 1.0
 and 1.00 are ``1``), dates and times as ISO 8601 without trailing zeros or a time of midnight, instants in UTC, binary
-values in hexadecimal. Text is tidied, and counts as the number, date, time or truth that it reads as; digits after a
-leading zero are a code. So it does not matter in which width, unit, encoding or file format a column was stored. Null,
-and NaN, is a value of its own. Column names take no part, their order does.
+values in hexadecimal. Text is tidied, and counts as the number, date, time or boolean that it reads as; digits after
+a leading zero are a code. So it does not matter in which width, unit, encoding or file format a column was stored. Null
+is a value of its own, and NaN counts as null. The names of the columns play no part; their order does.
 
 **Group keys** identify a text to groups. A **fingerprint** identifies a plan, whatever the order of its rows. A **batch
 digest** shows that a source has not changed between its check and its sending.
@@ -59,7 +59,8 @@ _BY_COLUMNS = blake2b(digest_size=KEY_BYTES, person=b"sms: key columns")
 
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
-# Only a text that begins like a number or a date and holds one of these, or is as long as True, reads as another value.
+# Besides -0, True and False, only a text that begins like a number or a date and holds one of these reads as another
+# value.
 _BEGINS_NUMBER = np.isin(np.arange(256), np.frombuffer(b"0123456789-", np.uint8))
 _IN_NUMBER = np.isin(np.arange(256), np.frombuffer(b".eE:", np.uint8))
 
@@ -76,8 +77,8 @@ def message_keys(
 
     :param destinations: digits with country code, of type ``string``, without nulls.
     :param contents: the texts, in the same form; not used when there are key values.
-    :param key_values: the key columns, each with a value for every message; None: the text identifies a message;
-        an empty list: the destination alone does.
+    :param key_values: the key columns, each with a value for every message. None means that the text identifies a
+        message, and an empty list that the destination alone does.
     :returns: a BLAKE2b digest of 16 bytes for each message.
     """
     base, identities = _BY_TEXT, contents
@@ -93,7 +94,7 @@ def message_keys(
 
 
 def _identities(destinations: pa.Array, others: pa.Array | None) -> list[bytes]:
-    """Join each destination and the rest of the message's identity; None: the destination alone identifies it.
+    """Join each destination and the rest of the message's identity; None means that there is no rest.
 
     The length marks the end of the destination; the rest is one text, or is delimited itself.
     """
@@ -202,13 +203,13 @@ def group_key(message: str, groups: Iterable[str]) -> bytes:
 
 
 class Fingerprint:
-    """A digest of message keys that depends on which keys there are and how many times each, but not on their order.
+    """A digest of message keys that depends on which keys there are and how often each occurs, but not on their order.
 
     The keys are added up as 128-bit numbers. They are digests themselves (BLAKE2b), so each is as good as random, and
-    so is the difference that any change makes to the sum: two tables have one sum by accident as rarely as two
-    messages have one key. The fingerprint is a digest of the sum and the count, cut to 48 bits: a table that has
+    so is the difference that any change makes to the sum: two tables have the same sum by accident as rarely as two
+    messages have the same key. The fingerprint is a digest of the sum and the count, cut to 48 bits: a table that has
     changed by accident passes for the same once in 280 million million times. It is no defence against a person who
-    may choose the texts and looks for two tables that agree.
+    can choose the texts and searches for two tables that agree.
     """
 
     def __init__(self) -> None:
@@ -231,8 +232,8 @@ class Fingerprint:
 def batch_digest(prepared: PreparedBatch) -> bytes:
     """Return a digest of the messages of a batch: their keys, numbers, texts and rows, in their order.
 
-    The text is part of it, since with ``key_columns`` a key says nothing of the text. The rows are part of it, so that
-    the rows that cannot be texted must be the same ones, too.
+    The texts are part of it, since with ``key_columns`` a key says nothing about the text. The rows are part of it, so
+    that the rows that cannot be texted must also be the same.
 
     :returns: 16 bytes.
     """

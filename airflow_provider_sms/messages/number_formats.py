@@ -1,7 +1,7 @@
 """The common number formats, written for a whole Arrow column at once.
 
-The texts are those that :func:`airflow_provider_sms.recipients.values.write` returns for each value; a number for which
-that is not certain is left to it.
+The texts are those that :func:`airflow_provider_sms.recipients.values.write` returns for each value; where that is not
+certain, the number is left to that function.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _THOUSANDS = r"^([0-9]{1,3})([0-9]{3})(\.|$)"
 
 
 def write_numbers(column: pa.Array, spec: str) -> pa.Array | None:
-    """Write the numbers of a column that can be written without a call of Python for each.
+    """Write those numbers of a column that need no call of a Python function for each.
 
     :param column: of 64-bit floats, integers or decimals.
-    :param spec: the format, in Python's language.
-    :returns: strings, null for null and for numbers that Python must write; None: Python must write all of them.
+    :param spec: the format, in the syntax of :func:`format`.
+    :returns: strings, null for null and for numbers that Python must write; None if Python must write all of them.
     """
     if not len(column):
         return None
@@ -51,7 +51,7 @@ def write_numbers(column: pa.Array, spec: str) -> pa.Array | None:
 def _write_fixed(column: pa.Array, decimals: int, thousands: bool) -> pa.Array:  # noqa: FBT001 - a part of the format
     """Write floats with a number of digits after the point, rounded as their exact values are.
 
-    A float near the middle between two texts is left to Python, and so is a negative or a large one.
+    A float nearly midway between two texts is left to Python, and so is a negative or a large one.
     """
     values = np.frombuffer(column.buffers()[1], np.float64)[column.offset : column.offset + len(column)]
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""Outgoing messages: a text to somebody under the key that is claimed, one by one or as columns."""
+"""Outgoing messages, one by one or as columns: a text, its destination, and the key that is claimed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Outgoing(NamedTuple):
     :param key: identifies the message within its campaign, 16 bytes.
     :param destination: digits with country code; None for a group.
     :param row: index in the source, from 0.
-    :param parts: SMS parts; None for a message to a group, of whose people nobody knows.
+    :param parts: SMS parts; None for a message to a group, since nobody knows how many people are in it.
     """
 
     key: bytes
@@ -29,9 +29,9 @@ class Outgoing(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MessageColumns(Sequence[Outgoing]):
-    """Messages as columns of one length: one becomes an object only where it is asked for.
+    """Messages as columns of one length: a message becomes an object only when it is asked for.
 
-    An object for each message in flight would be thousands, which Python's garbage collector visits again and again.
+    One object for each message in flight would be thousands, which Python's garbage collector would visit repeatedly.
     """
 
     keys: list[bytes]
@@ -58,7 +58,7 @@ class MessageColumns(Sequence[Outgoing]):
 
     def __iter__(self) -> Iterator[Outgoing]:
         columns = zip(self.keys, self.destinations, self.contents, self.rows, self.parts, strict=True)
-        # As Outgoing(…) for each, without a call of a Python function.
+        # The same as Outgoing(…) for each, without calling a Python function.
         make = cast("Callable[[type[Outgoing], tuple[Any, ...]], Outgoing]", tuple.__new__)
         return map(make, repeat(Outgoing), columns)
 

@@ -1,4 +1,4 @@
-"""The SMS parts of a whole column of texts: what :mod:`~airflow_provider_sms.messages.parts` counts for one text."""
+"""The SMS parts of a whole column of texts; :mod:`~airflow_provider_sms.messages.parts` counts those of one text."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TWO_SEPTETS, _ONE_UNIT, _TWO_UNITS = 1, 2, 3
-_ASTRAL = 0x10000  # the characters from here on are pairs in UCS-2, and all in one place of the table
+_ASTRAL = 0x10000  # characters from here on are pairs in UCS-2, and share one place in the table
 
 _KINDS = np.full(_ASTRAL + 1, _ONE_UNIT, np.uint8)
 _KINDS[[ord(character) for character in BASIC]] = 0
 _KINDS[[ord(character) for character in EXTENSION]] = _TWO_SEPTETS
 _KINDS[_ASTRAL] = _TWO_UNITS
 
-# How many bytes of a character follow its first byte, by this byte (UTF-8, RFC 3629).
+# How many bytes of a character follow its first byte, by that byte (UTF-8, RFC 3629).
 _FURTHER_BYTES = np.zeros(256, np.int64)
 _FURTHER_BYTES[0xC0:], _FURTHER_BYTES[0xE0:], _FURTHER_BYTES[0xF0:] = 1, 2, 3
-# Whether a byte begins a character outside of the basic alphabet; of those beyond ASCII, each has to be decoded.
+# Whether a byte may begin a character outside the basic alphabet; beyond ASCII, the character has to be decoded.
 _BEGINS_SPECIAL = bytes(int(_KINDS[byte]) != 0 for byte in range(0x80)) + bytes(0x40) + b"\1" * 0x40
 
 
@@ -60,14 +60,14 @@ def count_part_columns(contents: pa.Array) -> PartColumns:
     """
     offsets, data = utf8(contents)
     lengths, count, raw = np.diff(offsets), len(contents), data.tobytes()
-    # By the table of a bytes object, which takes half the time of NumPy's.
+    # By bytes.translate, which takes half the time of a look-up in NumPy.
     places = np.flatnonzero(np.frombuffer(raw.translate(_BEGINS_SPECIAL), np.bool_))
     if not len(places):
         none = np.empty(0, np.int64)
         parts = _count(lengths, SEPTETS_SINGLE, SEPTETS_PART)
         return PartColumns(parts, lengths, np.zeros(count, np.bool_), none, none.astype(np.uint32))
 
-    # From here on, mostly, only the characters that begin at these places are looked at.
+    # From here on, mostly only the characters that begin at these places are looked at.
     rows = np.repeat(np.arange(count), np.diff(np.searchsorted(places, offsets)))
     further = _FURTHER_BYTES.take(data[places])
     characters = lengths - np.bincount(rows, further, count).astype(np.int32)
@@ -105,12 +105,12 @@ def _fill(
 ) -> npt.NDArray[np.int32]:
     """Return the parts of long texts, each part filled with as many whole characters as it can take.
 
-    All places are in septets or units, and go on from one text to the next.
+    All places are counted in septets or units, continuing from one text to the next.
 
     :param halves: where the characters of two septets or units begin, in order.
     :param start: where each text begins.
     :param stop: where each text ends.
-    :param capacity: of the parts of each text.
+    :param capacity: the septets or units that a part of each text holds.
     """
     parts = np.zeros(len(start), np.int32)
     while (left := start < stop).any():

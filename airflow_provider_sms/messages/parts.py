@@ -1,4 +1,4 @@
-"""SMS parts: how many a text takes, by the rules of GSM 03.38 and GSM 03.40, and how it is cut to a number of them.
+"""SMS parts: how many a text takes, by the rules of GSM 03.38 and GSM 03.40, and how it is cut to fit in fewer.
 
 A text is sent in septets if all its characters are in the GSM alphabet or its extension table, else in UCS-2.
 One SMS carries 160 septets or 70 UCS-2 units. The parts of a longer text carry 153 or 67: each has a header.
@@ -22,9 +22,9 @@ BASIC = (
 )
 """Characters of one septet."""
 EXTENSION = "\f^{}\\[~]|€"
-"""Characters of two septets: an escape comes before each."""
+"""Characters of two septets: an escape precedes each."""
 ELLIPSIS = "..."
-"""Three full stops: the one character for it is not in the GSM alphabet, and would double the price of the text."""
+"""Three full stops: the single character for them is not in the GSM alphabet, and would double the price of a text."""
 _ESCAPE = "\x1b"
 _JOINER = "\u200d"
 
@@ -55,10 +55,10 @@ def count_parts(text: str) -> int:
 
 
 def truncate(text: str, parts: int) -> str:
-    """Cut a text to a number of SMS parts, where it takes more.
+    """Cut a text to at most a given number of SMS parts.
 
     A text that is cut ends with three full stops, and is never cut within a character as people see it: neither before
-    an accent or another mark (Unicode category M), nor within an emoji that is joined of several.
+    an accent or another mark (Unicode category M), nor within an emoji made of several joined ones.
 
     :param text: of any length and alphabet.
     :param parts: SMS parts that it may take, at least 1.

@@ -1,7 +1,7 @@
-"""One text as a value: in the form in which it is compared and sent, and the words that stand for no text.
+"""Single texts: the form in which a text is compared and sent, and the words that stand for no text.
 
-Apart from :mod:`~airflow_provider_sms.messages.texts`, which does the same to whole Arrow columns: a DAG file is loaded
-every few seconds, and its texts are checked without Arrow.
+A module of its own beside :mod:`~airflow_provider_sms.messages.texts`, which does the same for whole Arrow columns: a
+DAG file is loaded every few seconds, and its texts are checked without Arrow.
 """
 
 from __future__ import annotations
@@ -9,15 +9,15 @@ from __future__ import annotations
 import unicodedata
 
 BLANKS = " \t\u3000\u200b\ufeff"
-"""What is removed around a text, where nobody sees it: also U+3000, the space of East Asian texts, and two characters
-without a width, U+200B and U+FEFF."""
+"""The characters removed around a text, where nobody sees them: also U+3000, the space of East Asian texts, and two
+characters without width, U+200B and U+FEFF."""
 NO_BREAK_SPACES = "\u00a0\u2007\u202f"
 WINDOWS_LINE_END = "\r\n"
 _TO_SPACES = dict.fromkeys(map(ord, NO_BREAK_SPACES), " ")
 
 MISSING_WORDS = ("nan", "NaN", "NaT", "<NA>", "None", "null", "NULL", "#N/A", "\\N")
-"""Texts that pandas, NumPy, Java, databases, Excel and Hive write where there is no value. They count as whole texts,
-in exactly these letters: ``Nan`` is a first name, and ``Null`` a surname."""
+"""Texts that pandas, NumPy, Java, databases, Excel and Hive write where there is no value. They count only as whole
+texts in exactly this spelling: ``Nan`` is a first name, and ``Null`` a surname."""
 
 
 def tidy_text(text: str) -> str:

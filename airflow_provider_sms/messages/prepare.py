@@ -43,13 +43,13 @@ class _Rejections(NamedTuple):
 class Preparation:
     """The arguments that turn rows into messages; holds no rows.
 
-    :param message: template of the text, for example ``"Hi {first_name}"``; None: the text is in a column.
-    :param content_column: column with the text; None: the text is a template.
+    :param message: template of the text, for example ``"Hi {first_name}"``; None means that the texts are in a column.
+    :param content_column: column with the text; None means that the text is a template.
     :param destination_column: column with the number.
     :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, such
-        as ``"ZA"``; None: every number carries its country code.
-    :param key_columns: columns that identify a message beside its destination; None: its text does; an empty list: the
-        destination alone does.
+        as ``"ZA"``; None means that every number carries its country code.
+    :param key_columns: columns that identify a message together with its destination; None means that its text does,
+        and an empty list that the destination alone does.
     :raises InputError: both or neither of message and content_column are set, or the region is unknown.
     :raises TemplateError: the template is wrong or blank.
     """
@@ -139,7 +139,7 @@ class Preparation:
     def _rejections(
         self, batch: pa.RecordBatch, destinations: CleanDestinations, texts: pa.Array
     ) -> _Rejections | None:
-        """Find the rows that cannot be texted; None: every row can."""
+        """Find the rows that cannot be texted; None means that every row can."""
         reasons = destinations.reasons
         rules = [*self._text_rules(batch, texts), *self._key_rules(batch)]
         if not rules and reasons.null_count == len(batch):

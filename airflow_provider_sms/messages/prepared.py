@@ -32,13 +32,13 @@ class RejectedRow:
 
 
 def count_reasons(reasons: Mapping[str, int]) -> str:
-    """Return reasons with the rows that each has, the most frequent first: ``7 times no number; 1 time no value``."""
+    """Return reasons with the number of rows for each, most frequent first: ``7 times no number; 1 time no value``."""
     ordered = sorted(reasons.items(), key=lambda each: -each[1])
     return "; ".join(f"{count} {by_count(count, 'time')} {reason}" for reason, count in ordered)
 
 
 def list_rejected(rows: Sequence[RejectedRow], total: int) -> str:
-    """Return rejected rows for an error or a log, one a line, and how many more there are.
+    """Return rejected rows for an error or a log, one per line, and how many more there are.
 
     :param rows: the first of them.
     :param total: how many there are in all.

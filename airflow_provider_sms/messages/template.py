@@ -51,9 +51,9 @@ NO_CALENDAR = "a date, time or duration out of range: dates go from the year 1 t
 NO_NUMBER = "no number that the format in the message could write"
 NO_DATE = "no date or time as in 2026-03-01 or 2026-03-01 09:30:00, which the format in the message could write"
 
-_USUAL_DIGITS = 2  # of money
+_USUAL_DIGITS = 2  # of an amount of money
 _INTO_A_VALUE = re.compile(r"[.\[]")
-"""What an attribute or an index begins with, in the syntax of :meth:`str.format`."""
+"""The beginning of an attribute or an index, in the syntax of :meth:`str.format`."""
 _NO_FLOAT = pa.nulls(1, pa.float64())[0]
 
 
@@ -61,7 +61,7 @@ class Fault(NamedTuple):
     """A reason why some rows have no text."""
 
     rows: pa.Array
-    """Whether each row has the fault; null counts as not."""
+    """Whether each row has the fault; null counts as False."""
     column: str
     reason: str
 
@@ -69,9 +69,9 @@ class Fault(NamedTuple):
 class Template:
     """A text with places for the values of columns, in the syntax of :meth:`str.format`.
 
-    A field is the exact name of a column, ``{a.b}`` that of the column ``a.b``, and may have a format, as in
-    ``{amount:.2f}``. Without one, a whole number reads as such, in a float column too: ``120``. Braces of the text
-    itself are doubled. The text is in no repr and in no error.
+    A field is the exact name of a column, so ``{a.b}`` names the column ``a.b``, and may have a format, as in
+    ``{amount:.2f}``. Without one, a whole number reads as such, even in a float column: ``120``. Literal braces are
+    doubled. The text appears in no repr and in no error.
 
     :param text: the template; without fields all recipients get the same text.
     :raises TemplateError: the syntax is wrong, a field names no column, or it has a conversion such as ``!r``.
@@ -91,7 +91,7 @@ class Template:
         """Check that the columns exist and that their values can be written as text.
 
         :raises ColumnError: a column is missing, or has values without a text form.
-        :raises TemplateError: a format does not fit a column of text, or decimals have no format with their digits.
+        :raises TemplateError: a format does not fit a column of text, or decimals lack one that sets their digits.
         """
         for field in self._fields:
             column = _column_of(schema, field)
@@ -125,7 +125,7 @@ class Template:
         return pc.binary_join_element_wise(*pieces, constant(""))
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
-        """Yield why rows have no text, the most telling reason of a column first."""
+        """Yield the reasons why rows have no text, the most telling one of each column first."""
         for field in self._fields:
             column = column_of(batch, field.column, USED_BY)
             yield from _faults_of(column, field.column)
@@ -144,7 +144,7 @@ class TextColumn:
     __slots__ = ("columns",)
 
     columns: tuple[str, ...]
-    """The column, alone."""
+    """The column alone."""
 
     def __init__(self, column: str) -> None:
         self.columns = (column,)
@@ -171,7 +171,7 @@ class TextColumn:
         return pc.if_else(found, constant(None), texts) if pc.any(found).as_py() else texts
 
     def faults(self, batch: pa.RecordBatch) -> Iterator[Fault]:
-        """Yield why rows have no text."""
+        """Yield the reasons why rows have no text."""
         yield from _faults_of(column_of(batch, self.columns[0], "content_column"), self.columns[0], empty=False)
 
 
@@ -188,8 +188,8 @@ def _tidied(pieces: list[str | Field]) -> list[str | Field]:
 def _column_of(schema: pa.Schema, field: Field) -> pa.Field:
     """Return the column of a field.
 
-    :raises ColumnError: there is no such column. Where the field looks like one that reaches into a value, the error
-        says that none can.
+    :raises ColumnError: there is no such column. Where the field seems to reach into a value, the error says
+        that no field can.
     """
     try:
         return field_of(schema, field.column, USED_BY)
@@ -249,7 +249,7 @@ def _values(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 
 def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[Fault]:
-    """Yield why values of a column are missing.
+    """Yield the reasons why values of a column are missing.
 
     :param empty: whether an empty text counts as missing.
     """
@@ -263,7 +263,7 @@ def _faults_of(column: pa.Array, name: str, *, empty: bool = True) -> Iterator[F
 
 
 def too_large(column: pa.Array, name: str) -> Iterator[Fault]:
-    """Yield which values of a column neither a text nor a key can hold."""
+    """Yield the faults of values that neither a text nor a key can hold."""
     for rows, reason in ((lost_digits(column), LOST_DIGITS), (beyond_calendar(column), NO_CALENDAR)):
         if rows is not None and pc.any(rows).as_py():
             yield Fault(rows, name, reason)
@@ -301,7 +301,7 @@ def _texts_by_python(values: pa.Array, field: Field, first_row: int) -> pa.Array
 
 
 def _in_python_types(column: pa.Array) -> pa.Array:
-    """Cast values to types that Python has, too; null for NaN and for values that are too large."""
+    """Cast values to types that Python has too; null for NaN and for values that are too large."""
     kind, types = column.type, pa.types
     if (beyond := beyond_calendar(column)) is not None and pc.any(beyond).as_py():
         column = pc.if_else(beyond, pa.nulls(1, kind)[0], column)

@@ -1,6 +1,6 @@
 """The syntax of a message's template: ``"Hi {first_name}, you owe {amount:.2f}"`` → pieces of text, and fields.
 
-Apart from :mod:`~airflow_provider_sms.messages.template`, which fills a template with Arrow columns: a DAG file is
+Kept apart from :mod:`~airflow_provider_sms.messages.template`, which fills a template from Arrow columns: a DAG file is
 loaded every few seconds, and the syntax of its templates is checked without Arrow.
 """
 
@@ -14,7 +14,7 @@ from airflow_provider_sms.exceptions import TemplateError
 
 USED_BY = "message"
 _DIGITS = 4
-"""Digits of a number in a format, such as a width, at most: larger texts are no text messages, and fill the memory."""
+"""The most digits of a number in a format, such as a width: wider texts are no text messages, and fill the memory."""
 _TOO_WIDE = re.compile(rf"[0-9]{{{_DIGITS + 1}}}")
 
 

@@ -1,8 +1,8 @@
 """Tidying: texts that look the same → texts that are the same, and words that tools write for a missing value → null.
 
-A table that is exported again may come back with decomposed accents (NFD), with no-break spaces, or padded with blanks.
-Nobody sees that in a message, but its key would be another, and so the person would be texted again. Whole Arrow
-columns at a time: a column of plain texts costs a look at its bytes.
+A table that is exported again may come back with decomposed accents (NFD), no-break spaces, or padding blanks.
+Nobody sees the difference in a message, but its key would change, and the person would be texted again. Whole Arrow
+columns are tidied at a time: a column of plain texts costs no more than a look at its bytes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _ANY_NO_BREAK_SPACE = f"[{NO_BREAK_SPACES}]"
 _IS_BLANK = np.isin(np.arange(256), [ord(blank) for blank in BLANKS if blank.isascii()])
 _OTHER_BLANKS = [blank.encode() for blank in BLANKS if not blank.isascii()]
 
-# Bytes of UTF-8 that begin characters: the first outside of ASCII, and U+00A0 beside others; U+0300, the first that
-# normalisation may touch; U+2007 and U+202F, beside others.
+# First bytes of characters in UTF-8: of the first one outside ASCII; of U+00A0 and others; of U+0300, the first that
+# normalisation may touch; of U+2007, U+202F and others.
 _FIRST_NOT_ASCII, _LATIN_SIGNS, _FIRST_THAT_COMBINES, _SPACES = 0xC2, 0xC2, 0xCC, 0xE2
 _AFTER_LATIN_SIGNS = 0xA0  # of U+00A0
 
@@ -79,7 +79,7 @@ def missing_words(column: pa.Array) -> pa.Array:
 
 
 def _holds_any(data: npt.NDArray[np.uint8], characters: list[bytes]) -> bool:
-    """Return whether UTF-8 holds any of some characters: no character begins within the bytes of others."""
+    """Return whether UTF-8 data holds any of some characters: none of them begins within the bytes of another."""
     encoded = data.tobytes()
     return any(character in encoded for character in characters)
 
@@ -96,14 +96,14 @@ def _with_plain_spaces(column: pa.Array, data: npt.NDArray[np.uint8], places: np
 
 
 def _composed(column: pa.Array, data: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> pa.Array:
-    """Compose the texts that hold a character which normalisation may touch."""
+    """Compose the texts that hold a character that normalisation may touch."""
     if not (data[places] >= _FIRST_THAT_COMBINES).any():
         return column
     offsets, data = utf8(column)
     affected = np.zeros(len(column), np.bool_)
     affected[np.searchsorted(offsets, np.flatnonzero(data >= _FIRST_THAT_COMBINES), "right") - 1] = True
     rows = mask(affected)
-    # Not Arrow's utf8_normalize, which leaves texts as they are in older versions.
+    # Not Arrow's utf8_normalize, which in older versions leaves texts as they are.
     composed = [
         None if text is None else unicodedata.normalize("NFC", text) for text in column.filter(rows).to_pylist()
     ]

@@ -1,6 +1,6 @@
 """What was decided about a campaign: approvals, resolved requests and pauses, with names and times.
 
-People decide, and in their place the balance where a task lets it.
+People decide, or the balance in their place where a task allows that.
 """
 
 from __future__ import annotations

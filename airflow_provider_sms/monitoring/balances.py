@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 DAY = 86_400.0
 """Seconds of a day."""
 SETTLING_SECONDS = 120.0
-"""Within so many seconds only the lowest balance counts: tasks that send together may record theirs in another order
-than the service stated them."""
+"""Within this many seconds, only the lowest balance counts: tasks that send together may record balances in a different
+order from the one in which the service stated them."""
 RECENT_ATTEMPTS = 10_000
-"""Attempts whose connections are looked at: more would make each refresh of the page as slow as the ledger is large."""
+"""Attempts whose connections are looked at: without a bound, a large ledger would slow each refresh of the page."""
 RATE_DAYS = 7
-"""Days over which spending is averaged: a whole week, since days of a week differ."""
+"""Days over which spending is averaged: a whole week, since the days of a week differ."""
 
 
 class BalanceReading(NamedTuple):
@@ -62,10 +62,10 @@ def account_balances(
     """Return the balances of connections, by their names.
 
     :param may_see: returns whether the reader may see a DAG.
-    :param sees_everything: whether the reader may see every DAG: everybody else sees the connections by which a visible
-        DAG texts, as the last :data:`RECENT_ATTEMPTS` reported it.
+    :param sees_everything: whether the reader may see every DAG: everybody else sees the connections with which a
+        visible DAG texts, as the last :data:`RECENT_ATTEMPTS` attempts reported.
     :param days: how far back.
-    :param points: readings of each connection at most; see :func:`downsample`.
+    :param points: the most readings of each connection; see :func:`downsample`.
     :raises SmsError: the ledger cannot be read.
     """
     recent = select(progress.c.conn_id, claimant.c.dag_id).select_from(progress.join(claimant))
@@ -75,7 +75,7 @@ def account_balances(
         since = now - days * DAY
         query = select(balance.c.conn_id, balance.c.observed_at, balance.c.amount).where(balance.c.observed_at >= since)
         if not sees_everything:
-            # Nobody knows the DAGs of a connection by which no task has reported to text.
+            # The DAGs of a connection are unknown where no task has reported that it texts with it.
             used = {tuple(row) for row in connection.execute(recent) if row.conn_id is not None}
             query = query.where(balance.c.conn_id.in_({conn_id for conn_id, dag_id in sorted(used) if may_see(dag_id)}))
         readings: dict[str, list[BalanceReading]] = {}
@@ -119,7 +119,7 @@ def spent_per_day(readings: Sequence[BalanceReading], now: float, *, days: float
 
 
 def downsample(readings: Sequence[BalanceReading], since: float, until: float, points: int) -> list[BalanceReading]:
-    """Return the last reading of each of so many equal intervals, so that a chart has no more points than room."""
+    """Return the last reading of each of ``points`` equal intervals, so that a chart has no more points than room."""
     width = max(until - since, 1.0) / points
     last = {int((each.at - since) / width): each for each in readings}
     return [last[interval] for interval in sorted(last)]

@@ -119,7 +119,7 @@ def newest_first(connection: Connection, before: int | None = None) -> Iterator[
 
 
 def visible_ids(connection: Connection, ids: Sequence[int], may_see: Callable[[str], bool]) -> set[int]:
-    """Return which campaigns were sent by DAGs of which the reader may see every one.
+    """Return which campaigns were sent only by DAGs that the reader may see.
 
     :param may_see: returns whether the reader may see a DAG.
     """
@@ -132,7 +132,7 @@ def _dags(connection: Connection, ids: Sequence[int]) -> dict[int, set[str]]:
     for piece in in_pieces(ids):
         reported = select(progress.c.campaign_id, progress.c.claimant_id).where(progress.c.campaign_id.in_(piece))
         senders = [tuple(row) for row in connection.execute(union(reported, _claimants_of_requests(piece)))]
-        # Not by a join: PostgreSQL expects too many rows of the recursion, and would read all claimants.
+        # Not by a join: PostgreSQL expects too many rows from the recursion, and would read all claimants.
         dags: dict[int, str] = {}
         for some in in_pieces(sorted({claimant_id for _, claimant_id in senders})):
             query = select(claimant.c.id, claimant.c.dag_id).where(claimant.c.id.in_(some))

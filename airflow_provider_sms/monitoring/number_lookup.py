@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.ledger.reader import LedgerReader
 
 SECONDS = 1.0
-"""Seconds after which a look-up begins to read no further piece."""
+"""Seconds after which a look-up begins no further piece."""
 PIECE_REQUESTS = 1_000
 """Requests whose messages are read at a time, up to 100,000 messages: some tenths of a second."""
 _FIRST_BYTES = 256
@@ -87,7 +87,7 @@ def parse_number(written: str, default_region: str | None) -> str:
     """Return the digits, with country code, of a number as a person writes it.
 
     :param default_region: country of a number without country code, such as ``ZA``; None means that it has one.
-    :raises InputError: it is no number that can be texted; the error gives the reason, without the number.
+    :raises InputError: it is not a number that can be texted; the error gives the reason, without the number.
     """
     cleaned = clean_destinations(pa.array([written], pa.string()), default_region)
     digits = cleaned.digits[0].as_py()
@@ -112,7 +112,7 @@ def look_up_number(
     :param may_see: returns whether the reader may see a DAG.
     :param start: where an earlier look-up ended; None means with the newest campaign.
     :param seconds: how long it reads; one piece is read however long that takes.
-    :raises InputError: it is no number.
+    :raises InputError: it is not a number that can be texted.
     :raises SmsError: the ledger cannot be read.
     """
     digits = parse_number(written, default_region)
@@ -154,7 +154,7 @@ def _pieces(connection: Connection, may_see: Callable[[str], bool], start: Posit
         if together:
             yield _whole(together)
         if not visible:
-            # To find that out takes time as well, and may be where a look-up stops.
+            # Finding that out takes time as well, and may be where a look-up stops.
             yield _Piece(Position(rows[0].id), None, None)
 
 

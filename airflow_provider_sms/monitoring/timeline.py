@@ -60,7 +60,7 @@ class UnknownRequest(NamedTuple):
     :param people: messages that it holds, at least one; always one for a send to groups, however many people are in
         them.
     :param kind: ``bulk`` or ``group``.
-    :param evidence: what the balance tells of it; None where nobody has judged that.
+    :param evidence: what the balance tells of it; None where that was not judged.
     """
 
     id: int
@@ -81,7 +81,7 @@ def timeline(ledger: LedgerReader, campaign_id: int, *, max_buckets: int = 60) -
     with ledger.read() as connection:
         # A cast truncates in SQLite and rounds in PostgreSQL.
         ended = request.c.finished_at if connection.dialect.name == "sqlite" else func.floor(request.c.finished_at)
-        # By seconds, although the buckets may be wider: how wide they are shows only once all requests were read.
+        # By seconds, although the buckets may be wider: their width is known only once all requests have been read.
         second = cast(ended, Integer)
         query = select(second, func.sum(TAKEN), func.sum(cast(request.c.cost, Real))).where(*accepted).group_by(second)
         seconds = [(each, int(messages or 0), float(cost or 0)) for each, messages, cost in connection.execute(query)]
@@ -181,7 +181,7 @@ def texted_twice(ledger: LedgerReader, campaign_id: int) -> list[str]:
 
     :raises SmsError: the ledger cannot be read.
     """
-    # A request that was decided to be accepted has the reason why it was unknown, or what the balance told.
+    # A request that a decision made accepted has the reason why it was unknown, or what the balance told.
     decided = select(decision.c.request_id)
     query = (
         select(request.c.id, request.c.reason)

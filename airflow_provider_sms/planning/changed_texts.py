@@ -1,7 +1,7 @@
 """Changed texts: recipients whom an earlier attempt of the task texted, and who would now get another text.
 
-A retry whose message holds the time of day, or whose rows were cut anew, has new keys, which the ledger has never seen:
-it would text everybody twice. So before the first request the table is compared with what earlier attempts hold.
+A retry whose message holds the time of day, or whose rows were divided anew, has new keys, which the ledger has never
+seen: it would text everybody twice. So before the first request the table is compared with earlier attempts' claims.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class TableKeys:
-    """The messages of a table: half of each key, which is enough to tell them apart, in 8 bytes of disk for each."""
+    """The messages of a table: half of each key, which is enough to tell them apart, in 8 bytes of disk each."""
 
     def __init__(self) -> None:
         self._halves = DiskBackedIntegers(np.uint64)
@@ -46,7 +46,7 @@ class TableKeys:
         return self._halves.sorted()
 
     def count_distinct(self) -> int:
-        """Return the number of messages, each counted once however many rows repeat it."""
+        """Return the number of messages, each counted once however many rows hold it."""
         return self._halves.count_distinct()
 
     def close(self) -> None:
@@ -65,15 +65,16 @@ def refuse_changed_texts(
     """Refuse to send where recipients whose messages an earlier attempt claimed would now get another text.
 
     A recipient may have several messages in a table. So a text counts as changed only where a message that an earlier
-    attempt claimed is no longer in the table, or is of another campaign, and the same recipient has a message there
-    that nobody claimed. Where the table differs from the one that the earlier attempt planned, the same holds for
-    claims of other mapped copies of the task: their tables may have been cut anew. Takes 8 bytes of disk for each row
-    of the table and each message that is gone, and nothing on a first attempt.
+    attempt claimed is no longer in the table, or is of another campaign, and the same recipient has a message in the
+    table that nobody claimed. Where the table differs from the one that the earlier attempt planned, the same holds
+    for claims of other mapped copies of the task: their tables may have been divided anew. The comparison takes 8 bytes
+    of disk for each row of the table and each message that is gone, and nothing on a first attempt.
 
     :param blocks: reads the table anew.
     :param stop: ends the comparison early.
-    :param keys: of the table; closed in any case, since a send need not hold them. None: they are read with the blocks.
-    :param is_command: whether a command at a terminal sends, and no task in a run.
+    :param keys: those of the table; always closed, since a send need not hold them. None means that they are read with
+        the blocks.
+    :param is_command: whether a command at a terminal sends, not a task in a run.
     :raises InputError: texts have changed; names their count, and what to do.
     :raises StoppedError: the comparison was stopped.
     :raises LedgerError: the ledger cannot be read.

@@ -1,10 +1,10 @@
-"""Repeats: people who have had another text of the campaign, from another task or another run of this one.
+"""Repeats: people who have had another text of the campaign, from another task or another run of this task.
 
 A *duplicate* is something else, the same message in two rows of a table: :mod:`~airflow_provider_sms.messages.keys`.
 
-A text is part of a message, so another wording is another message, and a campaign that is sent again with one texts
-everybody again. Within a run :mod:`~airflow_provider_sms.planning.changed_texts` refuses that. Between runs it is
-counted, since it may be meant.
+A text is part of a message, so another wording is another message, and a campaign that is sent again in other words
+texts everybody again. Within a run :mod:`~airflow_provider_sms.planning.changed_texts` refuses that. Between runs it is
+counted, since it may be intended.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def count_repeats(
 ) -> int:
     """Return how many people have had another text of the campaign.
 
-    A text counts if another task or run sent it, or may have, and the table does not hold it as well: who has several
-    messages in one table gets them on purpose. The messages of the campaign are read once, where others hold any, a
-    block at a time.
+    A text counts if another task or run sent it, or may have, and the table does not hold it as well: a person with
+    several messages in one table gets them on purpose. The messages of the campaign are read once, a block at a time,
+    and only where others hold any.
 
     :param table: the messages of the table.
     :param people: the numbers that are about to be texted.

@@ -38,7 +38,7 @@ class EncodingTotals:
 
 
 class ForcingCharacter(NamedTuple):
-    """A character outside of the GSM alphabet (GSM 03.38), which makes a whole text UCS-2."""
+    """A character outside the GSM alphabet (GSM 03.38), which makes a whole text UCS-2."""
 
     character: str
     code: str
@@ -52,7 +52,7 @@ class ForcingCharacter(NamedTuple):
 
 
 class ForcingCharacters:
-    """How many messages each character outside of the GSM alphabet makes UCS-2, in bounded memory."""
+    """How many messages each character outside the GSM alphabet makes UCS-2, in bounded memory."""
 
     def __init__(self) -> None:
         self._codes: list[int] = []
@@ -80,7 +80,7 @@ class ForcingCharacters:
         self._alone[: single.shape[1]] += single.sum(axis=0)
 
     def most_frequent(self) -> list[ForcingCharacter]:
-        """Return the characters that have a count of their own, the first 1000 that came; the most frequent first."""
+        """Return the characters that have a count of their own (the first 1000 that occurred), most frequent first."""
         counts = zip(self._codes, self._messages.tolist(), self._alone.tolist(), strict=False)
         ordered = sorted(counts, key=lambda counted: (-counted[1], counted[0]))
         return [ForcingCharacter(chr(code), f"U+{code:04X}", _name(code), *figures) for code, *figures in ordered]
@@ -105,14 +105,14 @@ class ForcingCharacters:
 
 @dataclass(slots=True)
 class Estimate:
-    """Figures of messages, added up in memory that does not grow with them; holds no text and no number of a person.
+    """Figures about messages, added up in memory that does not grow with them; they hold no text and no phone number.
 
-    :param prices: of an SMS part.
-    :param cost: credits, as the prices say; the service may charge otherwise.
+    :param prices: those of an SMS part.
+    :param cost: credits, by these prices; the service may charge differently.
     :param longest: characters of the longest text.
     :param longest_parts: SMS parts of the longest text.
     :param most_parts: SMS parts of the message that takes the most.
-    :param most_parts_row: index in the source of the first message with so many; None: there is no message.
+    :param most_parts_row: index in the source of the first message with so many; None means that there is no message.
     :param characters: characters that make texts UCS-2.
     """
 
@@ -163,10 +163,10 @@ class Estimate:
     def as_json(self) -> dict[str, Any]:
         """Return the figures as an XCom holds them: of one size, however many messages there are, and without any text.
 
-        :returns: ``messages``, ``parts`` and ``cost``; by ``encodings`` the first two; the ``longest`` text; the
-            ``most_parts`` of one message and its row, None where there is none; and what is ``forcing`` texts to be
-            UCS-2: the ten most frequent ``characters``, how many ``more`` there are at least, and the messages in which
-            one of them stands ``alone``.
+        :returns: ``messages``, ``parts`` and ``cost``; the first two by ``encodings``; the ``longest`` text; the
+            ``most_parts`` of one message and its row, None where there is none; and, as ``forcing`` texts to be UCS-2,
+            the ten most frequent ``characters``, how many ``more`` there are at least, and the messages in which one of
+            them stands ``alone``.
         """
         characters = self.characters.most_frequent()
         return {
@@ -188,6 +188,6 @@ class Estimate:
 
 
 def _name(code: int) -> str:
-    """Return a character's name; without one, what it is for, as the Unicode Standard does (section 4.8)."""
+    """Return a character's name or, where it has none, its kind, as the Unicode Standard does (section 4.8)."""
     character = chr(code)
     return unicodedata.name(character, "") or _LABELS.get(unicodedata.category(character), "unassigned")

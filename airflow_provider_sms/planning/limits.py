@@ -1,4 +1,4 @@
-"""Limits of a plan, checked before anything of it is sent, and the thresholds above which a person must approve it."""
+"""Limits of a plan, checked before any of it is sent, and the thresholds above which a person must approve it."""
 
 from __future__ import annotations
 

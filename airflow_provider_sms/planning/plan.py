@@ -1,4 +1,4 @@
-"""The plan of a send, made before the first request: how many messages go out, to whom they do not, and the cost."""
+"""The plan of a send, made before the first request: how many messages go out, which rows get none, and the cost."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ MAX_CHARACTERS = 5
 class Plan:
     """The messages of a table that are about to be sent, as figures; counts are of rows unless they say otherwise.
 
-    :param id: a digest of the recipients and their texts: it changes with any of them, and not with their order.
+    :param id: a digest of the recipients and their texts: it changes with any of them, but not with their order.
     :param invalid: rows that cannot be texted, by reason.
-    :param duplicate: rows that repeat the message of another row.
+    :param duplicate: rows that hold the same message as another row.
     :param suppressed: rows whose number is suppressed.
     :param capped: rows whose recipient was texted too recently.
     :param already_sent: rows whose message the campaign has sent already.
     :param unknown: rows whose message may have been sent, or that another process is sending.
     :param to_send: messages to be sent: all other rows.
     :param requests: requests that the messages take.
-    :param estimate: of the texts; it may count some rows that repeat another one.
-    :param balance: at the time of the plan; None where it was not read.
-    :param seconds: that sending takes, about; None where no earlier request tells.
+    :param estimate: the estimate of the texts; it may count some duplicates.
+    :param balance: the balance at the time of the plan; None where it was not read.
+    :param seconds: the approximate time that sending takes; None where there is no earlier request to judge by.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
     """
 
@@ -62,7 +62,7 @@ class Plan:
 
     @property
     def is_settled(self) -> bool:
-        """Whether the ledger has every message as sent: nothing is left to send or to find out."""
+        """Whether the ledger holds every message as sent: nothing is left to send or to find out."""
         return not (self.to_send or self.unknown or self.capped)
 
     def as_json(self) -> dict[str, Any]:
@@ -90,7 +90,7 @@ class Plan:
         }
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield pairs of a name and a value, for people."""
+        """Yield pairs of a name and a value, for people to read."""
         yield "rows", str(self.rows)
         reasons = f" ({count_reasons(self.invalid)})" if self.invalid else ""
         yield "invalid", f"{sum(self.invalid.values())}{reasons}"
@@ -132,9 +132,9 @@ def make_plan(
 ) -> Plan:
     """Return the plan of a table that was scanned.
 
-    :param scan: finished.
-    :param chunk_size: messages of a request.
-    :param seconds_per_request: from one request to the next, with several at once; None where that is not known.
+    :param scan: the finished scan.
+    :param chunk_size: messages per request.
+    :param seconds_per_request: time from one request to the next, with several at once; None where it is not known.
     """
     duplicate = scan.duplicate
     to_send = scan.valid - (scan.suppressed + scan.capped + scan.already_sent + scan.unknown + duplicate)
@@ -177,7 +177,7 @@ def _text_lines(estimate: Estimate) -> Iterator[tuple[str, str]]:
 
 
 def duration(seconds: float) -> str:
-    """Return a length of time in words, of two units at most.
+    """Return a length of time in words, in two units at most.
 
     :param seconds: 0 or more; less than one counts as one.
     """

@@ -22,8 +22,8 @@ class Prices:
 
     :param cost_per_part: one price for all, 0 or more; or prices by the first digits of the number, with country code
         and with or without a plus: ``{"27": 1, "44": 2.5, "": 3}``. The longest prefix that fits counts; ``""`` is for
-        all other numbers. A float means what it reads as: ``0.1`` is a tenth.
-    :raises InputError: a price is negative or no number, a prefix has other than digits, or there is no price at all.
+        all other numbers. A float counts as it reads: ``0.1`` is a tenth.
+    :raises InputError: a price is negative or not a number, a prefix is not all digits, or there is no price at all.
     """
 
     def __init__(self, cost_per_part: Price | Mapping[str, Price] = 1) -> None:
@@ -44,7 +44,7 @@ class Prices:
 
     @property
     def are_default(self) -> bool:
-        """Whether they are those of a task that names none: one credit for each part."""
+        """Whether these are the prices of a task that names none: one credit for each part."""
         return self._prices == {"": 1}
 
     @property
@@ -72,7 +72,7 @@ class Prices:
         :param parts: SMS parts that each takes.
         :raises InputError: there is no price for a number, which the error shows masked.
         """
-        # Imported here: the prices of a task are read, and refused, when its DAG is loaded.
+        # Imported here: a task's prices are already read, and perhaps refused, when its DAG is loaded.
         import numpy as np
         import pyarrow.compute as pc
 

@@ -1,8 +1,8 @@
 """The scan of a table: every row is read and checked before the first request, and sent as it was checked.
 
-A source is read twice. :class:`Scan` is the first pass: it counts, prices and compares with the ledger, and keeps a
-digest of each batch. :func:`outgoing_blocks` is the second pass: it returns a message only after the digest of its
-batch was found unchanged, so nothing is sent that nobody has planned or approved.
+A source is read twice. :class:`Scan` is the first pass: it counts and prices rows, compares them with the ledger,
+and keeps a digest of each batch. :func:`outgoing_blocks` is the second pass: it yields a message only after the digest
+of its batch has been found unchanged, so nothing is sent that nobody has planned or approved.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.stop_flag import StopFlag
 
 SAMPLES = 3
-"""Messages that a person who approves a plan is shown."""
+"""Messages that are shown to a person who approves a plan."""
 MAX_EXAMPLES = 10
 """Invalid rows that an error names: a table without one valid row takes no more memory."""
 BLOCK_ROWS = 10_000
@@ -47,16 +47,16 @@ MAX_BLOCK_ROWS = 100_000
 MAX_BLOCK_BYTES = 20 * 1024 * 1024
 """Bytes of texts in a block, which is held in memory."""
 ROWS_TO_BLOCK = 4
-"""How many times as many rows were read as a block has."""
+"""Rows read so far for each row of a block: blocks grow with the table."""
 
 
 class Scan:
-    """Everything that is known of a table before the first request, collected a batch at a time.
+    """Everything known about a table before the first request, collected a batch at a time.
 
-    :param prices: of an SMS part.
-    :param suppressed: numbers that are not texted; None: none.
-    :param preview: what the ledger knows of the campaign; None: the ledger is not asked.
-    :param keyed_by_text: whether a message's key is made of its text.
+    :param prices: those of an SMS part.
+    :param suppressed: numbers that are not texted; None means no number.
+    :param preview: the campaign as the ledger knows it; None means that the ledger is not asked.
+    :param keyed_by_text: whether a message's key is made from its text.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class Scan:
         self.examples: list[RejectedRow] = []
         """The first invalid rows."""
         self.digests: list[bytes] = []
-        """One of 16 bytes for each batch, to compare with when the source is read again."""
+        """A digest of 16 bytes for each batch, to compare with when the source is read again."""
         self.estimate = Estimate(prices)
-        """Of the messages to send."""
+        """The estimate of the messages to send."""
         self.keys = TableKeys()
-        """Of every message whose number is not suppressed."""
+        """The keys of all messages whose numbers are not suppressed."""
         self.fingerprint = Fingerprint()
         self.samples: list[tuple[str, str]] = []
         """The destinations and texts of the first messages to send."""
@@ -104,7 +104,7 @@ class Scan:
 
     @property
     def duplicate(self) -> int:
-        """Messages that repeat another one to send. Sorts all keys: read it once, at the end."""
+        """Duplicates of messages to send. Reading this sorts all keys: do so once, at the end."""
         return self._free_rows - self._free.count_distinct()
 
     def read(
@@ -114,11 +114,11 @@ class Scan:
         stop: StopFlag,
         check_rows: Callable[[int], None] | None = None,
     ) -> None:
-        """Read and check every row; what was found until an error is kept.
+        """Read and check every row; anything found before an error is kept.
 
         :param stop: ends the scan early.
-        :param check_rows: called with the rows read so far after each batch; it raises to end the scan. None: any
-            number of rows is read.
+        :param check_rows: called after each batch with the number of rows read so far; it raises to end the scan. None
+            means no limit.
         :raises StoppedError: the scan was stopped.
         :raises ColumnError: a column is missing.
         :raises SourceError: the source cannot be read.
@@ -143,9 +143,9 @@ class Scan:
             self.repeats = count_repeats(self._preview, self.keys, self._people, stop)
 
     def explain_invalid(self, advice: str = "") -> str:
-        """Return how many rows are invalid and why, and the first of them, one a line; numbers are masked.
+        """Return how many rows are invalid and why, and the first of them, one per line; numbers are masked.
 
-        :param advice: sentences that stand before these rows, without the last full stop.
+        :param advice: sentences to put before these rows, without the last full stop.
         """
         return (
             f"{self.invalid} of {self.rows} {by_count(self.rows, 'row')} cannot be texted: "
@@ -154,7 +154,7 @@ class Scan:
         )
 
     def require_sendable(self, *, skip_invalid: bool) -> None:
-        """Refuse a table with invalid rows, or without a valid one.
+        """Refuse a table with invalid rows, or with none that is valid.
 
         :param skip_invalid: leave invalid rows out, where at least one row is valid.
         :raises InvalidRowsError: names the count, the reasons and the first rows.
@@ -218,7 +218,7 @@ class Scan:
 
 
 def _without_duplicates(prepared: PreparedBatch) -> PreparedBatch:
-    """Leave out messages that repeat an earlier one of the batch."""
+    """Leave out duplicates of earlier messages in the batch."""
     halves = key_halves(prepared.keys)
     _, first = np.unique(halves, return_index=True)
     if len(first) == len(halves):
@@ -229,7 +229,7 @@ def _without_duplicates(prepared: PreparedBatch) -> PreparedBatch:
 
 
 def rows_of_block(read: int) -> int:
-    """Return how many rows a block should have: more as more rows were read, since the ledger's tree has grown.
+    """Return how many rows a block should have: the more were read, the more, since the ledger's tree has grown.
 
     :param read: rows of the source up to the end of the block.
     """
@@ -251,13 +251,13 @@ def outgoing_blocks(
     are claimed in the order of their keys. So after the first rows, each block is ordered by key. The blocks grow with
     the tree, up to a bound.
 
-    Each batch is compared with the batch that the scan read in its place before the first of its messages is yielded.
+    Before the first message of a batch is yielded, the batch is compared with the one that the scan read in its place.
 
-    :param scan: of the same source, finished.
+    :param scan: the finished scan of the same source.
     :param stop: ends the collection of a larger block early.
     :param keep_order: yield the messages in the order of the source.
-    :param suppressed: numbers that are left out; None: none.
-    :raises ChangedSourceError: the source has changed since: nobody planned, or approved, what it holds now.
+    :param suppressed: numbers that are left out; None means no number.
+    :raises ChangedSourceError: the source has changed since the scan: nobody planned or approved its present rows.
     """
     rows = 0
     digests = iter(scan.digests)

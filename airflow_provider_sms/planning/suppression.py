@@ -67,9 +67,9 @@ class SuppressedNumbers:
         return self.digits.contains(_as_integers(destinations))
 
     def explain(self, advice: str = "") -> str:
-        """Return how many rows cannot be read and why, and the first of them, one a line; numbers are masked.
+        """Return how many rows cannot be read and why, and the first of them, one per line; numbers are masked.
 
-        :param advice: sentences that stand before these rows, without the last full stop.
+        :param advice: sentences to put before these rows, without the last full stop.
         """
         count = self.unreadable.total()
         return (
@@ -84,15 +84,15 @@ class SuppressedNumbers:
 
 
 def read_suppressed(source: Source, destination_column: str, default_region: str | None) -> SuppressedNumbers:
-    """Read numbers that must not be texted, cleaned as those of the recipients are.
+    """Read numbers that must not be texted, and clean them like those of recipients.
 
-    Takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and suppresses
-    nobody: the caller decides what to do about it.
+    This takes 8 bytes of disk for each row, and next to no memory. A number that cannot be read is counted and
+    suppresses nobody: the caller decides what to do about it.
 
-    :param source: with a number, or nothing, in each row.
+    :param source: rows that each hold a number or nothing.
     :param destination_column: column with the number.
-    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code; None:
-        every number carries its country code.
+    :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code; None
+        means that every number carries its country code.
     :raises ColumnError: the column is missing, or of a type that holds no numbers.
     :raises SourceError: the source cannot be read.
     :raises InputError: the region is unknown.

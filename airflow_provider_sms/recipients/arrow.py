@@ -1,4 +1,4 @@
-"""Arrow IPC files, which Feather is, too: the file format and the stream format, a batch of the writer at a time."""
+"""Arrow IPC files, Feather included: the file format and the stream format, one of the writer's batches at a time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ARROW = FileFormat("Arrow", _read_schema, _read_rows)
 def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[tuple[pa.Schema, Iterator[pa.RecordBatch]]]:
     """Open a file at its first row.
 
-    :param names: the columns to read; None: all.
+    :param names: the columns to read; None means all.
     """
     beginning = b""
 

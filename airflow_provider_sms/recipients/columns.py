@@ -1,6 +1,6 @@
-"""Columns: the many Arrow types of one thing, reduced to one; their look-up by name; and arrays made from buffers.
+"""Columns: the many Arrow types of one kind of value, reduced to one; look-up by name; and arrays made from buffers.
 
-Arrays are made of buffers and read as buffers, since pyarrow's own conversions from and to NumPy import pandas.
+Arrays are made from buffers and read as buffers, since pyarrow's own conversions from and to NumPy import pandas.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MOST_NAMES = 20
 
 
 _VIEW = "string_view"
-"""The type of text that pyarrow 16 and newer know by a function of their own."""
+"""The type of text that only pyarrow 16 and newer can check for by a function."""
 
 _DAY_SECONDS = 86_400
 _PER_SECOND = {
@@ -39,19 +39,19 @@ _PER_SECOND = {
     "ns": Fraction(10**9),
 }
 _YEARS_1_TO_9999 = (-719_162 * _DAY_SECONDS, 2_932_897 * _DAY_SECONDS)
-"""Seconds since 1970 of the first moment that Python's calendar has, and of the first that it no longer has."""
+"""Seconds from 1970 to the first moment of Python's calendar, and to the first moment after its end."""
 _MOST = 2**63 - 1
 _LONGEST_SECONDS = 10**9 * _DAY_SECONDS
-"""The first length of time that Python has no form for."""
+"""The shortest duration, in seconds, that Python cannot hold."""
 
 
 NESTED = pa.list_(pa.null())
 """The type of columns of lists and structs in a source that is read once: their values are left out, since no message
-can be made of them."""
+can be made from them."""
 
 
 def type_words(kind: pa.DataType) -> str:
-    """Return a type as an error tells it, without a number in the name of a field; what was left out has no type."""
+    """Return a type as an error names it, with numbers in the names of fields masked; values left out have no type."""
     if kind == NESTED:
         return "list or struct"
     return mask_numbers_in(str(kind)) if pa.types.is_nested(kind) else str(kind)
@@ -84,12 +84,12 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Return a column as one array: dictionaries decoded, text of any width as ``string``, floats in 64 bits.
 
     A float of 32 bits becomes the number that it was written as: 0.1, and not 0.10000000149011612. A float too large to
-    tell it from its neighbours becomes infinite: its digits are lost, and infinity is nowhere taken for a value.
+    be told from its neighbours becomes infinite: its digits are lost, and infinity is nowhere taken for a value.
     """
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if pa.types.is_dictionary(column.type):
-        if str(column.type.value_type) == _VIEW:  # a Categorical of polars; pyarrow decodes none
+        if str(column.type.value_type) == _VIEW:  # a Categorical of polars, which pyarrow does not decode
             column = pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string()))
         column = column.dictionary_decode()
     if pa.types.is_float32(column.type):
@@ -99,7 +99,7 @@ def plain(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 
 def lost_digits(column: pa.Array) -> pa.Array | None:
-    """Return which values are floats too large to tell which integer they were; NaN is not.
+    """Return which values are floats too large to tell which integer they were; NaN is not one of them.
 
     :param column: plain.
     :returns: a condition for each row, null for null; None where the type cannot hold such values.
@@ -110,7 +110,7 @@ def lost_digits(column: pa.Array) -> pa.Array | None:
 
 
 def beyond_calendar(column: pa.Array) -> pa.Array | None:
-    """Return which values are dates or times outside of the years 1 to 9999, or durations as much too long.
+    """Return which values are dates or times outside the years 1 to 9999, or durations longer than Python can hold.
 
     :param column: plain.
     :returns: a condition for each row, null for null; None where the type cannot hold such values.
@@ -120,7 +120,7 @@ def beyond_calendar(column: pa.Array) -> pa.Array | None:
         return None
     per_second = _PER_SECOND[getattr(kind, "unit", "day" if types.is_date32(kind) else "ms")]
     first, last = (-_LONGEST_SECONDS, _LONGEST_SECONDS) if types.is_duration(kind) else _YEARS_1_TO_9999
-    # In its zone, a time may be some hours before or after that in UTC.
+    # In its zone, a time may be some hours earlier or later than in UTC.
     margin = _DAY_SECONDS if getattr(kind, "tz", None) else 0
     if last * per_second > _MOST:
         return None  # nanoseconds, say, end in 2262
@@ -132,12 +132,12 @@ def beyond_calendar(column: pa.Array) -> pa.Array | None:
 
 
 DECIMALS = {b"airflow_provider_sms": b"decimals"}
-"""Metadata of a column that was made of Python's decimals: its type depends on the values, and so does not tell how any
-of them is meant to be written."""
+"""Metadata of a column that was made from Python's decimals: its type depends on the values, so it does not tell how
+any of them is meant to be written."""
 
 
 def holds_decimals(field: pa.Field) -> bool:
-    """Return whether a column was made of Python's decimals."""
+    """Return whether a column was made from Python's decimals."""
     return DECIMALS.items() <= (field.metadata or {}).items()
 
 
@@ -199,11 +199,11 @@ def strings(values: Sequence[str | None]) -> pa.Array:
 def string_array(
     offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uint8] | bytes, valid: npt.NDArray[np.bool_] | None
 ) -> pa.Array:
-    """Return a column of texts made of buffers.
+    """Return a column of texts made from buffers.
 
     :param offsets: where each text begins in the data, and where the last ends.
     :param data: UTF-8.
-    :param valid: which texts are not null; None: no text is null.
+    :param valid: which texts are not null; None means that no text is null.
     """
     bits = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
     return pa.Array.from_buffers(pa.string(), len(offsets) - 1, [bits, pa.py_buffer(offsets), pa.py_buffer(data)])
@@ -222,17 +222,17 @@ def valid_rows(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def whole(column: pa.Array) -> pa.Array:
-    """Return a column that begins where its buffers do: before version 18, Arrow writes the wrong text of a slice."""
+    """Return a column that begins where its buffers do: before version 18, Arrow writes the wrong texts of a slice."""
     return pa.concat_arrays([column]) if column.offset else column
 
 
 def replace_rows(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array:
     """Return a column with other values in some rows.
 
-    In place of Arrow's ``replace_with_mask``, which fails for slices as :func:`whole` says.
+    Stands in for Arrow's ``replace_with_mask``, which fails for slices as :func:`whole` says.
 
-    :param rows: whether each row is replaced; null counts as not.
-    :param values: one for each row that is, of the column's type.
+    :param rows: whether each row is replaced; null counts as False.
+    :param values: one for each replaced row, of the column's type.
     """
     flags = pc.coalesce(rows, mask(np.zeros(1, np.bool_))[0]).cast(pa.uint8())
     chosen = np.frombuffer(flags.buffers()[1], np.uint8)[flags.offset : flags.offset + len(flags)].astype(np.bool_)
@@ -245,7 +245,7 @@ def replace_rows(column: pa.Array, rows: pa.Array, values: pa.Array) -> pa.Array
 def utf8(texts: pa.Array) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
     """Return the buffers of a column of texts, without a copy.
 
-    :returns: where each text begins, from 0, and where the last ends; and UTF-8, no byte where all are empty.
+    :returns: where each text begins, from 0, and where the last ends; and their UTF-8, without a byte if all are empty.
     """
     _, offsets, data = texts.buffers()
     if offsets is None or data is None or not len(texts):
@@ -261,13 +261,13 @@ def integers(column: pa.Array) -> npt.NDArray[Any]:
 
 
 def text(value: str) -> pa.Scalar:
-    """Return a text that stands in all rows."""
+    """Return a text as a scalar, which stands for a value in every row."""
     return strings([value])[0]
 
 
 @lru_cache(maxsize=None, typed=True)
 def constant(value: str | float | bool | None) -> pa.Scalar:  # noqa: FBT001 - a value, and no switch
-    """Return a value that stands in all rows, made once: a text, 64-bit number, boolean, or the null of a text."""
+    """Return a value as a scalar, made once: a text, a 64-bit number, a boolean, or the null of a text."""
     if value is None:
         return pa.nulls(1, pa.string())[0]
     if isinstance(value, bool):

@@ -1,7 +1,7 @@
 """CSV files, plain and compressed, read a block at a time: every column is text, and every quote is checked.
 
 Arrow parses the rows. Before it, :class:`QuotedText` refuses quotes that RFC 4180 does not allow: a parser would take
-the rest of the file for one value, and nobody would miss the rows in it.
+the rest of the file for one value, and nobody would notice that its rows are missing.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _read_rows(file: DataFile, names: Sequence[str], _: int) -> Generator[pa.Rec
     with _opened(file, names or _read_schema(file).names[:1]) as (reader, text):
         for batch in reader:
             if text.failure is not None:
-                # The last row of it may be cut short.
+                # Its last row may be cut short.
                 break
             yield batch
 
@@ -63,7 +63,7 @@ CSV = FileFormat("CSV", _read_schema, _read_rows)
 def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
     """Open a file at its first row.
 
-    :param names: the columns to read, as text; None: all, to read their names.
+    :param names: the columns to read, as text; None means all, to read their names.
     """
     ragged: list[csv.InvalidRow] = []
 
@@ -77,12 +77,12 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
         content = stored if codec is None else pa.CompressedInputStream(stored, codec)
         with content, closing(QuotedText(content, delimiter, file.name)) as text, _failure_of(text), csv.open_csv(
             pa.PythonFile(text, "r"),
-            # One thread, so that Arrow knows the row of an error and reads a bounded way ahead.
+            # One thread, so that Arrow knows the row of an error and does not read far ahead.
             read_options=csv.ReadOptions(use_threads=False, block_size=_BLOCK),
             parse_options=csv.ParseOptions(delimiter=delimiter, newlines_in_values=True, invalid_row_handler=refuse),
             convert_options=csv.ConvertOptions(
                 include_columns=names,
-                # Else 0821234567 would lose its zero, 2.78E+10 become a number, and the name NA be no name.
+                # Otherwise 0821234567 would lose its zero, 2.78E+10 become a number, and the name NA become null.
                 column_types=None if names is None else dict.fromkeys(names, pa.string()),
                 strings_can_be_null=True,
                 null_values=[""],
@@ -93,7 +93,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[Any]:
 
 
 def _dialect(file: DataFile) -> tuple[str, str | None]:
-    """Return the delimiter and the compression that the name of a file tells."""
+    """Return the delimiter and the compression that the name of a file indicates."""
     found = CSV_NAME.search(file.name.lower())
     return _DELIMITERS[found[1] if found else "csv"], codec_of(file.name, CSV_NAME)
 
@@ -118,13 +118,13 @@ def _explain(error: Exception, ragged: Sequence[csv.InvalidRow]) -> str:
 
 
 def _row(number: int | None) -> str:
-    """Return which row, counted from 0 without the header, which is Arrow's row 1."""
+    """Return words for a row, counted from 0 without the header, which is Arrow's row 1."""
     return "a row" if number is None else f"row {number - 2} of the file"
 
 
 @contextmanager
 def _failure_of(text: QuotedText) -> Iterator[None]:
-    """Raise the error of reading the text at the end of the ``with``, in place of the error that Arrow made of it."""
+    """Raise, at the end of the ``with``, the error of reading the text, in place of the error that Arrow made of it."""
     try:
         yield
     except Exception:
@@ -146,7 +146,7 @@ _OTHERS = {
     b"PK\x03\x04": "a workbook or a zip archive; save it as CSV",
     b"\x1f\x8b": "compressed with gzip; name it .csv.gz",
 }
-"""The first bytes of files that are no CSV, and what to do."""
+"""The first bytes of files that are not CSV, and what to do about them."""
 
 
 class _Readable(Protocol):
@@ -154,13 +154,13 @@ class _Readable(Protocol):
 
 
 class QuotedText:
-    """A file to read from, in which every quote must be as RFC 4180 has it.
+    """A file to read from, in which every quote must follow RFC 4180.
 
-    A quote opens at the start of a field and closes at the end of one; inside it is doubled. Parsers accept other
-    quotes: one that is never closed makes the rest of the file one value.
+    A quote opens at the start of a field and closes at the end of one; within a field it is doubled. Parsers accept
+    other quotes: one that is never closed makes the rest of the file one value.
 
     :param content: the text.
-    :param delimiter: between fields, one character of ASCII.
+    :param delimiter: the ASCII character between fields.
     :param name: the name of the file in an error.
     """
 
@@ -171,13 +171,13 @@ class QuotedText:
         self._last = b"\n"
         """The last byte that was passed on."""
         self._held = b""
-        """A quote or a carriage return whose next byte is not read yet, or nothing."""
+        """A quote or a carriage return whose next byte has not been read yet, or nothing."""
         self._begun = self._ended = self._inside = False
         self._line = self._opening_line = 1
         self._reading = Lock()
         self.closed = False
         self.failure: Exception | None = None
-        """The error of reading. It is not raised there: Arrow reads in a thread that may wait for itself afterwards."""
+        """The error of reading. :meth:`read` does not raise it: Arrow's reading thread might then wait for itself."""
 
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes, at least 3; none at the end, when this is closed, or once ``failure`` is set.
@@ -195,7 +195,7 @@ class QuotedText:
                 return b""
 
     def close(self) -> None:
-        """End reading: Arrow reads ahead in a thread that does not notice that nobody wants the rest."""
+        """End reading: Arrow reads ahead in a thread, which does not notice that nobody wants the rest."""
         with self._reading:
             self.closed = True
 
@@ -209,7 +209,7 @@ class QuotedText:
             block = self._without_mark(block)
         if self._ended and (block or self._last)[-1:] not in (b"\n", b"\r"):
             block += b"\n"
-        # Nor may a block end within a line break: Arrow would take its second character for a line of its own.
+        # A block ends neither with a quote nor within a line break, whose second half Arrow would take for a line.
         passed = block[:-1] if not self._ended and block.endswith((_QUOTE, b"\r")) else block
         self._held = block[len(passed) :]
         self._check(passed, block)
@@ -228,7 +228,7 @@ class QuotedText:
         """Check some bytes for zeros and for quotes out of place.
 
         :param passed: the bytes that are passed on.
-        :param block: these and, where a quote comes next, that quote.
+        :param block: these and the quote or carriage return that is held back, if any.
         """
         if b"\0" in passed:
             line = self._line + passed.count(b"\n", 0, passed.index(b"\0"))
@@ -240,7 +240,7 @@ class QuotedText:
     def _check_quotes(self, passed: bytes, text: np.ndarray) -> None:
         """Check that each quote stands beside a delimiter, a line break or another quote.
 
-        :param text: the bytes and those around them.
+        :param text: these bytes with those around them.
         """
         quotes = np.flatnonzero(text[1 : len(passed) + 1] == _QUOTE[0]) + 1
         first = int(self._inside)

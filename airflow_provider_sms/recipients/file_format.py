@@ -1,4 +1,4 @@
-"""File formats: the functions of each, and its errors, which name the file and quote no value from it."""
+"""File formats: the functions that read each, and their errors, which name the file and quote no value from it."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ class FileFormat(NamedTuple):
     read_schema: Callable[[DataFile], pa.Schema]
     """Returns the columns of a file, text of any kind as ``string``; raises SourceError for another format."""
     read_rows: Callable[[DataFile, Sequence[str], int], Generator[pa.RecordBatch, None, None]]
-    """Yields the rows of the named columns in order, in memory that does not grow with the file. The number is the rows
-    that a batch should hold; a batch may have any size. Closes the file when it is closed. Raises SourceError where the
-    file cannot be read."""
+    """Yields the rows of the named columns in order, in memory that does not grow with the file. The number says how
+    many rows a batch should hold; a batch may have any size. Closes the file when it is closed. Raises SourceError
+    where the file cannot be read."""
 
 
 @contextmanager
 def source_errors(file: DataFile, explain: Callable[[Exception], str]) -> Iterator[None]:
-    """Raise a :class:`SourceError` that names the file for any error inside of the ``with``.
+    """Raise a :class:`SourceError` that names the file for any error inside the ``with``.
 
-    :param explain: returns what an error of Arrow means. Arrow's own words may quote values, so they are not passed on.
+    :param explain: returns the meaning of an Arrow error, whose own words may quote values and so are not passed on.
     :raises SourceError: the file is missing, of another format or damaged, or its storage fails.
     """
     try:

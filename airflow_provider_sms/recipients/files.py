@@ -1,4 +1,4 @@
-"""Files that together are one table → record batches of one size, in the order of the files and of their rows."""
+"""Files that together form one table → record batches of one size, in the order of the files and of their rows."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class _TableFile:
 class FileSource:
     """Files of one table and one format, in the order given.
 
-    :param file_format: of all files.
-    :param files: their headers are read at once, their rows with :meth:`batches`.
+    :param file_format: the format of all files.
+    :param files: their headers are read here, their rows by :meth:`batches`.
     :param description: the name of the source in a log.
     :raises SourceError: names a file that is not of the format, or whose columns do not match the other files.
     """
@@ -52,10 +52,10 @@ class FileSource:
         self.schema: pa.Schema = _unify(self._files)
 
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order; each call starts anew, beside others.
+        """Yield the rows in order; each call starts anew, independently of others.
 
-        :param columns: the columns to keep; of Parquet only these are read. None: all.
-        :param batch_size: rows in each batch but the last, which may have fewer, however the rows lie in files.
+        :param columns: the columns to keep; of Parquet only these are read. None means all.
+        :param batch_size: rows in each batch but the last, which may have fewer, however the files divide the rows.
         :raises SourceError: a file cannot be read to its end, or lacks a column that others have.
         """
         names = self.schema.names if columns is None else list(dict.fromkeys(columns))
@@ -74,7 +74,7 @@ class FileSource:
                     yield _in_schema(batch, file, schema)
 
     def describe(self) -> str:
-        """Return which files they are, as a log may show them."""
+        """Return a description of the files that a log may show."""
         return self._description
 
     def close(self) -> None:
@@ -124,7 +124,7 @@ def _partition_kinds(files: Sequence[DataFile]) -> dict[str, pa.DataType]:
     for file in files:
         for name, value in file.partitions.items():
             values.setdefault(name, []).extend([] if value is None else [value])
-    # A leading zero says that it is a code and not a count.
+    # A leading zero marks a code, not a count.
     return {
         name: pa.int64() if all(re.fullmatch("0|-?[1-9][0-9]{0,17}", value) for value in found) else pa.string()
         for name, found in values.items()
@@ -134,7 +134,7 @@ def _partition_kinds(files: Sequence[DataFile]) -> dict[str, pa.DataType]:
 def _unify(files: Sequence[_TableFile]) -> pa.Schema:
     """Return the columns of all files together; a type may widen, but not turn into another.
 
-    :raises SourceError: names the first file and column that do not fit those before.
+    :raises SourceError: names the first file and column that do not fit the files before.
     """
     first: dict[pa.Schema, _TableFile] = {}
     for file in files:

@@ -1,6 +1,6 @@
-"""The forms that recipients may have, told by the type of the object, without Arrow, which takes long to import.
+"""The forms that recipients may have, recognised by the type of the object, without Arrow, which is slow to import.
 
-A DAG file is loaded every few seconds, and an object of another type is refused there already.
+A DAG file is loaded every few seconds, and an object of any other type is refused as early as that.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ FORMS = (
     "a path or a URI of files, an asset, a list of these, a SqlSource, a DataFrame, a pyarrow Table or another object "
     "with Arrow's C stream interface, a list or an iterator of dicts, a dict of columns, or a list of numbers"
 )
-"""What may be recipients, for an error."""
+"""The forms that recipients may have, as an error lists them."""
 
 
 def is_rows(source: object) -> bool:
-    """Return whether an object may be recipients in memory, by its type; the values in it are checked by reading."""
+    """Return whether an object may be recipients in memory, by its type; its values are checked when they are read."""
     return isinstance(source, (Mapping, list, tuple, Iterator)) or is_dataframe(source) or _is_arrow(source)
 
 
 def is_dataframe(source: object) -> bool:
     """Return whether an object is a DataFrame of pandas."""
-    pandas = sys.modules.get("pandas")  # a DataFrame cannot be where pandas has not been imported
+    pandas = sys.modules.get("pandas")  # there is no DataFrame where pandas has not been imported
     return pandas is not None and isinstance(source, pandas.DataFrame)
 
 
 def is_stream(source: object) -> bool:
     """Return whether an object hands out its rows through Arrow's C stream interface.
 
-    The type is asked: an object may take any name for one of its columns.
+    The type is asked, since an object may take any attribute's name for one of its columns.
     """
     return hasattr(type(source), "__arrow_c_stream__")
 

@@ -1,7 +1,7 @@
 """Newline-delimited JSON, plain and compressed: one object a line, each of which is a row.
 
-A file does not say which columns it has, and of which types: that is known once its last line is read. So the rows of
-all files are read once and kept in a nameless file, where Parquet and the like are read in place.
+A file does not say which columns it has, or of which types: that is known only once its last line has been read. So the
+rows of all files are read once and kept in a nameless file, whereas Parquet and the like are read in place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BOM = b"\xef\xbb\xbf"
 def read_json_lines(files: Sequence[DataFile]) -> Iterator[dict[str, Any]]:
     """Yield the rows of files in order, each with the columns that the path of its file names.
 
-    :raises SourceError: a file cannot be read, or a line is not an object of JSON.
+    :raises SourceError: a file cannot be read, or a line is not a JSON object.
     """
     for file, constants in zip(files, partition_columns(files), strict=True):
         for row in _rows(file):
@@ -52,7 +52,7 @@ def _row(text: bytes, file: DataFile, number: int) -> dict[str, Any]:
     if isinstance(row, dict):
         return row
     hint = "; a file that is one JSON array is not read" if number == 1 and text.lstrip().startswith(b"[") else ""
-    # The words of the parser may quote the line.
+    # The parser's words may quote the line.
     raise SourceError(f"{file.name}: line {number} is not a JSON object; write one object a line, in UTF-8{hint}")
 
 

@@ -26,7 +26,7 @@ _KINDS = {str: 0, bool: 0, int: 0, float: 0, Decimal: 0, dt.datetime: 0, dt.date
 """The kinds of values; a kind comes before the one that it is a subclass of: True is an int to Python, and a datetime a
 date."""
 _MOST_LENGTHS = 5
-"""Columns whose length an error tells."""
+"""Columns whose lengths an error lists, at most."""
 _NUMBERS = {int, float, np.float32, np.float16}
 
 
@@ -35,7 +35,7 @@ class TableSource:
 
     :param table: all rows.
     :param description: the name of the source in a log, without values of rows.
-    :raises SourceError: two columns have one name.
+    :raises SourceError: two columns have the same name.
     """
 
     def __init__(self, table: pa.Table, description: str) -> None:
@@ -47,7 +47,7 @@ class TableSource:
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order; each call starts anew.
 
-        :param columns: the columns to read; None: all.
+        :param columns: the columns to read; None means all.
         :param batch_size: rows in a batch, at most. There are no empty batches.
         """
         if not self._table.num_rows:
@@ -61,7 +61,7 @@ class TableSource:
                 yield batch
 
     def describe(self) -> str:
-        """Return what the source is, without any of its values."""
+        """Return a description of the source, without any of its values."""
         return self._description
 
     def close(self) -> None:
@@ -71,7 +71,7 @@ class TableSource:
 def from_table(table: pa.Table) -> TableSource:
     """Return the source of an Arrow table.
 
-    :raises SourceError: two columns have one name.
+    :raises SourceError: two columns have the same name.
     """
     return TableSource(table, _describe("Table", table.num_rows, table.num_columns))
 
@@ -79,7 +79,7 @@ def from_table(table: pa.Table) -> TableSource:
 def from_dataframe(frame: pd.DataFrame) -> TableSource:
     """Return the source of a DataFrame; the index is left out.
 
-    :raises SourceError: two columns have one name, or a column has values of which no column can be made.
+    :raises SourceError: two columns have the same name, or a column has values from which no column can be made.
     """
     description = _describe("DataFrame", len(frame), len(frame.columns))
     names = [str(name) for name in frame.columns]
@@ -91,7 +91,7 @@ def from_dataframe(frame: pd.DataFrame) -> TableSource:
 def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
     """Return the source of a list of dicts; a key that a dict lacks is null there.
 
-    :raises SourceError: a key is no text, or has values of which no column can be made.
+    :raises SourceError: a key is not text, or has values from which no column can be made.
     """
     description = f"list of {len(rows)} {by_count(len(rows), 'row')}"
     return TableSource(_table_of_rows(rows, description), description)
@@ -100,8 +100,8 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
 def from_columns(columns: Mapping[str, Any]) -> TableSource:
     """Return the source of a dict of columns, each a list, a Series, or an array of Arrow or NumPy.
 
-    :raises SourceError: a key is no text, a value is no column, the columns differ in length, or a column has values of
-        which no column can be made.
+    :raises SourceError: a key is not text, a value is not a column, the columns differ in length, or a column has
+        values from which no column can be made.
     """
     description = f"dict of {len(columns)} {by_count(len(columns), 'column')}"
     _check_keys(columns, description, "dict")
@@ -129,7 +129,7 @@ def batch_of_rows(rows: Sequence[Mapping[str, Any]], description: str, known: Se
 
     :param rows: few enough that each column is one array.
     :param known: names of columns that come first, also where no dict has such a key.
-    :raises SourceError: a key is no text, or has values of which no column can be made.
+    :raises SourceError: a key is not text, or has values from which no column can be made.
     """
     return _batch(_table_of_rows(rows, description, known))
 
@@ -137,9 +137,9 @@ def batch_of_rows(rows: Sequence[Mapping[str, Any]], description: str, known: Se
 def batch_of_values(names: Sequence[str], rows: Sequence[Sequence[Any]], description: str) -> pa.RecordBatch:
     """Return some rows of values as a batch.
 
-    :param names: of the columns, in the order of the values of each row.
+    :param names: those of the columns, in the order of each row's values.
     :param rows: few enough that each column is one array.
-    :raises SourceError: a column has values of which no column can be made.
+    :raises SourceError: a column has values from which no column can be made.
     """
     by_column = list(zip(*rows, strict=True)) if rows else [()] * len(names)
     columns = [_column(list(values), name, description) for name, values in zip(names, by_column, strict=True)]
@@ -161,7 +161,7 @@ def _check_keys(names: Iterable[Any], description: str, of: str) -> None:
 def check_names(names: Iterable[str], description: str) -> None:
     """Refuse columns that cannot be told apart.
 
-    :raises SourceError: names the first column name that comes twice.
+    :raises SourceError: names the first column name that occurs twice.
     """
     seen: set[str] = set()
     for name in names:
@@ -197,7 +197,7 @@ class _Column(NamedTuple):
 
 
 def _column_of_series(series: pd.Series[Any], name: str, description: str) -> _Column:
-    """Return a column of the type of a Series, or, where that is ``object``, of the types of its values."""
+    """Return a column of the type of a Series or, where that is ``object``, of the types of its values."""
     categories = getattr(series.dtype, "categories", None)
     of_objects = series.dtype == object or (
         categories is not None and categories.dtype == object and _kinds(categories) != {str}
@@ -216,7 +216,7 @@ def _column_of_values(values: Any, name: str, description: str) -> _Column:
 
 
 def _column(values: list[Any], name: str, description: str) -> _Column:
-    """Return a column of Python values, each of which keeps its value: where no type holds them all, a column of text.
+    """Return a column of Python values, each of them unchanged: where no type holds them all, a column of text.
 
     Arrow would turn one value into the type of another: a time beside a date into a date, and True beside 0.5 into 1.
     """
@@ -298,7 +298,7 @@ def _moments(values: Sequence[Any]) -> pa.Array | None:
 
 
 def _zone(moment: dt.datetime) -> str | None:
-    # The zones of pytz differ from time to time within one.
+    # Within one zone of pytz, the objects differ from time to time.
     return None if moment.tzinfo is None else str(getattr(moment.tzinfo, "zone", None) or moment.tzinfo)
 
 

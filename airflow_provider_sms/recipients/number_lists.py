@@ -16,34 +16,34 @@ _DATE = re.compile(
     r"(?<!\d)(?:19|20)\d\d([-_./]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])(?!\d)"
     r"(?:T\d\d:?\d\d:?\d\d(?:\.\d+)?(?:[+-]\d\d:?\d\d)?)?"
 )
-"""A date, or a moment in ISO 8601: with so few digits and such a beginning no country has a number."""
+"""A date, or a moment in ISO 8601: no country has a number with so few digits and such a beginning."""
 _BETWEEN_NUMBERS = re.compile(r"[,;|\t\r\n]")
 
 
 def could_be_number(text: str) -> bool:
     """Return whether a text could be a phone number, or several.
 
-    It has enough digits beside dates, no letter, and slashes between digits alone.
+    It has enough digits outside dates, no letters, and slashes only between digits.
     """
     rest = _DATE.sub("", text)
     return _is_without_letters(text) and sum(map(str.isdecimal, rest)) >= SHORTEST_NUMBER
 
 
 def holds_several(text: str) -> bool:
-    """Return whether a text that could be a number holds several: they would be read as one."""
+    """Return whether a text that could be a number holds several, which would be read as one."""
     groups = re.split(r"\s+", text.strip())
     return bool(_BETWEEN_NUMBERS.search(text.strip())) or sum(map(could_be_number, groups)) > 1
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date, and no number."""
+    """Return whether a text is a date, and so not a number."""
     return _DATE.fullmatch(text.strip()) is not None
 
 
 def is_number_list(source: Any) -> bool:
-    """Return whether a list holds phone numbers: one could be a number, and nothing in it could be anything else.
+    """Return whether a list holds phone numbers: one element could be a number, and none could be anything else.
 
-    A number that is too short or missing is a row that cannot be texted.
+    A number that is too short or missing counts as a row that cannot be texted.
     """
     if not isinstance(source, (list, tuple)):
         return False
@@ -61,7 +61,7 @@ def is_whole(item: object) -> bool:
 
 
 def first_other(source: list[Any] | tuple[Any, ...]) -> int | None:
-    """Return the position of the first element that keeps a list of phone numbers from being one.
+    """Return the position of the first element that keeps a list from being one of phone numbers.
 
     None means that no element could be a number, or that each of them could.
     """
@@ -72,7 +72,7 @@ def first_other(source: list[Any] | tuple[Any, ...]) -> int | None:
 
 
 def path_without_numbers(path: str) -> str:
-    """Return a path in which whatever could be a phone number is masked, and dates are not."""
+    """Return a path with everything masked that could be a phone number; dates are left."""
     if could_be_number(path):
         return mask_numbers_in(path.replace("/", ""))
     return "/".join(map(_masked, path.split("/")))

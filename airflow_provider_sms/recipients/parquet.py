@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from airflow_provider_sms.recipients.paths import DataFile
 
-# Bytes of a step in which each column is read, since a row group may be the whole file; in an object store a step is a
+# Each column is read in steps of so many bytes, since a row group may be the whole file; in an object store a step is a
 # request. Nothing is read ahead (pre_buffer): Arrow would keep it until the end of the file.
 _LOCAL_STEP = 1 << 20
 _REMOTE_STEP = 16 << 20
@@ -35,7 +35,7 @@ def _read_schema(file: DataFile) -> pa.Schema:
 
 def _read_rows(file: DataFile, names: Sequence[str], batch_size: int) -> Generator[pa.RecordBatch, None, None]:
     with _opened(file) as parquet:
-        # In this thread: in several, each keeps memory of its own, and a read takes a fraction of what follows.
+        # In this thread: several would each keep memory of their own, and reading is quick beside what follows.
         yield from parquet.iter_batches(batch_size, columns=names, use_threads=False)
 
 
@@ -61,12 +61,12 @@ _OTHERS = {
         f"is an old workbook or document; save it as CSV, and name it .csv. Formats that are read: {READ}"
     ),
 }
-"""The first bytes of files that are no Parquet, and what to do."""
+"""The first bytes of files that are not Parquet, and what to do about them."""
 _OTHER_NAMES = {
     r"\.json": "is JSON, which is read with one object a line: write it so, and name it .jsonl or .ndjson",
     r"\.txt": "is text; if it is a table, name it .csv (commas between the values) or .tsv (tabs)",
 }
-"""The names of files of text that are not read, as patterns, and what to do."""
+"""Patterns for the names of text files that are not read, and what to do about them."""
 
 
 def _explain(file: DataFile) -> str:
@@ -100,8 +100,8 @@ def _parquet_file(where: Any, step: int) -> Iterator[pq.ParquetFile]:
 def _without_dictionaries(metadata: pq.FileMetaData) -> pq.FileMetaData:
     """Return metadata with which Arrow reads dictionary columns as plain ones.
 
-    Arrow reads the dictionary columns that its writer noted in the footer a whole row group at once, and then the whole
-    dictionary comes with every batch. No option turns that off, so the note is replaced by one of the same length.
+    Arrow reads the dictionary columns that its writer noted in the footer a whole row group at a time, and every batch
+    then carries the whole dictionary. No option turns that off, so the note is replaced by one of the same length.
     """
     note = metadata.metadata[_ARROW_SCHEMA]
     noted = base64.b64decode(note)

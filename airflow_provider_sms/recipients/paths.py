@@ -27,13 +27,13 @@ _NAMES = {
     "Parquet": re.compile(r"\.(parquet|parq|pq)$"),
 }
 _NOT_PARQUET = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$")
-"""Searched in a name in lower case: an ending by which a file is opened as something else than Parquet."""
+"""Searched in a name in lower case: an ending by which a file is opened as something other than Parquet."""
 _MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
 READ = (
     "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV (.csv, .tsv) "
     "and JSON lines (.jsonl, .ndjson), the latter two also with .gz, .bz2 or .zst"
 )
-"""The files that are read, for an error."""
+"""The formats that are read, as an error lists them."""
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -53,7 +53,7 @@ class DataFile:
 
     @property
     def format(self) -> str | None:
-        """The format that the name of the file tells; None where it tells none, and the file is taken for Parquet."""
+        """The format that the name of the file indicates; None where it indicates none, so that Parquet is assumed."""
         return _format_of(self.name)
 
     @property
@@ -68,7 +68,7 @@ class DataFile:
 
 
 def codec_of(name: str, pattern: re.Pattern[str]) -> str | None:
-    """Return the compression that a name tells; None where the file is plain.
+    """Return the compression that a name indicates; None where the file is plain.
 
     :param pattern: finds the compression as its second group, in lower case.
     """
@@ -81,12 +81,12 @@ def _format_of(name: str) -> str | None:
 
 
 def require_parquet_name(path: str, argument: str) -> None:
-    """Refuse a place for a Parquet file whose name says that the file is something else.
+    """Refuse a path for a Parquet file whose name says that the file is something else.
 
-    A name that tells no format may be used: such a file is taken for Parquet.
+    A name that indicates no format may be used: such a file is taken for Parquet.
 
     :param path: path or URI of the file to write.
-    :param argument: what gives the path, for the error.
+    :param argument: the argument that gives the path, for the error.
     :raises InputError: names the ending, and says what to do.
     """
     if found := _NOT_PARQUET.search(path.rstrip("/ ").lower()):
@@ -190,7 +190,7 @@ def _is_hidden(segment: str) -> bool:
 
 
 def _is_data(filesystem: Any, path: str) -> bool:
-    """Return whether a file is data and not a note beside it; in doubt it is, so that no recipients are left out."""
+    """Return whether a file is data, not a note beside data; if in doubt it is, so that no recipients are left out."""
     name = path.rsplit("/", 1)[-1]
     if "." not in name or _format_of(name) is not None:
         return True

@@ -1,6 +1,6 @@
 """Regions: the countries whose national numbers can be completed, known without ``phonenumbers``, which loads slowly.
 
-A DAG file is loaded every few seconds, and a country that does not exist is refused there already.
+A DAG file is loaded every few seconds, and a country that does not exist is refused as early as that.
 """
 
 from __future__ import annotations

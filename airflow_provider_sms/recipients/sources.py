@@ -50,24 +50,25 @@ class Source(Protocol):
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
         """Yield the rows in order; each call starts anew.
 
-        :param columns: the columns to read; None: all.
+        :param columns: the columns to read; None means all.
         :param batch_size: rows in a batch, at most. There are no empty batches.
         """
 
     def describe(self) -> str:
-        """Return what the source is, as a log may show it."""
+        """Return a description of the source that a log may show."""
 
     def close(self) -> None:
-        """Free what the source holds, such as room on disk. Nothing can be read afterwards."""
+        """Free the source's resources, such as room on disk. Nothing can be read afterwards."""
 
 
 def open_source(source: Any, *, argument: str = "source", column: str = "destination") -> Source:
     """Open recipients in any form. Close the source to free its room on disk.
 
-    What can be read once, and JSON lines, are read here, into a nameless file in the folder for temporary files.
+    JSON lines, and sources that can be read only once, are read here, into a nameless file in the folder for temporary
+    files.
 
     :param source: path or URI of a file or of a directory with such files, at any depth, where files and directories
-        that begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path`` such as an
+        whose names begin with ``_`` or ``.`` are passed over; a glob; an object with ``fs`` and ``path`` such as an
         ``ObjectStoragePath``; a list of these; a pandas DataFrame; a pyarrow Table or RecordBatch; an object with
         Arrow's C stream interface; a list, or an iterator, of dicts; a dict of columns; a phone number, or a list of
         them; or :class:`Pieces`.
@@ -132,12 +133,12 @@ def _opened(source: Any, column: str) -> Source:
 
 
 def _pieces(source: Any) -> Pieces | None:
-    """Return the rows of what can be read once; None for another source."""
+    """Return the rows of a source that can be read only once; None for any other."""
     if isinstance(source, Pieces):
         return source
     if is_stream(source):
         return pieces_of_stream(source)
-    # An open file of fsspec is an iterator, and has a path.
+    # An open file of fsspec is an iterator too, but has a path.
     return pieces_of_rows(source) if isinstance(source, Iterator) and not is_path(source) else None
 
 
@@ -166,9 +167,9 @@ def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
 
 
 def _require_numbers(source: Sequence[Any]) -> None:
-    """Refuse what would be read as another number than was meant, or was meant as a path.
+    """Refuse an element that would be read as a number other than was meant, or that was meant as a path.
 
-    :raises SourceError: the error gives the position, and no value.
+    :raises SourceError: gives the position, and no value.
     """
     for position, item in enumerate(source):
         if not isinstance(item, str):

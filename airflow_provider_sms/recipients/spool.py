@@ -1,4 +1,4 @@
-"""Sources that can be read once, kept in a nameless file from which they are read as often as needed.
+"""Sources that can be read only once, kept in a nameless file from which they are read as often as needed.
 
 The check, the plan, the approval and the send then see the same rows, in memory that does not grow with their number.
 The file is unlinked from the start: no other process can open it, and it is gone with this one, however that ends.
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
 
 PIECE_ROWS = 10_000
-"""Rows of a piece, at most: a producer may hand out millions at once, and one piece is in memory."""
+"""The most rows of a piece: a producer may hand out millions at once, and a piece is held in memory."""
 _DIGITS_OF_INTEGERS = 20
 _MOST_DIGITS = {pa.decimal128: 38, pa.decimal256: 76}
 _BUFFER = 1 << 20
 
 
 def spool(pieces: Iterable[pa.RecordBatch], description: str) -> SpooledSource:
-    """Read rows to their end, and return the source that has them. Close it to free its room on disk.
+    """Read rows to their end, and return the source that holds them. Close it to free its room on disk.
 
     :param pieces: the rows in order; columns may come, go, and change their types from piece to piece.
     :param description: the name of the source in a log, without values of rows.
-    :raises SourceError: two columns have one name, or a column has values of which no column can be made.
+    :raises SourceError: two columns have the same name, or a column has values from which no column can be made.
     :raises SourceUnavailableError: the folder for temporary files has no room; a retry may succeed.
     """
     with _naming_folder(description):
@@ -72,7 +72,7 @@ def spool(pieces: Iterable[pa.RecordBatch], description: str) -> SpooledSource:
                 rows += part.num_rows
                 with _naming_folder(description):
                     spooled.write(part)
-            for each in piece.schema:  # also of a piece without rows, which may be all
+            for each in piece.schema:  # also of a piece without rows, which may be the only one
                 kind = NESTED if pa.types.is_nested(each.type) else plain_type(each.type)
                 columns.setdefault(each.name, _Column()).seen(each.with_type(kind))
         with _naming_folder(description):
@@ -89,14 +89,14 @@ def spool(pieces: Iterable[pa.RecordBatch], description: str) -> SpooledSource:
 def _naming_folder(description: str) -> Iterator[None]:
     """Turn an error of the disk into one that names the folder.
 
-    :raises SourceUnavailableError: a file cannot be made there, or be written.
+    :raises SourceUnavailableError: a file cannot be created or written there.
     """
     try:
         yield
     except OSError as error:
         try:
             folder = tempfile.gettempdir()
-        except OSError:  # the same: a folder without room is not taken for temporary files
+        except OSError:  # again: a folder without room is not accepted for temporary files
             folder = os.environ.get("TMPDIR", "/tmp")  # noqa: S108 - it is named in an error alone
         raise SourceUnavailableError(
             f"{description}: its rows cannot be kept in {folder}, the folder for temporary files: "
@@ -114,9 +114,9 @@ class SpooledSource:
         self._description = description
 
     def batches(self, columns: Sequence[str] | None = None, batch_size: int = 10_000) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in order; each call starts anew, beside others.
+        """Yield the rows in order; each call starts anew, independently of others.
 
-        :param columns: the columns to keep; None: all.
+        :param columns: the columns to keep; None means all.
         :param batch_size: rows in each batch but the last, which may have fewer.
         """
         if not self.schema.names:
@@ -127,7 +127,7 @@ class SpooledSource:
             yield from rebatch((_in_schema(piece, schema) for piece in pieces), batch_size)
 
     def describe(self) -> str:
-        """Return what the source is, without any of its values."""
+        """Return a description of the source, without any of its values."""
         return self._description
 
     def close(self) -> None:
@@ -140,7 +140,7 @@ class _Spool:
 
     def __init__(self) -> None:
         with tempfile.TemporaryFile(prefix="airflow-provider-sms-") as file:
-            # Closed with this object, and not with the file: a file that nobody closed is a warning.
+            # Closed with this object, not with the file: Python warns of a file that nobody closed.
             self._descriptor = os.dup(file.fileno())
         self._close = weakref.finalize(self, os.close, self._descriptor)
         self._sink = os.fdopen(self._descriptor, "wb", buffering=_BUFFER, closefd=False)
@@ -185,7 +185,7 @@ class _Spool:
 
 
 class _Reading(io.RawIOBase):
-    """The file from a place on, with a position of its own: several readers share one descriptor."""
+    """The file from a given place on, with a position of its own: several readers share one descriptor."""
 
     def __init__(self, spooled: _Spool, position: int) -> None:
         self._spooled = spooled
@@ -203,7 +203,7 @@ class _Reading(io.RawIOBase):
 
 @dataclass(slots=True)
 class _Column:
-    """What is known of a column from all pieces: enough for the type that holds all of its values."""
+    """The facts about a column from all pieces: enough to choose a type that holds all of its values."""
 
     types: dict[pa.DataType, None] = field(default_factory=dict)
     """The types of the pieces, in the order of their first values."""
@@ -224,9 +224,9 @@ class _Column:
             self.has_wide_integers = any(abs(end) >= LOST_FROM[64] for end in ends)
 
     def field(self, name: str, description: str) -> pa.Field:
-        """Return the column as the source has it: where no other type holds all of its values, as text.
+        """Return the column as the source has it: as text where no other type holds all of its values.
 
-        :raises SourceError: some of the values have no text.
+        :raises SourceError: some of the values have no form as text.
         """
         found = list(self.types)
         kind = pa.null() if not found else found[0] if len(found) == 1 else self._common(found)
@@ -277,7 +277,7 @@ def _has_text(kind: pa.DataType) -> bool:
 def _plain(piece: pa.RecordBatch, description: str) -> pa.RecordBatch:
     """Return a piece with plain columns.
 
-    :raises SourceError: a column holds what Arrow cannot make plain, or text that is not UTF-8.
+    :raises SourceError: a column holds values that Arrow cannot make plain, or text that is not UTF-8.
     """
     try:
         arrays = [_values(column) for column in piece.columns]
@@ -293,7 +293,7 @@ def _plain(piece: pa.RecordBatch, description: str) -> pa.RecordBatch:
 
 
 def _values(column: pa.Array) -> pa.Array:
-    # What nests has no form as text and identifies nothing, and each piece may have a type of its own for it.
+    # Nested values have no form as text and identify nothing, and each piece may have its own type for them.
     return pa.nulls(len(column), NESTED) if pa.types.is_nested(column.type) else whole(plain(column))
 
 

@@ -1,4 +1,4 @@
-"""Recipients that can be read once: Arrow's C streams, and iterators of dicts."""
+"""Recipients that can be read only once: Arrow's C streams, and iterators of dicts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from airflow_provider_sms.recipients.spool import PIECE_ROWS
 
 
 class Pieces(NamedTuple):
-    """Rows that can be read once."""
+    """Rows that can be read only once."""
 
     batches: Iterator[pa.RecordBatch]
     description: str
@@ -22,7 +22,7 @@ class Pieces(NamedTuple):
 
 
 def can_be_read_once(source: object) -> bool:
-    """Return whether reading a source leaves nothing of it, as of a generator or a ``RecordBatchReader``."""
+    """Return whether reading a source uses it up, as it does a generator or a ``RecordBatchReader``."""
     return isinstance(source, (Iterator, Pieces))
 
 
@@ -44,7 +44,7 @@ def pieces_of_rows(source: Iterator[Any]) -> Pieces:
 def batches_of_rows(rows: Iterator[Any], description: str) -> Iterator[pa.RecordBatch]:
     """Yield the batches of an iterator of dicts.
 
-    :raises SourceError: it yields something else, or has values of which no column can be made.
+    :raises SourceError: it yields anything else, or values from which no column can be made.
     """
     names: list[str] = []
     read = 0
@@ -62,7 +62,7 @@ def batches_of_rows(rows: Iterator[Any], description: str) -> Iterator[pa.Record
 
 
 def batches_of_reader(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a reader, after one without rows that tells the columns: there may be no other."""
+    """Yield the batches of a reader, after one without rows that gives the columns: there may be no other."""
     yield pa.RecordBatch.from_arrays([pa.nulls(0, each.type) for each in reader.schema], schema=reader.schema)
     yield from reader
 

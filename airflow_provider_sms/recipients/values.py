@@ -1,4 +1,4 @@
-"""Values: what one value is, and how it reads, in whichever type, column, file or format it is stored.
+"""Values: the identity of one value, and how it reads, whatever the type, column, file or format that stores it.
 
 A number is its value: 1, 1.0, 1.00 and a decimal of 1 are one number, and a float is the shortest decimal that stands
 for it. So a column that changes its type, because of another row or on its way through pandas or a CSV file, changes no
@@ -40,7 +40,7 @@ NULLS = {"NoneType", "NAType", "NaTType"}
 _SOME_DAY = dt.date(2000, 1, 1)
 
 LOST_FROM = {16: 2**11, 32: 2**24, 64: 2**53}
-"""The first whole number that a float of a number of bits cannot tell from its neighbour."""
+"""The first whole number that a float cannot tell from its neighbour, by the float's number of bits."""
 
 
 def write(value: Any, spec: str = "") -> str:
@@ -48,8 +48,8 @@ def write(value: Any, spec: str = "") -> str:
 
     :param spec: Python's format specification; numbers equal in value are written alike. Without one a number has the
         digits that it needs, and never an exponent, and a time of midnight is a date.
-    :raises ValueError: the value has no such form.
-    :raises TypeError: the value has no such form.
+    :raises ValueError: the value cannot be written in that format.
+    :raises TypeError: the value cannot be written in that format.
     """
     if isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
         return _write_number(value, spec)
@@ -94,10 +94,10 @@ def _write_number(value: float | Decimal, spec: str) -> str:
 
 
 def _rounds_alike(value: float, precision: int | None) -> bool:
-    """Return whether a float is certain to round as the decimal that it stands for.
+    """Return whether a float is certain to round like the decimal that it stands for.
 
-    Python rounds the exact value of the float. That differs only where the decimal lies in the middle between two
-    texts, or where more digits are written than the decimal has.
+    Python rounds the exact value of the float. That differs only where the decimal lies midway between two texts, or
+    where more digits are written than the decimal has.
     """
     if precision is None or precision > _DEFAULT_PRECISION or not abs(value) < _SURE_BELOW:
         return False
@@ -129,12 +129,12 @@ def sets_decimals(spec: str) -> bool:
 
 
 def number_in(text: str) -> Decimal | None:
-    """Return the number that a text is; None where it is no number."""
+    """Return the number that a text represents; None where it represents none."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def moment_in(text: str) -> dt.datetime | None:
-    """Return the date or time that a text is, in the form of ISO 8601; None where it is neither."""
+    """Return the date or time that a text represents in the form of ISO 8601; None where it represents neither."""
     found = _MOMENT.fullmatch(text)
     if found is None:
         return None
@@ -147,9 +147,9 @@ def moment_in(text: str) -> dt.datetime | None:
 
 
 def format_value_in(text: str, spec: str) -> str | None:
-    """Return a text that is a number, a date or a time in a format for it; None where the text is none.
+    """Return the number, date or time that a text represents, in a format; None where it represents none.
 
-    :raises ValueError: the value has no such form.
+    :raises ValueError: the value cannot be written in that format.
     """
     value = number_in(text) if is_number_format(spec) else moment_in(text)
     return None if value is None else write(value, spec)
@@ -166,7 +166,7 @@ def fits_text(spec: str) -> bool:
         format("", spec)
     except ValueError:
         return False
-    return not re.match("0[0-9]", spec)  # of text, 05 would make 50000 of 5
+    return not re.match("0[0-9]", spec)  # 05 would turn the text 5 into 50000
 
 
 def fits_value_in_text(spec: str) -> bool:
@@ -211,7 +211,7 @@ def _fraction(digits: str) -> str:
 def mixed_value_text(value: Any) -> str | None:
     """Return the text of a value in a column of several kinds of values; None where there is no value.
 
-    :raises TypeError: the value is no text, number, boolean, date, time or UUID.
+    :raises TypeError: the value is not a text, number, boolean, date, time or UUID.
     """
     if type(value).__name__ in NULLS:
         return None

@@ -44,7 +44,7 @@ SCHEMA = pa.schema(
 """The report's columns: a contract with its readers."""
 
 ROWS_AT_ONCE = 50_000
-"""Rows of a row group, which is held in memory until it is written: few small files would make many groups."""
+"""Rows of a row group, which is held in memory until it is written: many small files would otherwise make many."""
 
 REPEATS = "the same message as another row"
 NO_LEDGER = "the ledger could not be read, so the outcome is not known"
@@ -74,12 +74,13 @@ def write_row_report(
     sent. And where the attempt has several legs, rows that repeat a message of an earlier leg are accepted here.
 
     :param file: open for writing, binary; it stays open. It needs no ``seek``. Where this raises, it holds a report of
-        some of the rows, which looks like one of all: see :func:`.whole_file`.
+        some of the rows, which looks like a complete one: see :func:`.whole_file`.
     :param seen: the rows that were looked up, from the attempt's counts.
     :param suppressed: the numbers that were left out; None means none.
     :param ledger: of the attempt; None where it cannot be read: valid rows are then ``unknown``.
     :param ended: why sending ended early, the reason of rows that are ``not_sent``; None means that it did not.
-    :param nothing_sent: the attempt ended before it claimed anything: without a ledger, valid rows are ``not_sent``.
+    :param nothing_sent: whether the attempt ended before it claimed anything: without a ledger, valid rows are
+        ``not_sent``.
     :returns: rows by status.
     :raises SourceError: the source cannot be read any more.
     """
@@ -137,7 +138,7 @@ class _Rows:
         capped = self._seen.capped.among(first, prepared.num_rows)
         listed = set() if self._suppressed is None else _rows_where(self._suppressed.mask, prepared)
         unclaimed = self._unclaimed if self._ledger is not None else self._without_ledger
-        # Many rows share few statuses: each row has the number of its own.
+        # Many rows share few statuses: each row has the number of its status.
         numbers: dict[RowStatus, int] = {}
         rows: list[tuple[int, str | None, int]] = []
         for row, key, destination in zip(prepared.rows, prepared.keys, prepared.destinations, strict=True):

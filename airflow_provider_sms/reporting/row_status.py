@@ -122,7 +122,7 @@ def _statuses_in_part(record: RequestRow, whole: RowStatus) -> tuple[RowStatus, 
             surely = times == messages or not taken
             named[destination] = left_out._replace(reason=texts[destination] or words) if surely else partial
     if taken and faulty > missing:
-        # It took messages that it calls faulty.
+        # The service took messages that it calls faulty.
         named.clear()
     default = left_out if not taken else whole if faulty == missing else partial
     if record.mine:

@@ -29,7 +29,7 @@ def summarise(campaign: str, rows: int, invalid: int, counts: SendCounts) -> dic
     """Return the summary of one attempt.
 
     ``rows`` equals the sum of the seven counts after it: a row that no request, no earlier claim and no check accounts
-    for was not sent. ``reconciled`` is none of these. Event ids are text, since JavaScript readers round 64-bit
+    for was not sent. ``reconciled`` is not one of these. Event ids are text, since JavaScript readers round 64-bit
     integers; above the counts' limit there are none.
 
     :param rows: rows of the source.
@@ -146,7 +146,7 @@ def replay(ledger: CampaignLedger, counts: SendCounts) -> None:
         if request.state == ACCEPTED:
             response = _parsed(request.response)
             counts.replay(request.request_id, request.submitted, response)
-            # Requests are read in the order of their claims, in which the responses need not have come.
+            # Requests are read in the order of their claims, but the responses may have come in another.
             if response is not None and (request.finished_at or 0.0) >= balance_at:
                 balance, balance_at = response.remaining_balance, request.finished_at or 0.0
         else:

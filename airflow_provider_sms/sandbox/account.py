@@ -35,7 +35,7 @@ class Account:
 
     :param balance: initial balance in credits, at least 0.
     :param post_paid: True deducts nothing and reports a balance of 1000000.
-    :param clock: function that returns seconds which only rise.
+    :param clock: function that returns seconds and never goes back.
     """
 
     def __init__(self, balance: Decimal, clock: Callable[[], float], *, post_paid: bool) -> None:
@@ -54,7 +54,7 @@ class Account:
         """Charge a request, and return the charge.
 
         :param cost: credits.
-        :param after: seconds, at least 0, until the balance falls; the credits cannot be used otherwise meanwhile.
+        :param after: seconds, at least 0, until the balance falls; until then nothing else can use the credits.
         :raises RefusalError: 403, ``InsufficientCredits``.
         """
         amount = Decimal(0) if self.post_paid else cost

@@ -47,7 +47,7 @@ SENDING_STATUS: Mapping[int, str] = {
     429: _LATER,
     503: _LATER,
 }
-"""What a correct client does about a send request after a status which proves that nothing was sent."""
+"""What a correct client does about a send request after a status that proves that nothing was sent."""
 
 PASSED_ON = frozenset({303, 408, 499})
 """Statuses below 500 that prove nothing, because a gateway may return them for a request that it has passed on.

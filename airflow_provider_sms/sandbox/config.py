@@ -42,7 +42,7 @@ def parse_amount(value: Decimal | float | str, name: str = "balance") -> Decimal
     """Return an amount exactly as it was written.
 
     :param value: credits, at least 0.
-    :param name: what the amount is, for the error.
+    :param name: the name of the amount, for the error.
     :raises ValueError: when the value is not a finite number of at least 0.
     """
     try:
@@ -75,7 +75,7 @@ class SandboxConfig:
     :param key_case: ``pascal`` (default) or ``camel`` keys in responses.
     :param wrapped: True wraps send responses as ``{"statusCode", "sendResponse", "errors"}``; default False.
     :param keep_alive: seconds, at least 0, after which an idle connection is closed; default 5.
-    :param clock: function that returns seconds which only rise, by which late charges fall due; default
+    :param clock: function that returns seconds and never goes back, by which late charges fall due; default
         ``time.monotonic``.
     :raises ValueError: when a setting is out of range.
     """
@@ -114,7 +114,7 @@ class SandboxConfig:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host can be reached from this machine only.
+    """Return whether a host can be reached only from this machine.
 
     :param host: ``localhost`` or an IP address; False for any other name, which may resolve to another machine.
     """

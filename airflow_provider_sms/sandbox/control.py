@@ -1,6 +1,6 @@
 """The control paths under ``/_sandbox``, which the real service does not have: faults, account, state and reset.
 
-They take no token. A browser would therefore submit a form of any website to them: a change that a browser requests
+They take no token. A browser would therefore submit any website's form to them, so a change that a browser requests
 for another site is refused. The comparison of ``Origin`` with ``Host`` relies on :mod:`.trusted_hosts`, since a website
 that points its own name here has the same name in both.
 """

@@ -42,7 +42,7 @@ class Fault:
     :param body: body of a ``status`` fault, sent unchanged; None (default) sends that of ``by``.
     :param reset: whether a dropped connection is reset (RST); default False, an orderly end (FIN).
     :param charge_after: seconds after which the balance falls by the cost of a send request, for a fault that accepts
-        it: any but ``none``, ``drop_before``, ``spend`` and a ``status`` that does not; default 0, at once.
+        it: any but ``none``, ``drop_before``, ``spend`` and a ``status`` that is not ``accepted``; default 0, at once.
     :param amount: credits that somebody else spends, for a ``spend``; a negative amount is a top-up; default 0.
     :param when: whether a ``spend`` comes right ``before`` (default) or right ``after`` the request is served.
     :raises ValueError: when a field has the wrong type or is out of range.
@@ -97,7 +97,7 @@ def parse_fault(fields: Any) -> Fault:
 
 
 class FaultQueue:
-    """The faults that still wait for a request. Every method may be called from any thread."""
+    """The faults that are still waiting for a request. Every method may be called from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

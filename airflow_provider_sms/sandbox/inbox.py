@@ -1,4 +1,4 @@
-"""What arrived, indexed as the page shows it: by request, by number, and by search; and the JSON rows of each.
+"""The messages that arrived, indexed as the page shows them: by request, by number and by search; and their JSON rows.
 
 The indexes are updated when the page asks, not when a message is accepted. A sandbox without a page open therefore
 spends nothing on them, and each message is indexed once, however often it is shown.

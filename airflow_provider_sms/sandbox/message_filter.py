@@ -41,7 +41,7 @@ class FilteredMessages:
     """The sendable messages of a request, and the number of others by reason.
 
     :param sendable: the messages that can be sent, in request order.
-    :param duplicates: messages that repeat destination and text of an earlier one in the request.
+    :param duplicates: messages with the destination and text of an earlier one in the request.
     :param opted_outs: messages to numbers that have opted out.
     :param no_network: messages to numbers that no network serves.
     """

@@ -1,4 +1,4 @@
-"""What the sandbox remembers of each request and of each accepted message."""
+"""The sandbox's records of requests and of accepted messages."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class SandboxProtocol(H11Protocol):
         :param transport: the connection's transport.
         """
         connection = transport.get_extra_info("socket")
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each response is 40 ms late
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # otherwise each response is 40 ms late
         super().connection_made(transport)
         self.app_state = {**self.app_state, TRANSPORT: transport}
 

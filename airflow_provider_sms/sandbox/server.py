@@ -71,7 +71,7 @@ class SandboxServer(uvicorn.Server):
         self.run(sockets=[self._listener])
 
     def stop(self) -> None:
-        """Stop the server soon. May be called from any thread and from a signal handler."""
+        """Tell the server to stop. May be called from any thread and from a signal handler."""
         self.should_exit = True
         if self._loop is not None:
             with suppress(RuntimeError):  # the loop is closed: the server has stopped already
@@ -86,7 +86,7 @@ class SandboxServer(uvicorn.Server):
         self.stop()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start to accept connections.
+        """Start accepting connections.
 
         :param sockets: the sockets to listen on.
         """

@@ -162,7 +162,7 @@ def _response(fault: Fault, outcome: Outcome, path: str) -> Response:
 
 
 def _advice_after(fault: Fault, *, accepted: bool) -> str | None:
-    """Return the advice for a fault. Whether messages were accepted, and so charged, depends on the balance, too."""
+    """Return the advice for a fault. Whether messages were accepted, and so charged, also depends on the balance."""
     return None if fault.kind == "none" else advice_for(replace(fault, accepted=accepted, charge_after=0.0))
 
 

@@ -1,7 +1,7 @@
 """The names by which the sandbox may be addressed: those of this machine alone.
 
 A website can point its own name at 127.0.0.1 (DNS rebinding). A browser then takes the sandbox for a part of that
-website, whose page reads and changes it. Only the ``Host`` header tells: it still has the website's name.
+website, whose page can read and change it. Only the ``Host`` header gives it away: it still has the website's name.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFUSAL = RefusalError(
 
 
 class TrustedHosts:
-    """ASGI middleware that refuses every request with another ``Host``, on every path and by every protocol.
+    """ASGI middleware that refuses every request with any other ``Host``, on every path and by every protocol.
 
     :param app: the application, which gets only the other requests.
     """

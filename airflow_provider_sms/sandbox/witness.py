@@ -1,6 +1,6 @@
 """The witness: a file that holds every accepted message before the client receives the response.
 
-A module of its own, however short: one write and one fsync per request are what the promises of the file rest on.
+A module of its own, however short: the file's promises rest on one write and one fsync per request.
 """
 
 from __future__ import annotations

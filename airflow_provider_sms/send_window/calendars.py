@@ -1,6 +1,6 @@
 """Calendars: time zones, by name and by the first digits of a number, and public holidays by country.
 
-``phonenumbers`` and ``holidays`` have the data. They are imported where they are needed: a DAG file is parsed every few
+``phonenumbers`` and ``holidays`` provide the data. They are imported only where needed: a DAG file is parsed every few
 seconds, and most windows need neither.
 """
 
@@ -40,7 +40,7 @@ def find_zone(name: str) -> ZoneInfo:
 def zones_of(destination: str) -> tuple[str, ...]:
     """Return the names of the time zones in which a number may be, by its first digits; none where these do not tell.
 
-    A mobile number mostly tells its country only, and so all zones of the country. It tells more in countries in which
+    Most mobile numbers tell only their country, and so all zones of the country. They tell more in countries where
     mobile numbers have an area code.
 
     :param destination: digits with country code.
@@ -66,8 +66,8 @@ def _lengths(begin: str) -> tuple[int, ...]:
 def _zones_by_prefix() -> dict[str, tuple[str, ...]]:
     """Return the time zones of prefixes that ``phonenumbers`` knows, where they hold for mobile numbers.
 
-    Its ``time_zones_for_number`` parses the whole number: that is slow, and it has no zone for a number in a range
-    that is newer than its data.
+    Its ``time_zones_for_number`` parses the whole number: that is slow, and finds no zone for a number in a range newer
+    than its data.
     """
     from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneNumberType, is_number_type_geographical
     from phonenumbers.tzdata import TIMEZONE_DATA

@@ -19,12 +19,12 @@ MINUTES_A_DAY = 24 * 60
 class OpeningHours:
     """The hours of a week, and the days that are closed all the same.
 
-    The clock on the wall alone decides: it is open whenever the clock shows a time within the hours. So hours that
-    begin in an hour that is skipped open when it is over, and hours in an hour that comes twice hold twice.
+    Only the clock on the wall decides: the hours are open whenever the clock shows a time within them. So hours that
+    begin in an hour that is skipped open when it is over, and hours in an hour that occurs twice are open twice.
 
     :param week: for each weekday from Monday, the first minute and the one after the last, counted from midnight; past
         24 hours where the hours end on the next day. None means closed.
-    :param countries: ISO 3166 codes of the countries on whose public holidays it is closed.
+    :param countries: ISO 3166 codes of the countries on whose public holidays the hours are closed.
     :param dates: further closed days.
     """
 
@@ -33,7 +33,7 @@ class OpeningHours:
     dates: frozenset[date] = frozenset()
 
     def is_open(self, moment: datetime, zone: tzinfo) -> bool:
-        """Return whether it is open at a moment."""
+        """Return whether the hours are open at a moment."""
         wall = moment.astimezone(zone)
         today = wall.date()
         if self._is_holiday(today):
@@ -47,7 +47,7 @@ class OpeningHours:
         return hours is not None and minute + MINUTES_A_DAY < hours[1] and not self._is_holiday(today - DAY)
 
     def next_change(self, moment: datetime, zone: tzinfo, days: int) -> datetime | None:
-        """Return the moment, in UTC, at which it opens or closes next; None where it does neither within some days."""
+        """Return the moment, in UTC, at which the hours next open or close; None if they do neither in some days."""
         was_open = self.is_open(moment, zone)
         for number in range(days):
             begin = moment + number * DAY
@@ -57,7 +57,7 @@ class OpeningHours:
         return None
 
     def _turns(self, after: datetime, until: datetime, zone: tzinfo) -> list[datetime]:
-        """Return, in order, the moments of a span at which it may open or close; it does not in between."""
+        """Return, in order, the only moments of a span at which the hours may open or close."""
         turns = {
             wall.replace(tzinfo=zone, fold=fold).astimezone(timezone.utc)
             for wall in self._walls(after.astimezone(zone).date() - DAY, until.astimezone(zone).date() + DAY)
@@ -79,7 +79,7 @@ class OpeningHours:
 
 
 def _clock_change(after: datetime, until: datetime, zone: tzinfo) -> datetime:
-    """Return the first moment in a span at which the offset from UTC is another; the end of the span without one."""
+    """Return the first moment in a span at which the offset from UTC differs; the end of the span if it never does."""
     offset = after.astimezone(zone).utcoffset()
     if until.astimezone(zone).utcoffset() == offset:
         return until

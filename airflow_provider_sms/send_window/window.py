@@ -1,6 +1,7 @@
 """The send window: the hours in which people may be texted, and the next moment at which they open.
 
-First the reading of its fields as people write them, or an error that names the field, and then :class:`SendWindow`.
+First come the functions that read its fields as people write them, or raise an error that names the field, and then
+:class:`SendWindow`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ Hours = tuple[time | str, time | str]
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 SHORTEST_NAME = 3
-"""Letters of the shortest abbreviation of a weekday that only one of them has."""
+"""Letters of the shortest abbreviation that stands for only one weekday."""
 
 _TIME = re.compile(r"([01]?\d|2[0-4]):([0-5]\d)", re.ASCII)
 _COUNTRY = re.compile(r"[A-Z]{2}(-\w+)?", re.ASCII)
@@ -29,7 +30,7 @@ def read_time(field: str, value: time | str) -> str:
     """Return a time as ``HH:MM``, up to ``24:00``.
 
     :param field: the name of the field, for the error.
-    :raises InputError: the value is no time of the day to the minute.
+    :raises InputError: the value is not a time of day to the minute.
     """
     if isinstance(value, time) and value == time(value.hour, value.minute):
         return f"{value:%H:%M}"
@@ -42,9 +43,9 @@ def read_time(field: str, value: time | str) -> str:
 
 
 def read_hours(fields: tuple[str, str], start: time | str, end: time | str) -> tuple[str, str]:
-    """Return the begin and the end of a day's hours as ``HH:MM``.
+    """Return the beginning and the end of a day's hours as ``HH:MM``.
 
-    :raises InputError: a value is no time, or there is no time between them.
+    :raises InputError: a value is not a time, or there is no time between the two.
     """
     begin, finish = read_time(fields[0], start), read_time(fields[1], end)
     if begin in {finish, "24:00"}:
@@ -80,7 +81,7 @@ def read_weekday(field: str, value: int | str) -> int:
 def read_weekdays(values: Collection[int | str] | None) -> tuple[int, ...] | None:
     """Return the numbers of weekdays, in order; None for None.
 
-    :raises InputError: there is none, or one names no weekday.
+    :raises InputError: there is no value, or one names no weekday.
     """
     if values is None:
         return None
@@ -96,7 +97,7 @@ def read_days(
 ) -> tuple[tuple[int, tuple[str, str]], ...]:
     """Return the hours of single weekdays as pairs of number and hours, in order.
 
-    :raises InputError: these are not hours by weekday, or a weekday comes twice.
+    :raises InputError: the values are not hours by weekday, or a weekday occurs twice.
     """
     try:
         days = [(day, start, end) for day, (start, end) in dict(values).items()]
@@ -126,7 +127,7 @@ def read_holidays(value: str | Iterable[str | date] | None) -> tuple[str | date,
         if isinstance(each, str) and _COUNTRY.fullmatch(each.upper()):
             codes.add(each.upper())
         elif isinstance(each, date) and not isinstance(each, datetime):
-            # Subclasses of other libraries compare as dates do, and have another repr.
+            # Subclasses in other libraries compare as dates do, but have another repr.
             dates.add(date(each.year, each.month, each.day))
         else:
             raise InputError(
@@ -137,7 +138,7 @@ def read_holidays(value: str | Iterable[str | date] | None) -> tuple[str | date,
 
 
 LOOK_AHEAD = 400
-"""Days in which an opening is searched: more than a year, so that a yearly one is found."""
+"""Days in which an opening is sought: more than a year, so that a yearly one is found."""
 
 
 class _Spell(NamedTuple):
@@ -157,19 +158,19 @@ class SendWindow:
     with ``weekdays=["fri"]`` a window from 20:00 to 06:00 is open until Saturday, 06:00. On a holiday it is closed
     from midnight to midnight all the same, and hours that would begin on it do not.
 
-    :param start: the time from which on messages are sent, ``datetime.time`` or ``"HH:MM"``.
-    :param end: the time from which on no message is sent, ``datetime.time`` or ``"HH:MM"``, up to ``"24:00"``.
-    :param timezone: of the clock: a name of the IANA database, such as ``"Africa/Johannesburg"``.
-    :param weekdays: the days on which it opens: numbers from 0 for Monday to 6, or English names that may be cut to
-        three letters and more. None: every day.
+    :param start: the time from which messages are sent, ``datetime.time`` or ``"HH:MM"``.
+    :param end: the time from which no message is sent, ``datetime.time`` or ``"HH:MM"``, up to ``"24:00"``.
+    :param timezone: the time zone of the clock: a name in the IANA database, such as ``"Africa/Johannesburg"``.
+    :param weekdays: the days on which it opens: numbers from 0 for Monday to 6, or English names, which may be
+        abbreviated to three letters or more. None means every day.
     :param holidays: the days on which it is closed: an ISO 3166 country or subdivision that the ``holidays`` library
-        knows, ``"ZA"`` or ``"US-CA"``; a collection of ``datetime.date``; or a collection of both. Name a holiday that
-        was declared after the installed release of that library as a date. None: no day.
-    :param hours: begin and end on single weekdays that differ, such as ``{"sat": ("09:00", "13:00")}``. None: the
+        knows, ``"ZA"`` or ``"US-CA"``; a collection of ``datetime.date``; or a collection of both. Give a holiday that
+        was declared after the installed release of that library as a date. None means no day.
+    :param hours: start and end on weekdays that differ, such as ``{"sat": ("09:00", "13:00")}``. None means that the
         hours are the same on all days.
     :param recipient_time_zone: use the recipient's clock instead, whose time zone the first digits of the number tell.
-        Where they tell several, it must be open in all of them: most mobile numbers tell a country only. Where they
-        tell none, ``timezone`` holds.
+        Where they tell several, the window must be open in all of them: most mobile numbers tell only a country. Where
+        they tell none, ``timezone`` applies.
     :raises InputError: a value cannot be read, or there is no such time zone.
     """
 
@@ -227,12 +228,13 @@ class SendWindow:
         )
 
     def closed_until(self, now: datetime, destination: str | None = None) -> datetime | None:
-        """Return the moment from which on people may be texted again; None where they may be texted now.
+        """Return the moment from which people may be texted again; None where they may be texted now.
 
         :param now: a moment, with its time zone.
-        :param destination: a number whose clock may decide, digits with country code; None: the clock of ``timezone``.
+        :param destination: a number whose clock may decide, digits with country code. None means the clock of
+            ``timezone``.
         :returns: in UTC.
-        :raises InputError: it does not open within 400 days, or the country of the holidays is unknown.
+        :raises InputError: the window does not open within 400 days, or the country of the holidays is unknown.
         """
         names = (zones_of(destination) if self.recipient_time_zone and destination else ()) or (self.timezone,)
         spell = self._spells.get(names)
@@ -251,7 +253,7 @@ class SendWindow:
         return _Spell(now, until=min(change or now + timedelta(days=1) for change in changes), closed_until=None)
 
     def _opens(self, moment: datetime, names: tuple[str, ...]) -> datetime:
-        """Return the first moment, from a given one on, at which it is open in all of some time zones."""
+        """Return the first moment, from a given one on, at which the window is open in all of some time zones."""
         first, latest = moment, moment + timedelta(days=LOOK_AHEAD)
         zones = [find_zone(name) for name in names]
         while moment < latest:
@@ -277,6 +279,6 @@ SOUTH_AFRICAN_DIRECT_MARKETING = SendWindow(
 
 No Sundays and no public holidays, Saturdays from 09:00 to 13:00, other days from 08:00 to 20:00: the times that the
 regulations to the Consumer Protection Act 68 of 2008 give for its section 12. Information, not legal advice. A public
-holiday that was declared late is known to a late enough release of the ``holidays`` library only; add it by
-``dataclasses.replace(SOUTH_AFRICAN_DIRECT_MARKETING, holidays=["ZA", datetime.date(2026, 11, 4)])``.
+holiday that was declared at short notice is known only to a recent enough release of the ``holidays`` library; add it
+with ``dataclasses.replace(SOUTH_AFRICAN_DIRECT_MARKETING, holidays=["ZA", datetime.date(2026, 11, 4)])``.
 """

@@ -14,7 +14,7 @@ class Backoff:
     """Exponential backoff with full jitter, bounded in number and length.
 
     Before attempt ``n + 1`` the wait is uniform between 0 and ``min(longest, base * 2 ** (n - 1))`` seconds; the first
-    is at most ``base``. Where the service asks for a wait by ``Retry-After``, that one takes its place, capped.
+    is at most ``base``. Where the service asks for a wait with ``Retry-After``, that wait takes its place, capped.
 
     :param attempts: the most POSTs of one request, at least 1.
     :param base: the longest first wait, in seconds.
@@ -31,11 +31,11 @@ class Backoff:
 
     @property
     def attempts_beside_others(self) -> int:
-        """The most POSTs of a request that is turned away while the service takes others, which wait with it."""
+        """The most POSTs of a request that is turned away while the service takes others: these wait when it does."""
         return 3 * self.attempts
 
     def wait(self, attempt: int, retry_after: float | None = None) -> float | None:
-        """Return the seconds to wait after a failed POST; None means that no other follows.
+        """Return the seconds to wait after a failed POST; None means that no further one follows.
 
         :param attempt: how many POSTs there were, at least 1.
         :param retry_after: seconds that the service asked for; None means that it asked for none.

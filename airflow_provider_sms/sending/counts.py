@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class RowBits:
-    """A set of rows of the source, in one bit a row."""
+    """A set of rows of the source, in one bit per row."""
 
     def __init__(self) -> None:
         self._bits = bytearray()
@@ -36,7 +36,7 @@ class RowBits:
 
 
 class RequestBits:
-    """A set of requests, added by ascending ids, in one bit for each id from the first one on."""
+    """A set of requests, added in ascending order of id, in one bit for each id from the first one on."""
 
     def __init__(self) -> None:
         self._first: int | None = None
@@ -88,7 +88,7 @@ class SendCounts:
     :param none_taken: messages of requests of which the service took none.
     :param texted_twice: messages that two requests have.
     :param event_ids: the service's event ids, by request.
-    :param unknown_requests: the requests that hold the unknown messages, but for those of ``unrecorded``.
+    :param unknown_requests: the requests that hold the unknown messages, except those in ``unrecorded``.
     :param unrecorded: the requests of other processes that have recorded no outcome in time, each with the number of
         its messages; these are in ``unknown``, too.
     :param max_event_ids: how many event ids are kept.
@@ -212,21 +212,21 @@ class SendCounts:
         self.unknown_requests.add(request_id)
 
     def add_unrecorded(self, request_id: int, messages: int) -> None:
-        """Count messages of another process's request, which has recorded no outcome and may still do so."""
+        """Count messages of another process's request that has no outcome recorded and may still get one."""
         self.unknown += messages
         self.unrecorded[request_id] = self.unrecorded.get(request_id, 0) + messages
 
     def remove_unknown(self, request_id: int, messages: int, *, is_charged: bool) -> None:
         """Take back the count of an unknown request of this attempt that has an outcome now.
 
-        :param is_charged: whether the service took it; else it counts as a request no more.
+        :param is_charged: whether the service took it; else it no longer counts as a request.
         """
         self.unknown -= messages
         self.unknown_requests.discard(request_id)
         self.requests -= not is_charged
 
     def add_charged(self, messages: int, parts: int | None, cost: Decimal | None, *, is_mine: bool) -> None:
-        """Count a request whose response was lost and that the balance shows to be taken.
+        """Count a request whose response was lost and that the balance shows was taken.
 
         :param parts: SMS parts of its messages; None where that is not known.
         :param cost: credits; None where the balance does not tell them by request.

@@ -1,25 +1,25 @@
 """What the sums of an account tell of requests whose response was lost: pure functions over what was observed.
 
 On a pre-paid account each request that the service takes is charged for, each response says what its request cost and
-what remained, and the balance can be read at any time. What the balance fell by beyond what the responses cost was
-charged for requests without a response. Two assumptions carry each verdict:
+what remained, and the balance can be read at any time. Any fall of the balance beyond what the responses account for
+was charged for requests without a response. Two assumptions carry each verdict:
 
 1. The account charges for a request when it takes it: a sum between the least and the most that the request is said to
    cost. Each balance that is read from then on, at the latest from ``settled``, shows the charge. The balance in a
    response is the one right after the charge of its own request.
 2. Nobody else spends from the account or tops it up meanwhile.
 
-Where the numbers contradict the assumptions, all that it may concern stays undecided. Two rules guard against what
-somebody else spends: a fall that no request explains, and that is as large as a request's charge may be, also leaves
-undecided all that is near it in time (:data:`NEARBY_SECONDS`); and less than half of what all of a request costs is not
-taken for its charge (:data:`LEAST_SHARE`). Nothing is noticed where somebody else spends between that half and what a
-request could have cost, just while it could have been charged for; nor where a top-up makes up for a charge exactly, a
-charge comes after ``settled``, or several responses that overlap tell balances of later moments while more than one
-request is open.
+Where the numbers contradict the assumptions, everything that this may concern stays undecided. Two rules guard against
+what somebody else spends: a fall that no request explains, and that is as large as a request's charge may be, also
+leaves undecided everything near it in time (:data:`NEARBY_SECONDS`); and less than half of what all of a request costs
+is not taken for its charge (:data:`LEAST_SHARE`). Nothing is noticed where somebody else spends between that half and
+what a request could have cost, just while it could have been charged for; nor where a top-up makes up for a charge
+exactly, a charge comes after ``settled``, or several responses that overlap tell balances of later moments while more
+than one request is open.
 
 A request counts as charged for where the numbers leave no way to explain the balance without it, and as not charged for
-where they leave none with it. In this a request may have been charged for in several sums, one after the other. That is
-more than services do, but makes the question one of sums.
+where they leave none with it. For this, a request may have been charged for in several sums, one after the other. That
+is more than services do, but turns the question into one of sums.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ MAX_NAMED: Final = 10
 """Requests that a sentence names; of more it gives the number."""
 
 LEAST_SHARE: Final = Decimal("0.5")
-"""Share of what all of a request costs from which on a charge is taken for the request's. A service leaves out a few
-people of a request; a sum far below may as well be what somebody else spent, as on a single message."""
+"""The least share of what all of a request costs that is taken for the request's charge. A service leaves out a few
+people of a request; a far smaller sum may as well be what somebody else spent, such as on a single message."""
 
 NEARBY_SECONDS: Final = 3600.0
-"""Seconds before and after a fall that no request explains in which nothing is decided: whoever else spends from the
-account, such as other software, is likely to do so again, and then perhaps just what a request costs."""
+"""Seconds before and after an unexplained fall in which nothing is decided: whatever else spends from the account, such
+as other software, is likely to do so again, and then perhaps just what a request costs."""
 
 _ZERO: Final = Decimal(0)
 _WITHOUT_END: Final = Decimal("Infinity")
@@ -109,10 +109,10 @@ class _Movement:
     """What the balance did between two observations, beyond what the second one's own request cost.
 
     :param index: its place among the movements.
-    :param begin: it did so after this moment, seconds since the epoch.
-    :param end: it did so before this moment.
+    :param begin: the movement came after this moment, seconds since the epoch.
+    :param end: it came before this moment.
     :param is_quiet: whether all observations before it had surely ended when the first one after it began, so that
-        times alone tell that order.
+        times alone tell their order.
     :param fall: credits by which it fell. None where nothing tells how much was charged: before the first observation,
         after the last, and where the numbers contradict the assumptions.
     :param before: the balance before; None before the first observation.
@@ -156,7 +156,7 @@ def _movements(chain: Sequence[Observation]) -> list[_Movement]:
 
 
 def _during(movements: Sequence[_Movement], begin: float, end: float) -> Sequence[_Movement]:
-    """Return those of some movements, in order, that may have been between two moments."""
+    """Return the movements, in order, that may have come between two moments."""
     first = bisect_left(movements, begin, key=lambda each: each.end)
     stop = bisect_right(movements, end, key=lambda each: each.begin)
     return movements[first:stop]
@@ -177,14 +177,14 @@ def _contradictions(movements: Iterable[_Movement], components: Iterable[_Compon
 
 
 def _doubted(movements: Sequence[_Movement], contradictions: Mapping[int, str], enough: Decimal) -> list[_Movement]:
-    """Return the movements, without the falls of those about which there is a doubt.
+    """Return the movements, without the falls of those that are in doubt.
 
-    Between two quiet movements the order rests on the sums, and these on responses that tell the balance right after
-    their own charge. One contradiction there makes all from the one to the other doubtful.
+    Between two quiet movements, the order rests on the sums, and these on responses that tell the balance right after
+    their own charge. One contradiction there makes everything from the one to the other doubtful.
 
-    A fall that no request explains makes all doubtful that is near in time: who spends from an account may do so again,
-    and a response that tells the balance late shows a later charge too early, where nothing explains it. A fall that is
-    too small for any request, as by a single message to the people on call, does not.
+    A fall that no request explains makes everything near it in time doubtful: whoever spends from an account may do so
+    again, and a response that tells the balance late shows a later charge too early, where nothing explains it. A fall
+    that is too small for any request, such as for a single message to the people on call, does not.
 
     :param enough: the fewest credits that are taken for the charge of a request.
     """
@@ -205,7 +205,7 @@ def _doubted(movements: Sequence[_Movement], contradictions: Mapping[int, str], 
 def _is_near(fall: _Movement, other: _Movement) -> bool:
     """Return whether a fall surely lies within the hour before or after another movement.
 
-    One that lies somewhere between yesterday's last balance and the first one of today does not.
+    A fall somewhere between yesterday's last balance and today's first one does not.
     """
     return fall.begin >= other.begin - NEARBY_SECONDS and fall.end <= other.end + NEARBY_SECONDS
 
@@ -281,12 +281,12 @@ class _Component:
         return ""
 
     def most(self, case: _Case) -> Decimal:
-        """Return the most credits that a request was charged in these falls, which hold the least of those due."""
+        """Return the most credits of these falls that a request was charged, after the least that others due cost."""
         others = [each for each in self.due if each is not case]
         return self._explained([(case, case.most), *((each, each.request.least) for each in others)]) - _least(others)
 
     def least(self, case: _Case) -> Decimal:
-        """Return the fewest credits that a request was charged in these falls: what the others do not explain."""
+        """Return the fewest credits of these falls that a request was charged: what the others do not explain."""
         return self.total - self._explained((each, each.most) for each in self.possible if each is not case)
 
     def _is_possible(self, case: _Case) -> bool:
@@ -296,7 +296,7 @@ class _Component:
     def _explained(self, limits: Iterable[tuple[_Case, Decimal]]) -> Decimal:
         """Return how much of the falls some requests explain together at most.
 
-        Each fall goes to those requests first that can explain the fewest later ones: no other choice explains more.
+        Each fall goes first to the requests that can explain the fewest later ones: no other choice explains more.
 
         :param limits: requests, each with the most credits that it explains.
         """
@@ -319,7 +319,7 @@ def _least(cases: Iterable[_Case]) -> Decimal:
 
 
 def _components(requests: Iterable[OpenRequest], movements: Sequence[_Movement]) -> list[_Component]:
-    """Return the requests, those together that share a fall."""
+    """Return the requests, grouped by the falls that they share."""
     cases = [_case(request, movements) for request in requests]
     groups = [[case] for case in cases if not case.falls]
     last = -1

@@ -1,8 +1,8 @@
 """The messages that are still to be claimed: those of the source, less those that a request holds already.
 
-A message that another task or a second copy of this one has claimed is left to that one: here it waits for the
+A message that another task or a second copy of this one has claimed is left to that task or copy: here it waits for the
 outcome, and counts as already sent, unknown, or free again. Where no outcome is recorded in time, a later attempt looks
-again, so such a request is counted apart.
+again, so such a request is counted separately.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_HELD = 50_000
-"""Messages that other live processes hold and that are remembered: at more, reading on waits for their outcome."""
+"""The most messages held by other live processes that are remembered: beyond that, reading waits for their outcome."""
 LOOK_UP = 10_000
 """Messages that are looked up at once: enough that a statement costs little, few enough for a steady flow."""
 
@@ -37,9 +37,9 @@ class PendingMessages:
     A free row waits in its block, and becomes a message only when it is claimed; messages that another request has held
     wait as messages.
 
-    :param resend: returns of an unknown request whether its messages are claimed again.
-    :param adopts: returns of an unknown request of another attempt whether it may still be closed, so that its messages
-        are kept.
+    :param resend: takes an unknown request, and returns whether its messages are claimed again.
+    :param adopts: takes an unknown request of another attempt, and returns whether it may still be closed, so that its
+        messages are kept.
     :param arrives: waits a moment for the next block of the source, and returns whether it is there.
     """
 
@@ -67,9 +67,9 @@ class PendingMessages:
         self._held: dict[bytes, tuple[Outgoing, int]] = {}
         """Messages that requests of other processes hold, each with the request."""
         self._waited_for: set[int] = set()
-        """Of these requests, those whose outcome may have been recorded until a moment ago."""
+        """The ones among these requests whose outcome was waited for until a moment ago."""
         self._overdue: set[int] = set()
-        """Requests of which the log says that their outcome is waited for past their deadline."""
+        """Requests for which the log says that their outcome is awaited past their deadline."""
         self.exhausted = False
 
     @property
@@ -149,8 +149,8 @@ class PendingMessages:
     def next_chunk(self, size: int) -> tuple[Sequence[Outgoing], dict[bytes, int]]:
         """Return the next messages to claim, and the unknown requests that some of them are taken over from, by key.
 
-        Reads as much of the source as it needs. Returns fewer than ``size`` only at
-        the end, and none while the source delivers nothing, since the sender must record outcomes meanwhile.
+        Reads as much of the source as it needs. Returns fewer than ``size`` only at the end, and none while the source
+        delivers nothing: the sender must record outcomes meanwhile.
 
         :raises LedgerError: when the ledger cannot be read.
         :raises Exception: what the source raises.
@@ -176,7 +176,7 @@ class PendingMessages:
         return chunk, {m.key: self._take_over.pop(m.key) for m in chunk if m.key in self._take_over}
 
     def _taken_from_block(self, size: int) -> Sequence[Outgoing]:
-        """Return messages of the first free span: all of them, and at most so many."""
+        """Return the messages of the first free span, at most ``size`` of them."""
         span = self._spans.pop()
         if len(span) > size:
             self._spans.append(span[size:])
@@ -186,7 +186,7 @@ class PendingMessages:
         """Look messages up again: keep those that are free, count the others.
 
         :param turned_away: whether this attempt has posted them, and the service did not take them: then its own
-            request holds them only because a person has called that accepted, and they repeat nothing.
+            request holds them only because a person has called it accepted, and they are no duplicates.
         :raises LedgerError: when the ledger cannot be read.
         """
         holders = self._ledger.holders([outgoing.key for outgoing in messages])
@@ -235,7 +235,7 @@ class PendingMessages:
         self._counts.met_lost += holder.request_id in self._counts.lost_requests
 
     def take_adopted(self) -> dict[int, list[Outgoing]]:
-        """Return the messages that were found to be of unknown requests which may still be closed, once each."""
+        """Return, once each, the messages found in unknown requests that may still be closed."""
         adopted, self._adopted = self._adopted, {}
         return adopted
 
@@ -252,7 +252,7 @@ class PendingMessages:
     def _queue(self, outgoing: Outgoing) -> None:
         repeat = self._free.get(outgoing.key)
         if repeat is not None:
-            # A row that repeats it was read meanwhile, and waits here already.
+            # A row with the same message was read meanwhile, and waits here already.
             self._counts.add_duplicate(repeat.row)
         self._free[outgoing.key] = outgoing
 
@@ -268,7 +268,7 @@ class PendingMessages:
             self._waited_for.intersection_update(request_id for _, request_id in self._held.values())
 
     def count_remaining(self, may_look: Callable[[], bool], may_wait: Callable[[], bool] = lambda: True) -> None:
-        """Count every message that was not claimed, looked up as long as that is allowed; nothing more is claimed.
+        """Count every message that was not claimed, looking each up as long as allowed; nothing more is claimed.
 
         Messages that other processes still hold are unknown here, since no outcome of theirs is recorded.
 

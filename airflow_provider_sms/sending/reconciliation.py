@@ -1,6 +1,6 @@
 """Closing requests whose response was lost, by what the account's balance proves: ``on_unknown="reconcile"``.
 
-What follows from a lost response at once, whatever ``on_unknown`` is, stands in
+What follows at once from a lost response, whatever ``on_unknown`` is, is in
 :mod:`~airflow_provider_sms.sending.response_handler`.
 """
 
@@ -36,7 +36,7 @@ POLL_SECONDS = 0.2
 UNREADABLE_SECONDS = 10.0
 """Seconds between two attempts to read the balance where it cannot be read."""
 MAX_UNREADABLE = 4
-"""Attempts to read the balance in a row after which requests stay unknown."""
+"""Failed attempts in a row to read the balance after which requests stay unknown."""
 _OTHER_ACCOUNT = "It was not sent with this account, so the balance tells nothing of it."
 _POST_PAID = "The account is post-paid, so its balance does not tell what became of the request."
 
@@ -48,7 +48,7 @@ def weigh(
 
     A request that has an outcome by now is missing.
 
-    :param key: of the account.
+    :param key: the account's key.
     :param settle_seconds: seconds after the loss of a response in which its request may still be charged for; None
         means until the deadline of its claim.
     :raises LedgerError: when the ledger cannot be read.
@@ -63,7 +63,7 @@ def weigh(
 class Reconciliation:
     """Reads the balance of an account, and closes requests of a campaign by what it proves.
 
-    :param key: of the account, see :class:`~airflow_provider_sms.ledger.account.Account`.
+    :param key: the account's key, see :class:`~airflow_provider_sms.ledger.account.Account`.
     :param read_balance: asks the service, and raises :class:`ServiceError`. Called in several threads.
     :param settle_seconds: see :func:`weigh`.
     :param stop: when set, nothing is waited for.
@@ -131,7 +131,7 @@ class Reconciliation:
         return found
 
     def close(self, request_ids: Collection[int]) -> dict[int, Evidence] | None:
-        """Close the requests of which the balance proves what became of them; None where it cannot be read.
+        """Close the requests whose outcome the balance proves; return None where it cannot be read.
 
         :returns: evidence by request. One whose verdict is not undecided is closed: accepted where it was charged for,
             else given back. A request that had an outcome by then is missing.
@@ -244,8 +244,8 @@ class LostRequests:
     def settle(self, pending: PendingMessages, *, last: bool) -> None:
         """Close what the balance proves: at once what was charged for, and the rest once it is settled.
 
-        To be called, again and again, while nothing is in flight and every outcome is recorded. Messages that are given
-        back go to ``pending``.
+        Call this repeatedly, while nothing is in flight and every outcome is recorded. Messages that are given back go
+        to ``pending``.
 
         :param last: whether nothing else is left to send: then a balance that cannot be read is asked for again.
         :raises LedgerError: when the ledger cannot be read, or does not take the outcome.
@@ -290,7 +290,7 @@ class LostRequests:
                 parts = None if evidence.in_part else lost.parts
                 self._counts.add_charged(len(lost.messages), parts, evidence.amount, is_mine=lost.is_mine)
             else:
-                # Given back; or a person or a late response was faster, which the ledger tells.
+                # Given back; or a person or a late response was faster, as the ledger tells.
                 pending.reconcile(lost.messages, turned_away=True)
 
     def _leave_open(self, request_id: int, pending: PendingMessages) -> None:
@@ -320,7 +320,7 @@ def _waited_for(found: Mapping[int, Evidence]) -> set[int]:
 
 
 def _log(found: Mapping[int, Evidence]) -> None:
-    """Log what the balance tells, a sentence once: as a warning where it tells nothing that is worth waiting for."""
+    """Log what the balance tells, each sentence once; a warning where people were left out or waiting is of no use."""
     for words, evidence in {evidence.words: evidence for evidence in found.values()}.items():
         is_open = evidence.verdict == UNDECIDED and evidence.settles_at is None
         log.log(logging.WARNING if is_open or evidence.in_part else logging.INFO, "%s", words)

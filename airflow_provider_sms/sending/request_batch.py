@@ -22,7 +22,7 @@ class RequestBatch:
     :param attempt: how often the request was posted since the service last took any message of the send.
     :param accepted_before: how many messages of the send the service had taken by then.
     :param turned_away: how often the service did not take the request.
-    :param unavailable: how often the service answered it with 503.
+    :param unavailable: how often the service responded to it with 503.
     :param due: when it may be posted again, in seconds of the sender's monotonic clock.
     """
 
@@ -59,10 +59,10 @@ class RequestBatch:
         return [outgoing for outgoing in every if outgoing.key not in settled]
 
     def turn_away(self, accepted: int, *, unavailable: bool) -> None:
-        """Record that the service did not take the request; where it took others meanwhile, it throttles, and is up.
+        """Record that the service did not take the request; if it took others meanwhile, it throttles, and is up.
 
         :param accepted: how many messages of the send the service has taken by now.
-        :param unavailable: whether it answered 503.
+        :param unavailable: whether the response was a 503.
         """
         self.turned_away += 1
         self.unavailable += unavailable

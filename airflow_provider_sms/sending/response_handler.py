@@ -18,10 +18,10 @@
 
 :mod:`airflow_provider_sms.service.errors` decides what a status means. *Slower* is
 :class:`~airflow_provider_sms.sending.stop_conditions.Caution`: one request at a time until one is answered; a second
-lost response then ends the send. With ``on_unknown="reconcile"``,
-:mod:`~airflow_provider_sms.sending.reconciliation` may close an unknown request by the balance. *Contradictory* is a
-response that another request had, or that takes nothing and charges for it. The sender's flush writes the last row but
-one; the ledger's ``lapse`` writes the last one, for a process that died.
+lost response then ends the send. With ``on_unknown="reconcile"``, :mod:`~airflow_provider_sms.sending.reconciliation`
+may close an unknown request by the balance. A response is *contradictory* if another request had it, or if it takes
+nothing and charges for it. The sender's flush writes the last row but one; the ledger's ``lapse`` writes the last one,
+for a process that died.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ class NextStep:
 
     :param retry_at: when the request is posted again, in seconds of the sender's monotonic clock, with no other request
         before it; None means that it is not.
-    :param is_deferred: whether the request is kept until the send goes on or ends, which counts it as not sent.
+    :param is_deferred: whether the request is kept until the send goes on, or ends and counts it as not sent.
     :param resend: messages that are posted again although their outcome is unknown.
-    :param error: why nothing more may be claimed; None means that this end is no reason.
+    :param error: why nothing more may be claimed; None means that this end is no reason for that.
     """
 
     retry_at: float | None = None
@@ -88,7 +88,7 @@ class ResponseHandler:
     :param stop_conditions: notified of every end.
     :param backoff: waits between the POSTs of a request that was surely not processed.
     :param claiming: returns whether the send goes on claiming.
-    :param resend_unknown: whether messages are posted again whose outcome is unknown.
+    :param resend_unknown: whether messages whose outcome is unknown are posted again.
     :param reconciles: whether the balance is asked what became of requests whose response was lost.
     :param monotonic: seconds from any start.
     """
@@ -118,7 +118,7 @@ class ResponseHandler:
         if response.messages:
             self.counts.add_accepted(request.request_id, submitted, response)
         else:
-            # Messages that were taken over are again with the unknown request that had them before.
+            # Messages that were taken over are back with the unknown request that had them before.
             before = [batch.take_over[m.key] for m in batch.messages if m.key in batch.take_over]
             self.counts.add_none_taken(submitted - len(before), response)
             for unknown_id in before:
@@ -154,7 +154,7 @@ class ResponseHandler:
             and batch.unavailable < MAX_UNAVAILABLE
         )
         wait = self.backoff.wait(batch.attempt, asked) if again else None
-        # Asked once: with a stop between two questions, the batch would not wait, and be in no count.
+        # Asked once: if a stop came between two questions, the batch would not wait, and would be in no count.
         claiming = self.claiming()
         if claiming and wait is not None:
             tries = (batch.unavailable, MAX_UNAVAILABLE) if unavailable else (batch.attempt, self.backoff.attempts)
@@ -207,8 +207,8 @@ def outcome_of(
 ) -> Outcome:
     """Return the outcome of a POST, as the ledger records it.
 
-    A request that was not sent is given back at once, also where it is posted again later: so a crash in between makes
-    nothing unknown.
+    A request that was not sent is given back at once, even where it is posted again later, so that a crash in between
+    makes nothing unknown.
 
     :param result: the response, or what the POST raised.
     :param raw_responses: whether the ledger keeps all of a response.
@@ -236,7 +236,7 @@ def took_none(response: SendResponse) -> bool:
 def answered(
     request_id: int, response: SendResponse, chunk: Chunk, *, raw_responses: bool = False, response_texts: bool = True
 ) -> Outcome:
-    """Return the outcome of a response of the contract: accepted, in whole or in part; not sent if none was taken.
+    """Return the outcome of a response that meets the contract: accepted, all or in part; not sent if none was taken.
 
     :param chunk: the messages that were posted.
     :param raw_responses: whether the ledger keeps all of the response.
@@ -286,7 +286,7 @@ def _redacted(response: SendResponse, chunk: Chunk) -> dict[str, Any]:
 
 
 def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
-    """Return whether the request of a POST that raised this was certainly not processed.
+    """Return whether the request of a POST that raised this error was certainly not processed.
 
     After an error that is not this package's own, it may have been.
     """
@@ -296,7 +296,7 @@ def surely_not_sent(error: BaseException) -> TypeGuard[SmsError]:
 def failed(
     request_id: int, state: RequestState, error: BaseException | None, *, response_texts: bool = True
 ) -> Outcome:
-    """Return the outcome of a request that ended without a response of the contract.
+    """Return the outcome of a request that ended without a response that meets the contract.
 
     :param state: ``unknown`` or ``not_sent``.
     :param error: the reason; None means that the send was stopped before the POST.

@@ -21,7 +21,7 @@ class RequestScheduler:
     """Says which requests go next, as fast and as many at once as is allowed, and keeps those that wait.
 
     :param stop_conditions: what may keep a request back.
-    :param chunk_size: messages a request.
+    :param chunk_size: messages per request.
     :param concurrency: the most requests in flight at once.
     :param max_per_second: the most requests a second; None means no limit.
     """
@@ -41,7 +41,7 @@ class RequestScheduler:
         return tuple(self._waiting)
 
     def retry(self, batch: RequestBatch, at: float) -> None:
-        """Schedule a request again, before any other one: the service asked for it, or cannot be reached."""
+        """Schedule a request again, before any other one: the service asked for a wait, or cannot be reached."""
         batch.due = at
         self._limiter.hold(at)
         self._waiting.append(batch)
@@ -80,7 +80,7 @@ class RequestScheduler:
                 if self._may_go(batch, pending, now, in_flight):
                     in_flight += 1
                     yield batch
-        # Not until something may go: outcomes have to be recorded meanwhile.
+        # Nothing is read until something may go: outcomes have to be recorded meanwhile.
         for _ in range(self._limiter.allowed(now, self._free_slots(in_flight))):
             if not claiming():
                 break
@@ -127,7 +127,7 @@ class RateLimiter:
         self._next = 0.0
 
     def hold(self, until: float) -> None:
-        """Let no request go before a time: the service asked for it, or cannot be reached."""
+        """Let no request go before a time: the service asked for a wait, or cannot be reached."""
         self._next = max(self._next, until)
 
     def delay(self, now: float) -> float:

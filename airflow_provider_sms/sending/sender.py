@@ -61,10 +61,10 @@ POLL_SECONDS = 0.2
 """Seconds between two looks at the stop signal, at requests that have ended while the source is waited for, and at the
 claims of other live processes."""
 MAX_BUSY = 5
-"""How often a commit is tried again that other processes have kept waiting; each waits up to a minute."""
+"""How often a commit that other processes have kept waiting is tried again; each try waits up to a minute."""
 SOURCE_SECONDS = 30.0
-"""Seconds without a block after which the end of a send waits no longer for the source, of which it only counts rows:
-a block takes seconds, and a source that hangs must not keep a failed task alive."""
+"""Seconds without a block after which the end of a send no longer waits for the source, whose rows it only counts: a
+block takes seconds, and a source that hangs must not keep a failed task alive."""
 STOP_SECONDS = 2.0
 """Seconds for which a send that was told to stop looks up the rows that it did not reach, for the counts."""
 
@@ -74,7 +74,7 @@ class Sender:
 
     :param ledger: the campaign as this attempt sees it.
     :param post: posts one request; raises :class:`ServiceError`. Called in other threads.
-    :param post_seconds: the longest that ``post`` may take, and ``ask``.
+    :param post_seconds: the most seconds that ``post`` may take, and ``ask``.
     :param ask: asks the service a free question, before a request that goes alone because responses were lost; raises
         :class:`ServiceError`. Called in other threads. None means that nothing is asked.
     :param stop: when set, nothing more is claimed; requests in flight are awaited and recorded.
@@ -85,7 +85,7 @@ class Sender:
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
     :param sleep: waits for that many seconds.
-    :param elapsed: the clock of the client that posts: seconds from any start, which count while the machine sleeps.
+    :param elapsed: the clock of the client that posts: seconds from any start, counting on while the machine sleeps.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Sender:
             monotonic=monotonic,
         )
         self._lost = LostRequests(reconciliation, self.counts, self.stop_conditions.caution)
-        # Not a SimpleQueue: one whose timeout passes before it begins to wait, on a busy machine, waits for ever.
+        # Not a SimpleQueue: if its timeout passes before it begins to wait, on a busy machine, it waits for ever.
         self._ended: queue.Queue[tuple[InFlightRequest, SendResponse | BaseException]] = queue.Queue()
         self._to_handle: deque[tuple[InFlightRequest, SendResponse | BaseException]] = deque()
         """Of these, those that were taken from the queue."""
@@ -154,8 +154,8 @@ class Sender:
     def run(self, blocks: Iterable[Block | Sequence[Outgoing]], *, guard: Callable[[], None] | None = None) -> None:
         """Send every message, and return when every request has an outcome that is recorded.
 
-        What went wrong is in ``error`` afterwards, and the counts are in ``counts``: both are needed when sending ends
-        early. Where it was stopped, or the ledger failed, blocks may be left unread, and are then not counted.
+        Afterwards, what went wrong is in ``error``, and the counts are in ``counts``: both are needed when sending ends
+        early. If it was stopped, or the ledger failed, blocks may be left unread, and are then not counted.
 
         :param blocks: the messages; read only as fast as they go out.
         :param guard: called before anything is claimed; when it raises, nothing is.
@@ -233,9 +233,9 @@ class Sender:
         self._lost.give_up()
 
     def _fail(self, error: Exception) -> None:
-        """Claim nothing more, because of the first error that asked for that; a ledger that went back is graver.
+        """Claim nothing more, because of the first error that calls for that; a ledger that has gone back is graver.
 
-        A failover ends the connection first. That error alone would have Airflow try again, in a ledger that has
+        A failover ends the connection first. That error alone would make Airflow try again, with a ledger that has
         forgotten people.
         """
         if self.error is None or isinstance(error, LedgerLostError):
@@ -364,7 +364,7 @@ class Sender:
                 workers.submit(InFlightRequest(claim.request_id, batch, claim.deadline, alone, asks))
 
     def _tries_again(self, error: Exception) -> bool:
-        """Return whether a commit that failed is tried again, as one that other processes have kept waiting."""
+        """Return whether a commit that failed is tried again, because other processes have kept it waiting."""
         self._busy += 1
         if not isinstance(error, LedgerBusyError) or self._busy > MAX_BUSY:
             return False
@@ -402,8 +402,8 @@ class Sender:
             self._unposted.discard(request.request_id)
             if self._stop.is_set():
                 raise NotSentError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
-            # A process that slept between claim and POST must not post under a claim that others may call unknown. By
-            # a clock that nobody sets: the ledger's may be another one by the time that the first byte is written.
+            # A process that slept between claim and POST must not post under a claim that others may call unknown. The
+            # limit is by a clock that nobody sets: the ledger's may have changed by the time the first byte is written.
             began = self._elapsed()
             left = request.deadline - self._ledger.clock()
             if left < self._post_seconds:
@@ -438,8 +438,8 @@ class Sender:
             ) from error
 
     def _flush(self) -> None:
-        """Record the outcomes that are known and not recorded, within a bound; else the log holds them."""
-        # A request that was posted and has no outcome was met by an error of this code: it is unknown, and never given
+        """Record the outcomes that are known and not recorded, within a bound; failing that, the log holds them."""
+        # A request that was posted and has no outcome ran into an error of this code: it is unknown, and never given
         # back.
         texts = self._options.response_texts
         for request_id, count in self._posted.items():
@@ -467,7 +467,7 @@ class Sender:
             log.error("Request %d was accepted after others could claim its messages: %s", twice.request_id, twice)
 
     def _count_remaining(self, pending: PendingMessages) -> None:
-        """Count every message that was not sent; after an error of the service each of them is looked up first."""
+        """Count every message that was not sent; after an error of the service, each one is looked up first."""
         for batch in self._scheduler.waiting:
             pending.count_unsent(batch.messages, batch.take_over)
         until = self._monotonic() + STOP_SECONDS
@@ -485,10 +485,10 @@ class Sender:
 class SendingOptions:
     """How to send.
 
-    :param chunk_size: messages a request, 1 to 100.
+    :param chunk_size: messages per request, 1 to 100.
     :param concurrency: requests in flight at once, at least 1.
     :param max_requests_per_second: None means no limit.
-    :param resend_unknown: post messages again whose outcome is unknown: at least once in place of at most once.
+    :param resend_unknown: post messages whose outcome is unknown again: at least once instead of at most once.
     :param resend_requests: the unknown requests whose messages a person wants posted again.
     :param raw_responses: whether the ledger keeps all of each response; otherwise, it keeps them redacted.
     :param response_texts: whether the ledger keeps any words of the service; otherwise, it keeps counts alone.

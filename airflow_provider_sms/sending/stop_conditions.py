@@ -2,8 +2,8 @@
 
 Hours and credit are looked at before a send as well as before each of its claims. What they allow is decided here
 alone, by :func:`closed_for_all`, :func:`covers` and :func:`is_out_of_credit`, so that a task that has waited for them
-does not find another answer in mid-send. The error rate is known only while the service responds. A pause
-takes effect in the claim itself: :mod:`airflow_provider_sms.ledger.pauses`.
+does not meet a different rule in mid-send. The error rate is known only while the service responds. A pause takes
+effect in the claim itself: :mod:`airflow_provider_sms.ledger.pauses`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INSUFFICIENT_CREDITS = "InsufficientCredits"
 """The service's code, with status 403, for a request that the credit does not cover."""
 
 WINDOW_MESSAGES = 1000
-"""The latest messages, over which the error rate is measured: old errors say little about the rest."""
+"""How many of the latest messages the error rate is measured over: old errors say little about the rest."""
 FIRST_JUDGED = 100
 """Messages before which no error rate ends a send: a share of few says little."""
 CALM_RESPONSES = 20
@@ -48,8 +48,8 @@ MAX_LOST_ALONE = 2
 def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
     """Return when a send as a whole may go on; None means now.
 
-    A window by the recipients' own clocks closes for each of them at another time, so it keeps back single messages and
-    no whole send.
+    A window by the recipients' own clocks closes at a different time for each of them, so it keeps back single messages
+    and never a whole send.
 
     :param window: the hours in which to send; None means any.
     """
@@ -57,7 +57,7 @@ def closed_for_all(window: SendWindow | None, now: datetime) -> datetime | None:
 
 
 def prepaid(balance: Balance | None) -> Decimal | None:
-    """Return the credits that an account can spend; None means no limit that is known: post-paid, or not read."""
+    """Return the credits that an account can spend; None means no known limit: post-paid, or not read."""
     return None if balance is None or balance.post_paid else balance.amount
 
 
@@ -72,7 +72,7 @@ def covers(amount: Decimal | None, cost: Decimal) -> bool:
 def is_out_of_credit(error: BaseException) -> bool:
     """Return whether the service refused a request because the credit does not cover it.
 
-    With another status than 403 the code has no meaning of its own: that status alone decides, as without a code.
+    With any status other than 403, the code has no meaning of its own: the status alone decides, as without a code.
     """
     return (
         isinstance(error, ServiceError) and error.status == HTTPStatus.FORBIDDEN and error.code == _INSUFFICIENT_CREDITS
@@ -81,11 +81,11 @@ def is_out_of_credit(error: BaseException) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class StopReason:
-    """What a send waits for that ended early with nothing wrong: its hours, or credit.
+    """What a send that ended early with nothing wrong waits for: its hours, or credit.
 
     :param until: when the hours begin again; None means that it waits for credit.
     :param credit: the balance that it needs; None means that it waits for its hours.
-    :param too_little: a balance that the service itself called insufficient; None means that it has not.
+    :param too_little: a balance that the service itself called insufficient; None means that it called none so.
     """
 
     until: datetime | None = None
@@ -98,8 +98,8 @@ class Caution:
 
     After a lost response, no request is claimed beside those in flight. Once they have ended, requests go one at a time
     until one is answered; :data:`MAX_LOST_ALONE` lost responses to these end the send. So an outage makes at most
-    ``concurrency`` + :data:`MAX_LOST_ALONE` requests unknown, however long it is. Where no response came since the last
-    one was lost, each request goes after a wait, and after the service has answered a free question.
+    ``concurrency`` + :data:`MAX_LOST_ALONE` requests unknown, however long it is. Where no response has come since the
+    last one was lost, each request goes only after a wait, and after the service has answered a free question.
 
     :param on: whether to begin with one request at a time.
     :param calm: responses in a row to requests that went alone after which all may go again, at least 1.
@@ -127,8 +127,8 @@ class Caution:
     def answered(self, *, alone: bool) -> None:
         """Record a response of the service.
 
-        :param alone: whether the request went alone: only then it counts as calm. The others were posted before the
-            last response was lost, and say less of how the service is now.
+        :param alone: whether the request went alone: only then does it count as calm. The others were posted before the
+            last response was lost, and say less about how the service is now.
         """
         self.asks = False
         if alone:
@@ -163,14 +163,14 @@ class Caution:
 class Credit:
     """Keeps account of what a send may still cost.
 
-    :param prices: of an SMS part, by number.
+    :param prices: the prices of an SMS part, by number.
     :param planned: credits that the messages to come are estimated to cost together.
     :param balance: credits before the first request.
     """
 
     def __init__(self, prices: Prices, planned: Decimal, balance: Decimal) -> None:
         self.balance = balance
-        """Credits, by the last response of the service."""
+        """Credits, according to the last response of the service."""
         self._prices = prices
         self._planned = planned
         self._in_flight: dict[int, Decimal] = {}
@@ -196,7 +196,7 @@ class Credit:
             self.balance = response.remaining_balance
 
     def needed(self, batch: RequestBatch) -> Decimal:
-        """Return the balance that covers this request and all that come after it."""
+        """Return the balance that covers this request and all later ones."""
         return max(self._planned, self._cost(batch.messages))
 
     def _cost(self, messages: Sequence[Outgoing]) -> Decimal:
@@ -246,7 +246,7 @@ class StopConditions:
         return pause is not None
 
     def too_late(self, messages: Sequence[Outgoing]) -> list[Outgoing]:
-        """Return the messages that must not go now, because it is outside of their hours."""
+        """Return the messages that must not go now, because it is outside their hours."""
         if self._window is None:
             return []
         now = datetime.fromtimestamp(self._clock(), timezone.utc)
@@ -264,7 +264,7 @@ class StopConditions:
     def affords(self, batch: RequestBatch, *, others: bool) -> bool:
         """Return whether the credit covers a request.
 
-        :param others: whether requests are in flight, whose responses may tell another balance.
+        :param others: whether other requests are in flight, whose responses may tell a different balance.
         """
         if self._credit is None or self._credit.covers(batch):
             return True

@@ -19,8 +19,8 @@ T = TypeVar("T")
 class WorkerPool(Generic[T]):
     """A fixed number of threads that do the same work on the items submitted.
 
-    All of them run before anything is claimed. A pool that starts threads as they are needed may fail to, and would
-    post a request later, when its claim was given back.
+    All of them run before anything is claimed. A pool that starts threads as they are needed may fail to start one, and
+    would then post a request late, after its claim was given back.
 
     :param count: how many threads.
     :param work: called in one of the threads for each item; does not raise.
@@ -70,7 +70,7 @@ _LEAVE_SECONDS = 5.0
 class Prefetcher(Generic[T]):
     """An iterator whose next items are made while the last one is in use; for one consumer.
 
-    Nothing is read before it is entered. An error of reading is raised where the item would have come, and ends the
+    Nothing is read before it is entered. An error in reading is raised where the item would have come, and ends the
     iteration. Where the system has no more threads, each item is made when it is asked for.
 
     :param items: iterated, and closed where possible, in the other thread.
@@ -115,9 +115,9 @@ class Prefetcher(Generic[T]):
         raise item
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the next item, and return whether it is there, or the end; always where no thread reads ahead.
+        """Wait for the next item, and return whether it, or the end, is there; always True where no thread reads ahead.
 
-        :param seconds: the most that is waited.
+        :param seconds: the longest wait.
         """
         if self._thread is not None and not self._taken:
             with suppress(queue.Empty):
@@ -154,7 +154,7 @@ def run_uninterrupted(
     heartbeat: Callable[[], None],
     every: float = 0.5,
 ) -> BaseException | None:
-    """Run work in a thread of its own while this one waits, and return what interrupted this one; None for nothing.
+    """Run work in a thread of its own while this one waits, and return what interrupted this one; None means nothing.
 
     Python raises the exceptions of signal handlers (a timeout, a termination) in the main thread, between any two
     instructions. Work that records what it did cannot live there. An interruption asks the work to stop and is returned
@@ -198,7 +198,7 @@ def run_beside(work: Callable[[], T]) -> T:
     """Run work in a thread of its own, and return what it returns; meanwhile this thread handles signals.
 
     Python handles a signal in the main thread, between two instructions. A library that waits in C, as psycopg2 does
-    for its server, keeps the signal waiting until it returns, and Airflow kills a task five seconds after it told it to
+    for its server, keeps the signal waiting until it returns, and Airflow kills a task five seconds after telling it to
     stop. An exception of a signal handler is raised here; the work then ends in its thread, and its result is lost.
     Where the system has no more threads, the work is done in this one.
 

@@ -1,9 +1,9 @@
 """Outcomes that the ledger has not recorded yet. A recovery file keeps them if the delay lasts.
 
-Airflow kills a task five seconds after it told it to stop, and a ledger that is silent keeps the sender waiting for
-longer than that. So a thread of its own watches what is not recorded, and writes the file: at once when the send was
-told to stop, otherwise once an outcome has waited for the ledger for a second. It removes the file when the ledger has
-everything. A send whose ledger answers writes none.
+Airflow kills a task five seconds after telling it to stop, and a silent ledger keeps the sender waiting for longer than
+that. So a separate thread watches what is not recorded, and writes the file: at once when the send is told to stop,
+otherwise once an outcome has waited for the ledger for a second. It removes the file when the ledger has everything. A
+send whose ledger responds writes none.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 1.0
 """Seconds that an outcome may wait for the ledger before it is kept in a file, too. A commit takes milliseconds."""
 LOOK_SECONDS = 0.25
-"""Seconds between two looks at what is not recorded: few of the five that a stopped task has."""
+"""Seconds between two looks at what is not recorded: a small part of the five that a stopped task has."""
 _LEAVE_SECONDS = 5.0
 """Seconds that the end of a send waits for the thread, or for the file that it writes: a disk can hang."""
 
@@ -42,7 +42,7 @@ _LEAVE_SECONDS = 5.0
 class RecoveryPlace(NamedTuple):
     """Where outcomes are kept.
 
-    :param folder: of the files; made when the first is written.
+    :param folder: the folder of the files; created when the first is written.
     :param origin: the attempt that they belong to.
     """
 
@@ -51,7 +51,7 @@ class RecoveryPlace(NamedTuple):
 
 
 class _Kept(NamedTuple):
-    """A request that the ledger has no outcome of.
+    """A request for which the ledger has no outcome.
 
     :param at: since when, in seconds of the watch's clock.
     :param request: None where it is surely not posted.
@@ -64,7 +64,7 @@ class _Kept(NamedTuple):
 
 
 class RecoveryFile:
-    """The outcomes of a send that its ledger does not have yet, and the file that keeps them where that lasts.
+    """The outcomes of a send that its ledger does not have yet, and the file that keeps them if the delay lasts.
 
     :param place: None means that no file is written.
     :param stop: whether the send was told to stop.
@@ -102,7 +102,7 @@ class RecoveryFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave the file where anything is unrecorded, and none otherwise."""
+        """Leave the file if anything is unrecorded, and none otherwise."""
         self._ended.set()
         self._thread.join(_LEAVE_SECONDS)
 
@@ -136,7 +136,7 @@ class RecoveryFile:
         self.write()
 
     def look(self) -> None:
-        """Write the file where it is time for that, and remove it where the ledger answers again."""
+        """Write the file when it is time for that, and remove it when the ledger responds again."""
         with self._lock:
             oldest = next(iter(self._kept.values()), None)
         is_due = oldest is not None and self._monotonic() - oldest.at >= PATIENCE_SECONDS
@@ -186,7 +186,7 @@ class RecoveryFile:
         return write_file(place.folder, UnrecordedOutcomes(place.origin, outcomes, unposted))
 
     def tell(self) -> None:
-        """Log where the outcomes are that the ledger did not take."""
+        """Log where the outcomes that the ledger did not take are kept."""
         if (path := self.write()) is not None:
             log.error(
                 "These outcomes are kept in %s. The next task that sends on this machine records them; to record them "

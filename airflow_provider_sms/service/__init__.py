@@ -1,1 +1,1 @@
-"""The Messaging Service's REST interface over requests, without Airflow."""
+"""The Messaging Service's REST interface, built on ``requests``, without Airflow."""

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.transport import Transport
 
 ASSUMED_MINUTES = 60
-"""Lifetime of a token whose response states none that is usable; too long a guess costs one 401."""
+"""Minutes that a token is assumed to live where its response states no usable lifetime; too long costs one 401."""
 
 LONGEST_LEAD = 60.0
-"""Seconds before a token ends at which it is replaced, or a tenth of its life where that is less."""
+"""Seconds before a token expires at which it is replaced, or a tenth of its lifetime where that is less."""
 
 _MOST_MINUTES = 10 * 366 * 24 * 60
-"""Ten years: a longer life is an error in the unit."""
+"""Ten years: a longer lifetime must be an error in the unit."""
 
 _MINUTE = 60.0
 
@@ -64,7 +64,7 @@ class TokenSource(Protocol):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """Texts that no error may repeat, beside the tokens."""
+        """Texts that no error may repeat, besides the tokens."""
 
     @property
     def fetches(self) -> bool:
@@ -89,7 +89,7 @@ class FixedToken:
 
     def __init__(self, value: str) -> None:
         if not _fits_a_header(value):
-            # requests would quote it in its own error.
+            # The requests library would quote it in its own error.
             raise InputError("the token has characters that no header may carry: a space, or a line end?")
         self._token = Token(value, float("inf"))
 
@@ -106,8 +106,8 @@ class FetchedToken:
 
     :param transport: for the requests.
     :param url: address of ``Authentication``.
-    :param client_id: user name of HTTP Basic; without a colon (RFC 7617 section 2).
-    :param client_secret: password of HTTP Basic.
+    :param client_id: the user name for HTTP Basic; without a colon (RFC 7617 section 2).
+    :param client_secret: the password for HTTP Basic.
     :param clock: a monotonic clock, in seconds.
     :raises InputError: the client id has a colon.
     """
@@ -131,9 +131,9 @@ class FetchedToken:
         self._failure: ServiceError | None = None
 
     def current(self) -> Token:
-        """Return the token, fetched where none is held or the one held is about to end.
+        """Return the token, fetched where none is held or the one held is about to expire.
 
-        :raises ServiceError: as :meth:`renewed`.
+        :raises ServiceError: as for :meth:`renewed`.
         """
         token = self._token
         return token if token is not None and self._is_good(token) else self._other_than(token)
@@ -159,7 +159,7 @@ class FetchedToken:
             if token is not None and token is not unwanted and self._is_good(token):
                 return token
             if self._failure is not None and self._failures != failures:
-                # It failed while this thread waited: if each thread tried again, the last would wait for all.
+                # It failed while this thread waited: if each thread tried again, the last would wait for all of them.
                 raise copy.copy(self._failure)
             try:
                 self._token = token = self._fetch()
@@ -206,7 +206,7 @@ def _parse_token(body: bytes) -> tuple[str, float]:
     fields = {key.lower(): value for key, value in document.items()} if isinstance(document, dict) else {}
     token, minutes = fields.get("token"), fields.get("expiresinminutes")
     if not isinstance(token, str) or not token or not _fits_a_header(token):
-        # Without a quotation: the body of a response with a token is a secret.
+        # Quotes nothing: the body of a response with a token is a secret.
         raise NotSentError("no token came: the response of Authentication has none", status=HTTPStatus.OK.value)
     if isinstance(minutes, bool) or not isinstance(minutes, (int, float)) or not 0 < minutes <= _MOST_MINUTES:
         minutes = ASSUMED_MINUTES

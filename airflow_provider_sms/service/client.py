@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from airflow_provider_sms.messages.outgoing import MessageColumns
 
 MAX_TIMEOUT = 86_400
-"""Seconds of the longest timeout: a day, since a socket does not take any number."""
+"""Seconds of the longest timeout: a day, since a socket does not accept every number."""
 
 MAX_MESSAGES = 100
 """Messages that one request may carry, by the service's contract."""
 
 _SHORTEST_HIDDEN = 4
-"""Characters of the shortest text that is removed from the service's words: a shorter text occurs in any words."""
+"""Characters of the shortest text that is removed from the service's words: a shorter one may occur by chance."""
 
 
 class SmsClient:
@@ -50,10 +50,10 @@ class SmsClient:
 
     :param base_url: for example ``https://rest.example.com/v1``; ``https`` where it has no scheme. A trailing
         slash does not matter.
-    :param token: the bearer token; None: the token is fetched with ``client_id`` and ``client_secret``.
-    :param client_id: for ``{base_url}/Authentication``; None: ``token`` is used.
+    :param token: the bearer token; None means that it is fetched with ``client_id`` and ``client_secret``.
+    :param client_id: for ``{base_url}/Authentication``; None means that ``token`` is used.
     :param client_secret: the secret of ``client_id``.
-    :param balance_url: base URL of ``Balance`` where it differs; None: ``base_url``.
+    :param balance_url: base URL of ``Balance`` where it differs; None means ``base_url``.
     :param connect_timeout: seconds to make a connection, above 0, at most a day.
     :param timeout: seconds to wait for a response, above 0, at most a day. A request ends within the sum of both: see
         :class:`~airflow_provider_sms.service.transport.Transport`.
@@ -150,9 +150,9 @@ class SmsClient:
         """Send a text each to up to 100 people.
 
         :param messages: 1 to 100 messages, as such or as columns, or mappings with the keys ``Content``,
-            ``Destination`` and, if wanted, ``CustomerId``.
-        :param send_options: passed through as given; None or empty: left out.
-        :return: the response; its ``messages``, those that the service took, can be fewer than were posted.
+            ``Destination`` and, optionally, ``CustomerId``.
+        :param send_options: passed through as given; left out if None or empty.
+        :returns: the response; its ``messages``, those that the service took, can be fewer than were posted.
         :raises InputError: the messages are too many, too few or malformed; nothing was sent.
         :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """
@@ -170,7 +170,7 @@ class SmsClient:
 
         :param message: the text.
         :param groups: at least one name of a group.
-        :param send_options: passed through as given; None or empty: left out.
+        :param send_options: passed through as given; left out if None or empty.
         :raises InputError: there is no text or no group; nothing was sent.
         :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """

@@ -50,11 +50,11 @@ _READ_AT_ONCE = 64 * 1024
 
 
 class UnaskedBytesError(Exception):
-    """Bytes, or an end, came on a new connection before the request was written."""
+    """Bytes, or the end of the stream, came on a new connection before the request was written."""
 
 
 class UnusableResponseError(Exception):
-    """A response came that cannot be one to the request."""
+    """A response came that cannot be the one to the request."""
 
 
 @dataclass(slots=True)
@@ -64,8 +64,8 @@ class Exchange:
     :param deadline: when both must have ended, in seconds of ``clock``.
     :param clock: a monotonic clock, in seconds.
     :param written: whether the first byte of the request may have reached the socket.
-    :param status: of the response; None until its headers are read.
-    :param surplus: whether more bytes came than the response.
+    :param status: the response's status; None until its headers are read.
+    :param surplus: whether bytes came beyond the response.
     """
 
     deadline: float
@@ -138,7 +138,7 @@ class _Response(HTTPResponse):
         return _SurplusReader(self._reader, self._exchange)
 
     def begin(self) -> None:
-        """Read status line and headers."""
+        """Read the status line and the headers."""
         super().begin()
         self._exchange.status = self.status
 
@@ -158,7 +158,7 @@ class _Response(HTTPResponse):
             raise IncompleteRead(b"", self.length)
         body = b"".join(pieces)
         if coding := self.getheader("Content-Encoding"):
-            # None was asked for, and some proxies encode all the same.
+            # No encoding was asked for, but some proxies encode all the same.
             encoded = DecodingResponse(io.BytesIO(body), {"Content-Encoding": coding}, preload_content=False)
             body = encoded.read(MAX_RESPONSE_BYTES + 1, decode_content=True)
             _check_size(len(body))
@@ -201,9 +201,9 @@ class Connections:
         """Write a request, and return its response.
 
         :param request: the whole of it.
-        :return: the status, the header ``Retry-After`` as received or None, and the body: empty for an error response
+        :returns: the status, the header ``Retry-After`` as received or None, and the body: empty for an error response
             that broke off while it was read, whose status tells enough.
-        :raises UnusableResponseError: the response cannot be one to the request.
+        :raises UnusableResponseError: the response cannot be the one to the request.
         :raises UnaskedBytesError: the other side spoke first.
         :raises Exception: any other failure; ``exchange.written`` says whether the service may have the request.
         """
@@ -214,7 +214,7 @@ class Connections:
             with _Response(exchange, self._timeout, connection.sock, method=method) as response:
                 response.begin()
                 if response.status < HTTPStatus.OK:
-                    # The final response is still to come: the next request on this connection would take it for its.
+                    # The final response is still to come: the connection's next request would take it for its own.
                     raise UnusableResponseError(f"HTTP {response.status} is not a final response")
                 try:
                     body = response.content()
@@ -232,7 +232,7 @@ class Connections:
                 connection.close()
 
     def _idle_connection(self, exchange: Exchange) -> Any:
-        """Return a connection that may be used again; None: there is none."""
+        """Return a connection that may be used again; None where there is none."""
         while self._idle:
             try:
                 idle_since, connection = self._idle.pop()
@@ -245,7 +245,7 @@ class Connections:
         return None
 
     def _open(self, exchange: Exchange) -> Any:
-        """Return a new connection. Bytes written meanwhile (CONNECT, the TLS handshake) are not of the request."""
+        """Return a new connection. Bytes written meanwhile (CONNECT, the TLS handshake) are not the request's."""
         connection: Any = self._pool._new_conn()  # noqa: SLF001 - see the top of this module
         connection.timeout = self._connect_timeout
         connection.response_class = partial(_Response, exchange, self._connect_timeout)  # of a proxy, to CONNECT
@@ -306,7 +306,7 @@ def has_input(sock: Any) -> bool:
 
 
 def _spoke(sock: Any) -> bool:
-    """Return whether an idle connection has anything to read, be it a part of a TLS record."""
+    """Return whether an idle connection has anything to read, even a part of a TLS record."""
     return wait_for_read(sock, timeout=0.0) or (type(sock) is not socket.socket and has_input(sock))
 
 

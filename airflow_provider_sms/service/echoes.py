@@ -1,8 +1,8 @@
 """Echoes: secrets and texts that the service repeats in its words, however it encodes them.
 
-A gateway's page of an error can hold the whole request that it refused, escaped for a URL, for JSON or for HTML, and
-with the credentials in base64 as HTTP Basic sends them. A shorter message holds a piece of a text, in capital letters
-or with other white space. So pieces are compared by their letters and digits alone.
+A gateway's error page can hold the whole request that it refused, escaped for a URL, for JSON or for HTML, and with the
+credentials in base64 as HTTP Basic sends them. A shorter message can hold a piece of a text, in capital letters or with
+different white space. So pieces are compared by their letters and digits alone.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 BLANK = "***"
 
 _SHORTEST_BASE64 = 6
-"""Characters of the shortest base64 that is blanked: a shorter one occurs in any words."""
+"""Characters of the shortest base64 that is blanked: a shorter one may occur by chance."""
 
 _SHORTEST_PIECE = 12
-"""Letters and digits of the shortest piece of a text that is blanked: a shorter one occurs in any words."""
+"""Letters and digits of the shortest piece of a text that is blanked: a shorter one may occur by chance."""
 
 _SHORTEST_PIECE_OF_WORD = 8
 """The same for a hidden text without white space, such as a token, and for one of fewer than 12 letters and digits."""
 
 _MAX_LAYERS = 5
-"""Encodings within each other that are looked through: a proxy may quote the page of another one."""
+"""Nested encodings that are looked through: a proxy may quote the page of another one."""
 
 _ESCAPED = re.compile(
     r"""(?:%[0-9A-Fa-f]{2})+ | (?:\\u[0-9A-Fa-f]{4})+ | \\["\\/bfnrt]
@@ -39,7 +39,7 @@ _ESCAPED = re.compile(
 
 
 def forms_of(secret: str) -> tuple[str, ...]:
-    """Return a secret as an echo can have it: as it is, and in base64, alone or within other text.
+    """Return the forms that a secret can have in an echo: as it is, and in base64, alone or within other text.
 
     Three bytes make four characters of base64, so what encodes the secret depends on how many bytes precede it.
 
@@ -57,13 +57,13 @@ def forms_of(secret: str) -> tuple[str, ...]:
 
 
 def blanked(text: str, hidden: Iterable[str], *, pieces: bool = True) -> str:
-    """Return a text without hidden texts, also where these are escaped for a URL, JSON or HTML.
+    """Return a text without hidden texts, even where these are escaped for a URL, JSON or HTML.
 
     The text comes back decoded as far as needed to find them.
 
-    :param hidden: empty ones are left out.
+    :param hidden: the texts; empty ones are ignored.
     :param pieces: whether sizable pieces of hidden texts are blanked as well, in any case and with any white space and
-        signs. That takes about a second for a million characters.
+        punctuation. That takes about a second for a million characters.
     """
     spaced = {each for each in hidden if each}
     ordered = sorted(spaced | {each.replace(" ", "+") for each in spaced}, key=len, reverse=True)
@@ -81,7 +81,7 @@ def blanked(text: str, hidden: Iterable[str], *, pieces: bool = True) -> str:
 
 
 def _in_each_layer(text: str, clean: Callable[[str], str]) -> str:
-    """Return a text cleaned as it is and in each encoding; decoded no further than it had to be cleaned."""
+    """Return a text, cleaned as it is and in each layer of encoding; decoded no further than cleaning required."""
     decoded = text
     for _ in range(_MAX_LAYERS):
         cleaned = clean(decoded)

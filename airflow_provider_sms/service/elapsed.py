@@ -2,7 +2,7 @@
 
 A claim in the ledger holds for a number of seconds, and the messages of a request that outlasts it may be sent again by
 others. A machine may sleep, or a token may be slow to come, between the claim and the request's first byte. So the
-limit is checked where a request begins, by a clock that counts on while the machine sleeps.
+limit is checked where a request begins, by a clock that goes on counting while the machine sleeps.
 """
 
 from __future__ import annotations

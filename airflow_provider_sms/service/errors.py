@@ -1,6 +1,6 @@
 """Errors: what a response other than 200 means, in the service's own words without personal data.
 
-Between client and service stand gateways, and they write some responses after they passed the request on. So the
+Between client and service stand gateways, which write some responses after they have passed the request on. So the
 question is not what a status is called, but who can have written it, and when:
 
 ==================  =====================================  =============================================================
@@ -55,13 +55,13 @@ MAX_WORDS = 300
 """Characters of the service's own words that an error carries."""
 
 _MAX_FOREIGN_WORDS = 200
-"""Characters that an error carries of a body in no known form: most likely the page of a proxy."""
+"""Characters that an error carries of a body in no known form: most likely a proxy's page."""
 
 _MAX_READ = 20_000
 """Characters of the service's words in which echoes are looked for, which takes time. No later ones are shown."""
 
 _LONGEST_WAIT = 2.0**31
-"""Seconds for which any longer wait is taken (RFC 9111 section 1.2.2)."""
+"""Seconds to which any longer wait is cut (RFC 9111 section 1.2.2)."""
 
 UNKNOWN_STATUSES = frozenset({HTTPStatus.SEE_OTHER, HTTPStatus.REQUEST_TIMEOUT, 499})
 """Statuses below 500 that may be written after the request was passed on: see the table above."""
@@ -79,7 +79,7 @@ def error_for(response: RawResponse, *, hidden: Iterable[str], now: float) -> Se
 
     :param hidden: texts that must not show although the service may repeat them: tokens, secrets, message texts.
     :param now: the time of day in seconds since the epoch, from which a date in ``Retry-After`` is counted.
-    :return: the error, with the status, the service's code and, of a request that may be repeated, the seconds that the
+    :returns: the error, with the status, the service's code and, if the request may be repeated, the seconds that the
         service asked to wait.
     """
     hidden = set(hidden)
@@ -102,7 +102,7 @@ def retry_after_seconds(value: str | None, now: float) -> float | None:
 
     :param value: the header; None where there is none.
     :param now: the time of day in seconds since the epoch.
-    :return: seconds to wait, 0 for a date that has passed; None where the header is missing or neither form.
+    :returns: seconds to wait, 0 for a date that has passed; None where the header is missing or neither form.
     """
     text = (value or "").strip()
     if text.isascii() and text.isdigit():
@@ -160,7 +160,7 @@ def _lowered(document: Any) -> dict[str, Any]:
 
 
 def _harmless(text: str, hidden: Iterable[str], limit: int, *, pieces: bool = True) -> str:
-    """Return a text without hidden texts, with masked numbers, on one line; cut last, or a piece of them would show."""
+    """Return a text without hidden texts, with masked numbers, on one line; cut last, lest a piece of them show."""
     text = blanked(text[:_MAX_READ], hidden, pieces=pieces)
     text = mask_numbers_in(" ".join("".join(c if c.isprintable() else " " for c in text).split()))
     return text if len(text) <= limit else text[: limit - 1] + "…"

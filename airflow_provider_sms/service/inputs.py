@@ -25,7 +25,7 @@ def checked_url(url: str, name: str) -> str:
 
     :param url: as a user wrote it.
     :param name: the field in which the user wrote it, for the error.
-    :raises InputError: it is no usable URL. The error does not quote it, since it may hold a password.
+    :raises InputError: it is not a usable URL. The error does not quote it, since it may hold a password.
     """
     url = url.strip()
     if not url:
@@ -50,9 +50,9 @@ def checked_url(url: str, name: str) -> str:
 def is_loopback(host: str) -> bool:
     """Return whether a host is this machine: ``localhost``, or an address of 127.0.0.0/8 or ``::1``.
 
-    No other name is, whatever it resolves to: who answers to it is decided elsewhere, and may change.
+    No other name is, whatever it resolves to: which machine answers to it is decided elsewhere, and may change.
 
-    :param host: in lower case, without port and brackets.
+    :param host: in lower case, without port or brackets.
     """
     try:
         return host == "localhost" or ipaddress.ip_address(host).is_loopback
@@ -65,12 +65,12 @@ def bulk_request(
 ) -> tuple[bytes, list[str]]:
     """Return a request to several people as JSON, and its texts.
 
-    The JSON object of each message ends here: kept until the response, those of all requests in flight would keep
-    Python's garbage collector busy.
+    The JSON object of each message is discarded here: kept until the response, the objects of all requests in flight
+    would keep Python's garbage collector busy.
 
     :param messages: messages, or mappings with the keys of the service.
-    :param send_options: passed through as given; None or empty: left out.
-    :raises InputError: a message is neither, the options are no mapping, or JSON has no form for a value. The error
+    :param send_options: passed through as given; left out if None or empty.
+    :raises InputError: a message is neither, the options are not a mapping, or JSON cannot express a value. The error
         names the message's position, from 1, and quotes none of it.
     """
     entries = _message_entries(messages)
@@ -130,8 +130,8 @@ def request_body(request: dict[str, Any], send_options: Mapping[str, Any] | None
     """Return a request as JSON.
 
     :param request: its fields; the options are added to them.
-    :param send_options: passed through as given; None or empty: left out.
-    :raises InputError: the options are no mapping, or JSON has no form for a value. The error quotes none of it.
+    :param send_options: passed through as given; left out if None or empty.
+    :raises InputError: the options are not a mapping, or JSON cannot express a value. The error quotes none of it.
     """
     if send_options is not None and not isinstance(send_options, Mapping):
         raise InputError("send_options must be a dict of the service's Send Options, or None")
@@ -140,5 +140,5 @@ def request_body(request: dict[str, Any], send_options: Mapping[str, Any] | None
     try:
         return orjson.dumps(request)
     except orjson.JSONEncodeError as error:
-        # Its own words name a type, never a value.
+        # The error's own words name a type, never a value.
         raise InputError(f"the request cannot be written as JSON: {error}") from None

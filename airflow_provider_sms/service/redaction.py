@@ -1,7 +1,7 @@
 """Redaction of the service's responses: what of a response the ledger keeps and XComs show by default.
 
-A response repeats the text of one person's message, and names the numbers that it found fault with. Whoever may read
-XComs reads it, and the ledger keeps it as long as the campaign. So both leave these out, unless a task asks for raw
+A response repeats the text of one person's message, and names the numbers that it found fault with. Anyone who may read
+XComs can read it, and the ledger keeps it as long as the campaign. So both leave these out, unless a task asks for raw
 responses.
 """
 
@@ -28,14 +28,14 @@ _DEEPEST = 20
 
 
 def storable(text: str) -> str:
-    """Return a text of the service as every database takes it: half an emoji and NUL become question marks."""
+    """Return a text of the service in a form that every database takes: half an emoji and NUL become question marks."""
     return text.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 def redacted_response(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return a response without its ``Sample``, and with the numbers in its ``Faults`` masked.
 
-    All other fields are the same values in the same order. Keys match in any case, also within ``sendResponse``. A
+    All other fields are the same values in the same order. Keys match in any case, even within ``sendResponse``. A
     response that is redacted already stays as it is.
 
     :param response: the JSON as received, or as the ledger keeps it.
@@ -46,8 +46,8 @@ def redacted_response(response: Mapping[str, Any]) -> dict[str, Any]:
 def counts_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a summary counts of a response; its only words are the names of networks, with numbers masked.
 
-    That is costs, balance, event id, messages, parts, and the counters of the error report. Of each fault an empty
-    object is left, so that it counts.
+    That is costs, balance, event id, messages, parts, and the counters of the error report. An empty object is left of
+    each fault, so that it counts.
 
     :param response: as :func:`redacted_response` returns it, which may have :data:`FAULT_KEYS`.
     """
@@ -56,7 +56,7 @@ def counts_of_response(response: Mapping[str, Any]) -> dict[str, Any]:
         for key, value in response.items()
         if key.lower() == "sendresponse" and isinstance(value, dict)
     }
-    # Beside the response of the newer form stands nothing that counts.
+    # Outside the send response, the newer form has nothing that counts.
     keys = {key: value for key, value in response.items() if key == FAULT_KEYS}
     return (wrapped or _counts_of_fields(response)) | keys
 

@@ -1,6 +1,6 @@
 """Responses with status 200 as values, exact to the last digit.
 
-A body that is not of the contract is an unknown outcome: nothing in it says whether the request was processed.
+A body that does not meet the contract is an unknown outcome: nothing in it says whether the request was processed.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ class ErrorReport:
     :param no_network: messages that no network takes, from 0.
     :param duplicates: messages left out as duplicates, from 0.
     :param opted_outs: messages to people who opted out, from 0.
-    :param faults: one object per faulty message, keys as received; it holds phone numbers. Its shape is not
-        specified: a value that is no object becomes ``{"errorMessage": …}``.
+    :param faults: one object per faulty message, keys as received; it holds phone numbers. Its shape is not specified:
+        a value that is not an object becomes ``{"errorMessage": …}``.
     :param other: further counters, from 0, by their name as received, for example ``NoContents``.
     """
 
@@ -133,9 +133,9 @@ def parse_send_response(body: bytes) -> SendResponse:
     be missing or null.
 
     :param body: content of a response with status 200.
-    :raises UnknownOutcomeError: it is not of the contract. The error names the field and quotes nothing.
+    :raises UnknownOutcomeError: it does not meet the contract. The error names the field and quotes nothing.
     """
-    # Amounts need decimals, which are exact, and ``raw`` needs floats, of which JSON can be made again: the body is
+    # Amounts need decimals, which are exact, and ``raw`` needs floats, which can be written as JSON again: the body is
     # read twice where a float does not stand for the very digits received.
     inexact: list[str] = []
 
@@ -167,7 +167,7 @@ def parse_balance(body: bytes, billing: Billing) -> Balance:
     :param body: content of a response with status 200.
     :param billing: ``auto``: a balance of exactly 1000000 is a post-paid account's; ``prepaid`` and
         ``postpaid`` set it.
-    :raises UnknownOutcomeError: it is not of the contract.
+    :raises UnknownOutcomeError: it does not meet the contract.
     """
     amount = _amount(_lowered(_object(body, Decimal)), "Balance")
     return Balance(amount, amount == POST_PAID_BALANCE if billing == "auto" else billing == "postpaid")

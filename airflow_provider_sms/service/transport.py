@@ -71,8 +71,8 @@ class Route:
     :param port: None means that of the scheme.
     :param default_port: of the scheme.
     :param target: the path, or the whole address for a proxy that passes requests on.
-    :param headers: of each request, without ``Authorization``.
-    :param connections: that carry the requests.
+    :param headers: the headers of each request, without ``Authorization``.
+    :param connections: the connections that carry the requests.
     """
 
     method: str
@@ -86,7 +86,7 @@ class Route:
     def request(self, authorization: Authorization, body: bytes | None) -> bytes:
         """Return the bytes of one request.
 
-        :param body: the content; None: there is none.
+        :param body: the content; None where there is none.
         :raises ValueError: a header has a character that it may not carry.
         """
         formatter = _Formatter(self.host, self.port, self.default_port)
@@ -125,7 +125,7 @@ class Transport:
     :param timeout: seconds to wait for a response, or for its next byte.
     :param verify: whether TLS certificates are verified, or the path of a CA bundle to verify them by.
     :param pool_size: connections kept open per host: the number of threads that send at once.
-    :param clock: of the client.
+    :param clock: the client's clock.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Transport:
                 "User-Agent": f"airflow-provider-sms/{__version__}",
                 "Content-Type": "application/json",
                 "Accept": "application/json",
-                # A balance of before a request would hide its charge (RFC 9111 section 5.2.1.4).
+                # A balance from before a request would hide its charge (RFC 9111 section 5.2.1.4).
                 "Cache-Control": "no-cache",
             }
         )
@@ -169,7 +169,7 @@ class Transport:
 
         :param method: ``GET`` or ``POST``.
         :param url: the whole address.
-        :param body: the content; None: there is none.
+        :param body: the content; None where there is none.
         :raises NotSentError: the request failed before its first byte was written, or came too late.
         :raises UnknownOutcomeError: it failed later.
         """
@@ -223,7 +223,7 @@ def _reason(error: BaseException, outer: BaseException | None) -> str:
     """Return the innermost cause of an error, in words.
 
     :param error: the error that was caught.
-    :param outer: the error that the caller was handling already, which is no cause.
+    :param outer: the error that the caller was handling already, which is not a cause.
     """
     causes = [error]
     while (inner := causes[0].__cause__ or causes[0].__context__) is not None and inner is not outer:

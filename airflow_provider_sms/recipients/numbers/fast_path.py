@@ -1,7 +1,7 @@
 """The fast path: numbers written in a plain way, such as ``27821234567``, ``+27 82 123-4567`` or ``082 123 4567``.
 
 The result is that of the rules of :mod:`~airflow_provider_sms.recipients.numbers.normalize`, at a tenth of their cost.
-Every other number, and every invalid one, is left to these rules.
+Every other number, and every invalid one, is left to those rules.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Bytes(NamedTuple):
         return np.diff(self.offsets)
 
     def at(self, place: int) -> npt.NDArray[np.uint8]:
-        """Return the byte at a place of each text; where the text is shorter, a byte of another one."""
+        """Return the byte at a place of each text; where the text is shorter, a byte of another text."""
         return self.data[np.minimum(self.starts + place, len(self.data) - 1)]
 
     def rows_of(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -62,7 +62,7 @@ def read_plain(column: pa.Array, region: Region | None) -> pa.Array:
     """Return the digits of numbers that are written in a plain way.
 
     :param column: of a type that can hold numbers.
-    :param region: of the numbers without country code; None: there are none.
+    :param region: the region of the numbers without country code; None means that there are none.
     :returns: strings of 7 to 15 digits with country code; null for every other number, valid or not.
     """
     texts = _as_texts(column)
@@ -102,7 +102,7 @@ def _as_texts(column: pa.Array) -> pa.Array | None:
 
 
 def _plainly_written(texts: _Bytes) -> npt.NDArray[np.bool_]:
-    """Return which texts are digits, with at most a plus before and separators between them."""
+    """Return which texts are digits, with at most a plus before them and separators between them."""
     first = texts.at(0)
     plain: npt.NDArray[np.bool_] = _are_digits(first) | (first == _PLUS) | (first == _OPEN)
     plain &= texts.lengths > 0
@@ -140,7 +140,7 @@ def _are_digits(characters: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
 
 
 def _completed(numbers: pa.Array, digits: pa.Array, national: npt.NDArray[np.bool_], region: Region) -> pa.Array:
-    """Complete the national numbers, as far as this needs no parser."""
+    """Complete the national numbers as far as no parser is needed."""
     if not national.any():
         return numbers
     from airflow_provider_sms.recipients.numbers.national import complete_plain

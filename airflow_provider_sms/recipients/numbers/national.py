@@ -1,8 +1,8 @@
 """National numbers: numbers as they are written within a country → digits with country code.
 
-``phonenumbers`` knows every numbering plan, but takes 10 µs a number. So its patterns are first matched against a whole
-column, for the three plain ways to write a number that its parser can read in one way only. The rest goes through the
-parser, number by number.
+``phonenumbers`` knows every numbering plan, but takes 10 µs per number. So its patterns are first matched against a
+whole column, for the three plain ways to write a number that its parser can read in one way only. The rest goes through
+the parser, number by number.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Region:
 def find_region(name: str) -> Region:
     """Return a region from the metadata of ``phonenumbers``.
 
-    :param name: ISO 3166 alpha-2 code, for example ``ZA``; in small letters as well.
+    :param name: ISO 3166 alpha-2 code, for example ``ZA``; lower case is accepted.
     :raises InputError: there is no such region.
     """
     return _region_of(read_region(name))
@@ -92,7 +92,7 @@ def complete(numbers: pa.Array, region: Region) -> tuple[pa.Array, pa.Array]:
     """Return numbers with the region's country code where they do not carry one.
 
     :param numbers: strings of digits without nulls, without a plus, as written in the region.
-    :param region: whose numbering plan applies.
+    :param region: the region whose numbering plan applies.
     :returns: digits with country code, null where there is no single reading; and the reasons, null elsewhere.
     """
     completed, reasons = complete_plain(numbers, region), pa.nulls(len(numbers), pa.string())
@@ -107,7 +107,7 @@ def complete(numbers: pa.Array, region: Region) -> tuple[pa.Array, pa.Array]:
 
 
 def complete_trunk_zero(numbers: pa.Array) -> pa.Array:
-    """Return numbers of the form +27 (0)82 123 4567, whose zero is dialled within the country only, as from abroad.
+    """Return numbers of the form +27 (0)82 123 4567, whose zero is dialled only within the country, as from abroad.
 
     Not every such zero is dropped: in Italy it belongs to the number.
 
@@ -132,7 +132,7 @@ def begins_with_trunk_prefix(digits: str) -> bool:
 
 
 def drop_trunk_prefix(numbers: pa.Array) -> pa.Array:
-    """Return numbers of the form +27 082 123 4567 as dialled from abroad; unchanged where none is possible.
+    """Return numbers of the form +27 082 123 4567 as dialled from abroad; unchanged where that is not possible.
 
     :param numbers: strings of digits that begin with a country code and a trunk prefix, without nulls.
     """
@@ -148,7 +148,7 @@ def _from_abroad(number: str) -> str:
 def need_trunk_prefix(numbers: pa.Array) -> pa.Array:
     """Return which numbers are possible only because the trunk prefix of their country makes them long enough.
 
-    The parser keeps the prefix of such a number: it reads 08212 in South Africa as +27 08212, which nobody has.
+    The parser keeps the prefix of such a number: it reads 08212 in South Africa as +27 08212, a number that nobody has.
 
     :param numbers: strings of digits that begin with a country code and a trunk prefix, without nulls.
     """
@@ -172,7 +172,7 @@ def complete_plain(numbers: pa.Array, region: Region) -> pa.Array:
     """Return the numbers that the parser could read in one way only, completed.
 
     :param numbers: as for :func:`complete`.
-    :param region: whose numbering plan applies.
+    :param region: the region whose numbering plan applies.
     :returns: digits with country code, null for everything else.
     """
     coded = pc.starts_with(numbers, region.code)
@@ -221,7 +221,7 @@ def _without_code(numbers: pa.Array, region: Region) -> pa.Array:
 
 
 def _after_code(numbers: pa.Array, region: Region) -> pa.Array:
-    """Return the digits after the country code, with which all numbers begin, where it is certainly a code."""
+    """Return the digits after the country code, with which all numbers begin, where that is certainly a code."""
     rest = pc.utf8_slice_codeunits(numbers, len(region.code))
     one_reading = pc.and_not(_are(rest, region.number), _are(numbers, region.number))
     if not pc.all(one_reading).as_py():
@@ -233,7 +233,7 @@ def _after_code(numbers: pa.Array, region: Region) -> pa.Array:
 def _read(number: str, region: Region) -> tuple[str | None, str | None]:
     """Return the digits of one number with country code, or the reason why there are none."""
     if number.startswith("00"):
-        # Where another prefix than 00 is dialled, 00 still means +, unless only the region's own reading is possible.
+        # Where a prefix other than 00 is dialled, 00 still means +, unless only the region's own reading is possible.
         abroad = number[2:]
         reading = abroad if _parse(f"+{abroad}", None) == abroad else _parse(number, region.name)
         return (reading, None) if reading else (None, IMPOSSIBLE)
@@ -258,7 +258,7 @@ def _choose(*readings: str) -> str | None:
 
 
 def _parse(text: str, region: str | None) -> str | None:
-    """Return the digits of a possible number: new ranges are in use before libraries know them as valid."""
+    """Return the digits of a possible number: new ranges are in use before libraries know that they are valid."""
     try:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException:

@@ -1,7 +1,7 @@
 """Phone numbers as people store them → digits with country code (ITU-T E.164 without the plus), or a reason.
 
-Whole Arrow columns at a time. A number that can be read in two ways is refused, not guessed. The common ways to write
-a number take :mod:`~airflow_provider_sms.recipients.numbers.fast_path`; all others take :func:`clean_by_rules`.
+Whole Arrow columns at a time. A number that can be read in two ways is refused, not guessed. Numbers in a common
+notation take :mod:`~airflow_provider_sms.recipients.numbers.fast_path`; all others take :func:`clean_by_rules`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
 
     :param column: text, integers, floats or decimals, also dictionary-encoded.
     :param default_region: ISO 3166 alpha-2 code of the country whose numbers are stored without country code, for
-        example ``"ZA"``; None: every number carries its country code.
+        example ``"ZA"``; None means that every number carries its country code.
     :raises ColumnError: the column is of another type.
     :raises InputError: the region is unknown.
     """
@@ -63,9 +63,9 @@ def clean_destinations(column: pa.Array | pa.ChunkedArray, default_region: str |
 
 
 def clean_by_rules(column: pa.Array, region: Region | None) -> CleanDestinations:
-    """Clean numbers in any notation, by all rules; :func:`clean_destinations` calls it for those that need them.
+    """Clean numbers in any notation, by all rules; :func:`clean_destinations` calls it for the numbers that need it.
 
-    :param region: of the numbers without country code; None: there are none.
+    :param region: the region of the numbers without country code; None means that there are none.
     """
     parsed = parse_numbers(column)
     reasons = parsed.reasons
@@ -125,7 +125,7 @@ def _need_trunk_prefix(digits: pa.Array) -> pa.Array:
 def _region(name: str | None) -> Region | None:
     if name is None:
         return None
-    # phonenumbers takes long to import.
+    # phonenumbers is slow to import.
     from airflow_provider_sms.recipients.numbers.national import find_region
 
     return find_region(name)

@@ -30,7 +30,7 @@ LENGTH = "not 7 to 15 digits"
 _SEPARATOR = r"[ \t\-./()]"
 _FLOAT = r"^(\+?[0-9]+)\.0+$"
 _EXPONENT = r"^[+-]?[0-9]*[.,]?[0-9]+[eE][+-]?[0-9]+$"
-# One point after 7 or more digits, or a lone zero after the last point: floats end so, and groups of digits do not.
+# One point after 7 or more digits, or a lone zero after the last point: floats end like this, groups of digits do not.
 _DECIMALS = r"^\+?[0-9]{7,}\.[0-9]+$|\.0$"
 _TRUNK_ZERO = rf"[0-9]{_SEPARATOR}*\( ?0 ?\)"
 
@@ -59,7 +59,7 @@ def can_hold_numbers(kind: pa.DataType) -> bool:
 
 
 def parse_numbers(column: pa.Array | pa.ChunkedArray) -> ParsedNumbers:
-    """Return the digits of each number; digits that its type or a spreadsheet has lost are refused, not guessed.
+    """Return the digits of each number; where its type or a spreadsheet has lost digits, it is refused, not guessed.
 
     :param column: of a type that can hold numbers.
     """
@@ -83,7 +83,7 @@ def _false_if_null(condition: pa.Array) -> pa.Array:
 
 
 def whole_floats(column: pa.Array) -> pa.Array:
-    """Return the whole floats of a column of float64 that are exact as 64-bit integers, null for every other."""
+    """Return the whole numbers of a float64 column as 64-bit integers where exact, null for every other value."""
     exact, whole = pc.less(pc.abs(column), constant(float(LOST_FROM[64]))), pc.equal(pc.floor(column), column)
     return pc.if_else(pc.and_(exact, whole), column, _NO_FLOAT).cast(pa.int64())
 
@@ -111,7 +111,7 @@ def _read_texts(texts: pa.Array, lost: pa.Array) -> ParsedNumbers:
     """Return the digits of each text.
 
     :param texts: numbers as written.
-    :param lost: reasons that come of the column's type, null where there is none; they take precedence.
+    :param lost: reasons that follow from the column's type, null where there is none; they take precedence.
     """
     texts = pc.ascii_trim_whitespace(_in_ascii(texts))
     texts = pc.replace_substring_regex(texts, _FLOAT, r"\1")

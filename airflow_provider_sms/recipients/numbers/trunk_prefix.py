@@ -1,6 +1,6 @@
 """Trunk prefixes after a country code, as in +27 082 123 4567: digits that are dialled within a country only.
 
-Without them it is the same number, so it must be the same recipient.
+The number is the same without them, so the recipient must be the same too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 _DIGITS = 4
-"""The digits that a country code and the trunk prefix of its country take at most."""
+"""The most digits that a country code and the trunk prefix of its country take together."""
 _ONE_DIGIT = frozenset("17")
 _TWO_DIGITS = frozenset(
     (  # noqa: SIM905  # a list would be a page
@@ -27,7 +27,7 @@ _TWO_DIGITS = frozenset(
 def _may_begin(digits: str) -> bool:
     """Return whether a country code and a trunk prefix may stand at the start of a number.
 
-    Trunk prefixes begin with 0, but for 8 around Russia, and 1 in North America and the Marshall Islands. Lithuania and
+    Trunk prefixes begin with 0, except 8 around Russia, and 1 in North America and the Marshall Islands. Lithuania and
     Uzbekistan have given up the 8, which older versions of phonenumbers still know.
     """
     length = 1 if digits[0] in _ONE_DIGIT else 2 if digits[:2] in _TWO_DIGITS else 3
@@ -52,7 +52,7 @@ def find_trunk_prefixes(offsets: npt.NDArray[np.int32], data: npt.NDArray[np.uin
         beginnings = beginnings * 10 + (data[starts[long] + place] - ord("0"))
     doubtful = _MAY_BEGIN[beginnings]
     if doubtful.any():
-        # phonenumbers takes long to import.
+        # phonenumbers is slow to import.
         from airflow_provider_sms.recipients.numbers.national import begins_with_trunk_prefix
 
         certain = np.zeros(10**_DIGITS, np.bool_)

@@ -106,7 +106,7 @@ class RequestScheduler:
         if late:
             pending.count_unsent(late, batch.take_over)
             kept_back = {outgoing.key for outgoing in late}
-            batch.messages = [outgoing for outgoing in batch.messages if outgoing.key not in kept_back]
+            batch.keep([place for place, outgoing in enumerate(batch.messages) if outgoing.key not in kept_back])
         if not batch.messages:
             return False
         if not self._stop_conditions.affords(batch, others=in_flight > 0):

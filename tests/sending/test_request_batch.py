@@ -13,6 +13,14 @@ def test_a_batch_keeps_the_messages_that_were_claimed_and_returns_those_of_other
     assert batch.messages == [people(5)[0], people(5)[3]]
 
 
+def test_what_is_claimed_next_is_what_was_kept():
+    """A batch that is claimed again, after some of its messages were taken out, claims the others alone."""
+    batch = RequestBatch(people(5), {})
+    assert len(batch.chunk.keys) == 5
+    batch.keep([1, 4])
+    assert batch.chunk.keys == [people(5)[1].key, people(5)[4].key]
+
+
 def test_a_repeat_of_a_claimed_message_goes_to_nobody():
     """A message that stood twice in a batch was claimed once, and its repeat is not looked up as lost."""
     batch = RequestBatch(people(2) + people(1), {})

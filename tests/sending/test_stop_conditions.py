@@ -13,6 +13,7 @@ from airflow_provider_sms.exceptions import (
     NotSentError,
     OutageError,
     RefusedError,
+    ThrottledError,
     TooManyErrorsError,
     UnknownOutcomeError,
 )
@@ -124,6 +125,39 @@ def test_each_recipient_has_hours_of_their_own(sender, service):
     assert (list(service.taken), send.counts.not_sent) == ([everybody[0].destination], 3)
     assert stop_conditions.stop_reason is not None
     assert NOON < stop_conditions.stop_reason.until < NOON + timedelta(hours=24)
+
+
+@pytest.mark.parametrize("others_send_meanwhile", [False, True])
+def test_hours_that_end_before_a_request_is_tried_again_take_their_messages_out_of_its_claim(
+    sender, enter, service, others_send_meanwhile
+):
+    """The second claim has only the messages that may still go out; another task may have sent these meanwhile."""
+    window = SendWindow(start="08:00", end="20:00", timezone="UTC", recipient_time_zone=True)
+    south_africans = people(5)
+    britons = [m._replace(destination=f"44770090000{n}") for n, m in enumerate(people(5, 10))]
+    now = [datetime(2026, 1, 14, 17, 50, tzinfo=timezone.utc).timestamp()]
+    ledger = enter()
+    commit = ledger.commit
+
+    def turned_away(service, messages, number):
+        now[0] += 15 * 60.0  # the hours of South Africa have ended
+        # Later than the commit that gives the messages back.
+        raise ThrottledError("429", status=429, retry_after=0.2)
+
+    def recording(**what):
+        claims = commit(**what)
+        if what["outcomes"] and not what["chunks"] and others_send_meanwhile and not others:
+            others.append(sender(enter(task_id="another")))
+            others[0].run([britons])
+        return claims
+
+    others, ledger.commit = [], recording
+    service.script = [turned_away]
+    send = sender(ledger, stop_conditions=StopConditions(window, clock=lambda: now[0]), concurrency=1)
+    send.run([[*south_africans, *britons]])
+    assert (send.error, service.duplicates, len(service.taken)) == (None, 0, 5)
+    assert (send.counts.accepted + send.counts.already_sent, send.counts.not_sent) == (5, 5)
+    assert not enter(2).holders([m.key for m in south_africans])
 
 
 def test_a_balance_that_does_not_cover_the_next_request_halts_before_it(sender):

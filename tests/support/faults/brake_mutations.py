@@ -34,6 +34,14 @@ BRAKE_MUTATIONS = (
         first="test_each_recipient_has_hours_of_their_own",
     ),
     Mutation(
+        "whom it is too late to text stays in the claim of the others",
+        "sending/scheduler.py",
+        "batch.keep([place for place, outgoing in enumerate(batch.messages) if outgoing.key not in kept_back])\n",
+        "batch.messages = [outgoing for outgoing in batch.messages if outgoing.key not in kept_back]\n",
+        (BRAKES,),
+        first="test_hours_that_end_before_a_request_is_tried_again_take_their_messages_out_of_its_claim",
+    ),
+    Mutation(
         "what is under way costs nothing",
         "sending/stop_conditions.py",
         "covers(self.balance - sum(self._in_flight.values()), cost)",

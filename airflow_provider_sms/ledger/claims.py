@@ -55,6 +55,7 @@ from airflow_provider_sms.ledger.transitions import (
     unclaim,
     values_of,
 )
+from airflow_provider_sms.service.elapsed import elapsed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -89,6 +90,7 @@ class CampaignLedger:
     :param who: this attempt.
     :param kind: ``bulk`` or ``group``.
     :param clock: seconds since the epoch; None means the ledger's own.
+    :param elapsed: seconds from any start, by a clock that nobody can set and that counts while the machine sleeps.
     :param claimant_id: this attempt's claimant, where it is registered already; None means that it is registered here.
     :param resumed: whether this is a later leg of the attempt: then the requests of its earlier legs count as its own.
     :param cap: how often the campaigns of a group may text a recipient; None means no limit.
@@ -103,6 +105,7 @@ class CampaignLedger:
         *,
         kind: str = "bulk",
         clock: Callable[[], float] | None = None,
+        elapsed: Callable[[], float] = elapsed,
         claimant_id: int | None = None,
         resumed: bool = False,
         cap: FrequencyCap | None = None,
@@ -118,6 +121,9 @@ class CampaignLedger:
             prices = (fitting_cost(str(price)) for price in (account.least_price, account.most_price))
             self._of_account = dict(zip(self._of_account, (account.key, *prices), strict=True))
         self.clock = store.clock if clock is None else clock
+        self.elapsed = elapsed
+        self.lapses_at = float("-inf")
+        """When the claims of the last commit lapse, by :attr:`elapsed`: a deadline moves where a clock is set."""
         self.paused: Pause | None = None
         """The pause that held at the last commit."""
         self.unrecorded_seconds = UNRECORDED_SECONDS
@@ -217,6 +223,7 @@ class CampaignLedger:
             self.paused = open_pause(connection, self._campaign_id)
             if self.paused is None and chunks:
                 # The deadline counts from here: other processes may have kept this one waiting for the lock.
+                self.lapses_at = self.elapsed() + claim_seconds
                 claims = self._claim(connection, chunks, self.clock() + claim_seconds)
         self.texted_twice += twice
         self._in_doubt = ()

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import exists, insert, select, text, true, update
+from sqlalchemy import and_, exists, insert, or_, select, text, true, update
 
-from airflow_provider_sms.ledger.model import CLAIMED
+from airflow_provider_sms.ledger.model import CLAIMED, UNKNOWN
 from airflow_provider_sms.ledger.schema import boot_clock, request
 from airflow_provider_sms.ledger.transitions import lapse
 from airflow_provider_sms.service.elapsed import elapsed as elapsed_here
@@ -30,6 +30,10 @@ PROMPT_SECONDS = 1.0
 
 SLACK_SECONDS = 1.0
 """Seconds by which a file's time may differ from the machine's clock before it is set again."""
+
+HOLD_SECONDS = 86_400.0
+"""Seconds after the claim of an unknown request in which a file's time is not set: as long as a task may be told to
+wait for a charge, and longer than any other wait for the outcome."""
 
 _NOW = text("SELECT extract(epoch FROM clock_timestamp())")
 
@@ -100,8 +104,8 @@ class BootClock:
     def set(self, connection: Connection) -> None:
         """Record how far the machine's start is from the epoch, within a transaction that writes.
 
-        That is done once, and again if the machine's clock was set since and no claim is open: a deadline must not move
-        while the claiming process may live.
+        That is done once, and again if the machine's clock was set since, no claim is open, and no request of the last
+        day is unknown: no deadline may move while the claiming process may live, or while others wait for the outcome.
         """
         self.read(connection)
         if self._boot_id is None:
@@ -111,8 +115,10 @@ class BootClock:
         if self._ahead is None:
             connection.execute(insert(boot_clock).values(boot_id=self._boot_id, ahead=ahead))
         elif abs(ahead - self._ahead) > SLACK_SECONDS:
-            lapse(connection, true(), self())
-            if connection.execute(select(exists().where(request.c.state == CLAIMED))).scalar():
+            now = self()
+            lapse(connection, true(), now)
+            is_lost = and_(request.c.state == UNKNOWN, request.c.claimed_at > now - HOLD_SECONDS)
+            if connection.execute(select(exists().where(or_(request.c.state == CLAIMED, is_lost)))).scalar():
                 return
             connection.execute(update(boot_clock).where(this_start).values(ahead=ahead))
         else:

@@ -51,12 +51,12 @@ def _is_lapsed(state: Any, deadline: Any, now: float) -> Any:
 
 
 def is_ahead(state: Any, claimed_at: Any, now: float) -> Any:
-    """Return whether a claim lies in the future: for values as a bool, for columns as an expression.
+    """Return whether an open or unknown request lies in the future: for values as a bool, for columns as an expression.
 
-    A clock ran ahead when such a claim was made. It counts as made now: its process may live, so it is not unknown yet,
-    and nobody waits for it longer than for any other claim.
+    A clock ran ahead when its claim was made. It counts as made now: its process may live, so a claim is not unknown
+    yet, and nobody waits for an outcome, or for a charge, longer than for those of any other request.
     """
-    return (state == CLAIMED) & (claimed_at > now)
+    return ((state == CLAIMED) | (state == UNKNOWN)) & (claimed_at > now)
 
 
 UNRECORDED_SECONDS = 90.0
@@ -108,7 +108,7 @@ def under_way(now: float) -> ColumnElement[bool]:
 
 
 def lapse(connection: Connection, which: ColumnElement[bool], now: float) -> None:
-    """Record as unknown the requests whose claim has lapsed, and set right the claims that lie in the future.
+    """Record as unknown the requests whose claim has lapsed, and set right the requests that lie in the future.
 
     :param which: the condition for the requests that are looked at.
     :param now: seconds since the epoch.

@@ -45,7 +45,7 @@ class RequestBatch:
         return self._chunk
 
     def keep(self, won: Sequence[int], capped: Sequence[int] = ()) -> list[Outgoing]:
-        """Keep the messages that were claimed, and return those that another request holds.
+        """Keep some messages, and return the others, such as those that another request holds.
 
         :param won: the positions of the messages to keep, in order.
         :param capped: the positions of messages whose recipients must not be texted now.
@@ -75,6 +75,7 @@ class InFlightRequest:
     """A batch that is claimed, and posted under that claim.
 
     :param deadline: when others may call the claim unknown, seconds since the epoch.
+    :param lapses_at: the same by a clock that nobody can set, :attr:`CampaignLedger.elapsed`.
     :param alone: whether it goes alone, since responses were lost.
     :param asks: whether the service must answer a free question first.
     """
@@ -82,5 +83,6 @@ class InFlightRequest:
     request_id: int
     batch: RequestBatch
     deadline: float
+    lapses_at: float
     alone: bool = False
     asks: bool = False

@@ -24,6 +24,7 @@ from airflow_provider_sms.exceptions import (
     NotSentError,
     RefusedError,
     ServiceError,
+    StoppedError,
     UnknownOutcomeError,
 )
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
@@ -39,7 +40,7 @@ from airflow_provider_sms.sending.scheduler import DEFER_SECONDS, RequestSchedul
 from airflow_provider_sms.sending.stop_conditions import StopConditions
 from airflow_provider_sms.sending.threads import Prefetcher, WorkerPool
 from airflow_provider_sms.sending.unrecorded import RecoveryFile
-from airflow_provider_sms.service.elapsed import elapsed, ending_by
+from airflow_provider_sms.service.elapsed import ending_by
 from airflow_provider_sms.service.responses import SendResponse
 
 if TYPE_CHECKING:
@@ -85,7 +86,6 @@ class Sender:
     :param stop_conditions: what may end the send early though nothing is wrong; None means nothing.
     :param monotonic: seconds from any start: for waits, which must not grow when a clock is set.
     :param sleep: waits for that many seconds.
-    :param elapsed: the clock of the client that posts: seconds from any start, counting on while the machine sleeps.
     """
 
     def __init__(
@@ -103,7 +103,6 @@ class Sender:
         stop_conditions: StopConditions | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
-        elapsed: Callable[[], float] = elapsed,
     ) -> None:
         self.counts = SendCounts() if counts is None else counts
         self.error: Exception | None = None
@@ -117,7 +116,6 @@ class Sender:
         self._recovery = RecoveryFile(None, stop) if recovery is None else recovery
         self._monotonic = monotonic
         self._sleep = sleep
-        self._elapsed = elapsed
         self._scheduler = RequestScheduler(
             self.stop_conditions,
             chunk_size=options.chunk_size,
@@ -163,7 +161,7 @@ class Sender:
         workers: WorkerPool[InFlightRequest] | None = None
         try:
             if guard is not None:
-                guard()
+                self._check(guard)
             workers = WorkerPool(self._options.concurrency, self._post_one)
         except Exception as error:  # noqa: BLE001  # a guard that reads the source may fail in any way
             self._fail(error)
@@ -185,6 +183,14 @@ class Sender:
             self._flush()
             self._settle_last(pending)
             self._count_remaining(pending)
+
+    def _check(self, guard: Callable[[], None]) -> None:
+        """Call the guard in another thread: if the source hangs there, a task that is told to stop can end."""
+        with Prefetcher(check() for check in (guard,)) as checked:
+            while not checked.wait(POLL_SECONDS):
+                if self._stop.is_set():
+                    raise StoppedError("Told to stop before anything was sent")
+            next(checked)
 
     @property
     def is_source_silent(self) -> bool:
@@ -361,7 +367,8 @@ class Sender:
                 batch.attempt += 1
                 self._in_flight += 1
                 self._posted[claim.request_id] = len(batch.messages)
-                workers.submit(InFlightRequest(claim.request_id, batch, claim.deadline, alone, asks))
+                deadlines = (claim.deadline, self._ledger.lapses_at)
+                workers.submit(InFlightRequest(claim.request_id, batch, *deadlines, alone, asks))
 
     def _tries_again(self, error: Exception) -> bool:
         """Return whether a commit that failed is tried again, because other processes have kept it waiting."""
@@ -403,9 +410,10 @@ class Sender:
             if self._stop.is_set():
                 raise NotSentError("not posted, since the task was told to stop")  # noqa: TRY301  # one path
             # A process that slept between claim and POST must not post under a claim that others may call unknown. The
-            # limit is by a clock that nobody sets: the ledger's may have changed by the time the first byte is written.
-            began = self._elapsed()
-            left = request.deadline - self._ledger.clock()
+            # limit is by a clock that nobody sets, too: the ledger's may have been set meanwhile, and may be again
+            # before the first byte is written.
+            began = self._ledger.elapsed()
+            left = min(request.deadline - self._ledger.clock(), request.lapses_at - began)
             if left < self._post_seconds:
                 raise NotSentError("not posted, since too little time was left of its claim")  # noqa: TRY301  # one path
             with ending_by(began + min(left, self._post_seconds + MARGIN_SECONDS)):

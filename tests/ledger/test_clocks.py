@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import threading
 import time
+from decimal import Decimal
 
 import pytest
 from sqlalchemy import create_engine, text
-from support.sending import Clock, claimant, people
+from support.sending import Clock, claimant, failing, people
 
+from airflow_provider_sms.exceptions import UnknownOutcomeError
+from airflow_provider_sms.ledger.account import Account
 from airflow_provider_sms.ledger.claims import CampaignLedger
-from airflow_provider_sms.ledger.clocks import BootClock, ServerClock, this_boot
+from airflow_provider_sms.ledger.clocks import HOLD_SECONDS, BootClock, ServerClock, this_boot
 from airflow_provider_sms.ledger.model import ACCEPTED, CLAIMED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import open_postgres
 from airflow_provider_sms.ledger.sqlite import open_sqlite
+from airflow_provider_sms.ledger.transitions import UNRECORDED_SECONDS
+from airflow_provider_sms.sending.backoff import Backoff
+from airflow_provider_sms.sending.sender import Sender, SendingOptions
 from airflow_provider_sms.service.elapsed import elapsed
+from airflow_provider_sms.stop_flag import StopFlag
 
 HOUR = 3600.0
 CLAIM_SECONDS = 45.0
@@ -79,6 +86,10 @@ def claim(ledger, messages, take_over=()):
 def state_of(ledger, message):
     holders = ledger.holders([message.key])
     return holders[message.key].state if message.key in holders else None
+
+
+def is_awaited(ledger, message):
+    return ledger.holders([message.key])[message.key].awaited
 
 
 class Looking(CampaignLedger):
@@ -167,11 +178,78 @@ def test_what_has_lapsed_stays_unknown_when_the_time_is_set_back(machine):
     """A claim whose deadline passed is no claim again because the ledger shows the machine's time again."""
     ledger = enter_campaign(machine.open())
     claim(ledger, people(1))
-    machine.pass_by(CLAIM_SECONDS + 1)
-    machine.wall.now -= HOUR
+    machine.pass_by(HOLD_SECONDS + 1)
+    machine.wall.now -= 2 * HOLD_SECONDS
     store = machine.open()
     assert store.clock() == machine.wall.now
     assert state_of(enter_campaign(store, 2), people(1)[0]) == UNKNOWN
+
+
+@pytest.mark.parametrize("seconds", [60.0, -24 * HOUR])
+def test_an_unknown_request_keeps_the_time_for_a_day(machine, seconds):
+    """Others wait for its outcome, or for a charge, from its claim on: neither too short nor for the clocks' sake."""
+    lost = claim(ledger := enter_campaign(machine.open()), people(1))
+    claim(ledger, people(1, 10))
+    machine.pass_by(1)
+    ledger.commit(outcomes=[Outcome(lost.request_id, UNKNOWN)])
+    machine.pass_by(CLAIM_SECONDS)
+    before = machine.opened[0].clock()
+    machine.wall.now += seconds
+    other = enter_campaign(machine.open(), 2)
+    assert other.clock() == before
+    other.lapse()
+    assert is_awaited(other, people(1, 10)[0])
+    machine.pass_by(UNRECORDED_SECONDS - CLAIM_SECONDS)
+    assert not is_awaited(other, people(1, 10)[0])
+    assert machine.open().clock() == before + UNRECORDED_SECONDS - CLAIM_SECONDS
+    machine.pass_by(HOLD_SECONDS)
+    assert machine.open().clock() == machine.wall.now
+
+
+def test_an_unknown_request_of_a_time_to_come_is_waited_for_no_longer_than_any_other(open_store, clock):
+    """Nor does anybody wait for its charge: nothing tells any more when that would have been."""
+    store = open_store()
+    account = Account("k" * 32, Decimal(1), Decimal(1))
+    first = CampaignLedger(store, "c", claimant(1), clock=clock, account=account)
+    claimed = claim(first, people(1))
+    clock.now += CLAIM_SECONDS + 1
+    other = CampaignLedger(store, "c", claimant(2), clock=clock)
+    other.lapse()
+    clock.now -= 24 * HOUR
+    assert is_awaited(other, people(1)[0])
+    clock.now += UNRECORDED_SECONDS + 1
+    assert not is_awaited(other, people(1)[0])
+    with store.read() as connection:
+        of_request = text("SELECT account, deadline FROM sms_request WHERE id = :id")
+        kept, deadline = connection.execute(of_request, {"id": claimed.request_id}).one()
+    assert (kept, deadline < clock()) == (None, True)
+
+
+def test_a_process_that_was_stopped_posts_nothing_although_the_time_is_set_back(machine, service):
+    """Its claim has lapsed, and its people were texted by another: the ledger's time does not bring the claim back."""
+
+    def sender_of(store, try_number, **options):
+        ledger = CampaignLedger(store, "c", claimant(try_number), elapsed=machine.up)
+        options = SendingOptions(concurrency=1, backoff=Backoff(attempts=4, base=0.001), **options)
+        return Sender(
+            ledger, service, post_seconds=35.0, ask=ask, options=options, stop=StopFlag(), sleep=lambda seconds: None
+        )
+
+    def ask():
+        # The process is stopped, with the answer to its free question in its hands.
+        machine.pass_by(200)
+        sender_of(machine.open(), 2, resend_unknown=True).run([people(20)])
+        machine.pass_by(HOLD_SECONDS)
+        machine.wall.now -= 3 * HOLD_SECONDS
+        machine.open()
+        with machine.opened[0].write(1):
+            assert machine.opened[0].clock() == machine.wall.now
+
+    service.script = [failing(UnknownOutcomeError("lost"))]
+    send = sender_of(machine.open(), 1, chunk_size=10)
+    send.run([people(20)])
+    assert (service.duplicates, len(service.taken)) == (0, 20)
+    assert send.counts.not_sent == 10 or send.counts.already_sent == 10
 
 
 def test_a_machine_that_starts_anew_has_its_clocks_time(machine):

@@ -23,7 +23,7 @@ def handle():
     def handle(result, *, claiming=lambda: True, attempt=1, turned_away=0):
         conditions, clock = StopConditions(), lambda: 100.0
         handler = ResponseHandler(SendCounts(), conditions, Backoff(), claiming=claiming, monotonic=clock)
-        request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt, turned_away=turned_away), 0.0)
+        request = InFlightRequest(7, RequestBatch(people(10), {}, attempt=attempt, turned_away=turned_away), 0.0, 0.0)
         result = refuse_contradiction(result)
         outcome = outcome_of(request, result)
         return outcome.state, handler.handle(request, result, outcome)
@@ -75,7 +75,7 @@ def test_a_request_that_was_turned_away_too_often_ends_the_send_and_is_kept_for_
 @pytest.mark.parametrize("raw", [False, True])
 def test_no_response_costs_the_record_of_its_request(raw):
     """Counters of any length, and fields nested too deeply to be written again: the outcome is what was stated."""
-    request = InFlightRequest(7, RequestBatch(people(2), {}), 0.0)
+    request = InFlightRequest(7, RequestBatch(people(2), {}), 0.0, 0.0)
     nines = "9" * 4300
     counters = f'{{"A2782000001": {nines}, "A2782999901": {nines}}}'
     body = f'{{"Cost": 0, "RemainingBalance": 9, "EventId": 1, "Messages": 0, "Parts": 0, "ErrorReport": {counters}}}'

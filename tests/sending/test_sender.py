@@ -551,9 +551,9 @@ def test_a_post_is_told_when_its_claim_ends(service, enter, clock):
         told.append(latest_end())
         return service(messages)
 
-    send = Sender(
-        enter(clock=clock), post, post_seconds=5.0, options=SendingOptions(), stop=StopFlag(), elapsed=lambda: 700.0
-    )
+    ledger = enter(clock=clock)
+    ledger.elapsed = lambda: 700.0
+    send = Sender(ledger, post, post_seconds=5.0, options=SendingOptions(), stop=StopFlag())
     send.run([people(5)])
     assert told == [700.0 + 5.0 + MARGIN_SECONDS]
     assert latest_end() == float("inf")

@@ -44,7 +44,7 @@ def watch(folder, enter, stop, clock):
 
 
 def in_flight(request_id, messages=()):
-    return InFlightRequest(request_id, RequestBatch(list(messages), {}), 0.0, alone=False, asks=False)
+    return InFlightRequest(request_id, RequestBatch(list(messages), {}), 0.0, 0.0, alone=False, asks=False)
 
 
 def kept(folder):

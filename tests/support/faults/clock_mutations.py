@@ -50,11 +50,34 @@ CLOCK_MUTATIONS = (
     Mutation(
         "SQLite: a later process goes by the clock as it was set",
         "ledger/clocks.py",
-        "            if connection.execute(select(exists().where(request.c.state == CLAIMED))).scalar():\n"
-        "                return\n",
-        "",
+        "exists().where(or_(request.c.state == CLAIMED, is_lost))",
+        "exists().where(is_lost)",
         (CLOCKS,),
         first="test_processes_from_before_and_after_the_clock_was_set_agree",
+    ),
+    Mutation(
+        "SQLite: what others wait for does not keep the time",
+        "ledger/clocks.py",
+        "exists().where(or_(request.c.state == CLAIMED, is_lost))",
+        "exists().where(request.c.state == CLAIMED)",
+        (CLOCKS,),
+        first="test_an_unknown_request_keeps_the_time_for_a_day",
+    ),
+    Mutation(
+        "a claim that lapsed is one again when the time is set back",
+        "sending/sender.py",
+        "            left = min(request.deadline - self._ledger.clock(), request.lapses_at - began)\n",
+        "            left = request.deadline - self._ledger.clock()\n",
+        (CLOCKS,),
+        first="test_a_process_that_was_stopped_posts_nothing_although_the_time_is_set_back",
+    ),
+    Mutation(
+        "an unknown request of a time to come is waited for as long as its clock was ahead",
+        "ledger/transitions.py",
+        "    return ((state == CLAIMED) | (state == UNKNOWN)) & (claimed_at > now)\n",
+        "    return (state == CLAIMED) & (claimed_at > now)\n",
+        (CLOCKS,),
+        first="test_an_unknown_request_of_a_time_to_come_is_waited_for_no_longer_than_any_other",
     ),
     Mutation(
         "SQLite: the time stays wrong for ever",

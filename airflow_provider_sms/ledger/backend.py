@@ -46,7 +46,7 @@ CONTACT_TAKEN = (
 
 _UNDONE = {
     "40P01": "The ledger is busy: the server undid a write that waited for another one",
-    "25P03": "The ledger was not written to: the server undid a write in which this machine did nothing for seconds",
+    "25P03": "The ledger was not written to: the server undid a write that this machine left idle for seconds",
 }
 """What it means when a server ends a transaction before its commit, by SQLSTATE: nothing of it has happened."""
 

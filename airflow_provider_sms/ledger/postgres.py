@@ -161,7 +161,10 @@ class PostgresBackend(LedgerBackend):
                 if sql_state(error) != _LOCK_NOT_AVAILABLE:
                     raise
                 # Nothing came before it in the transaction, and the driver begins the next one.
-                connection.connection.rollback()
+                try:
+                    connection.connection.rollback()
+                except Exception:  # noqa: BLE001  # of the driver: the connection is lost meanwhile
+                    raise error from None
                 if time.monotonic() > give_up:
                     raise busy(patience) from None
             else:

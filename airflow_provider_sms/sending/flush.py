@@ -6,7 +6,7 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from airflow_provider_sms.exceptions import LedgerError, LedgerLostError
+from airflow_provider_sms.exceptions import LedgerLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def flush(
     stop: StopFlag,
     sleep: Callable[[float], None],
     monotonic: Callable[[], float] = time.monotonic,
-) -> LedgerError | None:
+) -> Exception | None:
     """Record outcomes, and give back claims whose commit raised; only while no POST is in flight.
 
     :param stop: whether the send was told to stop.
@@ -43,7 +43,7 @@ def flush(
     :param monotonic: seconds from any start.
     :returns: the last error; None when everything is recorded.
     """
-    failed: LedgerError | None = None
+    failed: Exception | None = None
     until, stopped = monotonic() + FLUSH_SECONDS, False
 
     def last_begin() -> float:
@@ -59,7 +59,7 @@ def flush(
         except LedgerLostError as error:
             failed = error
             break
-        except LedgerError as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is: what was received must not be lost
             failed = error
             if wait is None:
                 break

@@ -102,15 +102,16 @@ class SendResponse:
         """The fewest and the most credits that the service charged for an SMS part; None where it charged for none.
 
         They are exact where each message has one part, or all went to one network. Otherwise they are bounds, since the
-        breakdown counts messages: a network's messages have at least one part each, and so have the others'.
+        breakdown counts messages: a network's messages have at least one part each, and so have the others'. Where the
+        response counts fewer parts than messages, the breakdown tells nothing of parts, and both are the mean.
         """
         lines = [line for line in self.cost_breakdown if line.quantity > 0]
         if self.parts <= 0 or self.cost <= 0:
             return None
-        if len(lines) <= 1 or sum(line.quantity for line in lines) != self.messages:
+        if len(lines) <= 1 or sum(line.quantity for line in lines) != self.messages or self.parts < self.messages:
             return self.cost / self.parts, self.cost / self.parts
         most_parts = [self.parts - (self.messages - line.quantity) for line in lines]
-        least = min(line.cost / parts for line, parts in zip(lines, most_parts, strict=True) if parts > 0)
+        least = min(line.cost / parts for line, parts in zip(lines, most_parts, strict=True))
         return least, max(line.cost / line.quantity for line in lines)
 
 
@@ -190,7 +191,7 @@ def faulted_number(fault: Mapping[str, Any]) -> int | None:
 
 
 def _not_of_the_contract(what: str) -> UnknownOutcomeError:
-    return UnknownOutcomeError(f"the response is not the contract's: {what}", status=HTTPStatus.OK.value)
+    return UnknownOutcomeError(f"the response does not meet the contract: {what}", status=HTTPStatus.OK.value)
 
 
 def _object(body: bytes, parse_float: Callable[[str], Any]) -> dict[str, Any]:
@@ -215,7 +216,7 @@ def _finite(text: str) -> float:
 def _lowered(document: dict[str, Any]) -> dict[str, Any]:
     fields = {key.lower(): value for key, value in document.items()}
     if len(fields) < len(document):
-        raise _not_of_the_contract("a field is there twice, in upper and in lower case")
+        raise _not_of_the_contract("a field occurs twice, in upper and in lower case")
     return fields
 
 

@@ -6,6 +6,7 @@ import time
 import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import DBAPIError
 from support.postgres import DRIVER, DRIVERS
 from support.sending import claimant, people
 
@@ -13,6 +14,7 @@ from airflow_provider_sms.exceptions import LedgerBusyError, LedgerError
 from airflow_provider_sms.ledger import postgres
 from airflow_provider_sms.ledger.backend import BUSY_SECONDS
 from airflow_provider_sms.ledger.claims import FINISH_PATIENCE, CampaignLedger
+from airflow_provider_sms.ledger.clocks import ServerClock
 from airflow_provider_sms.ledger.locks import REGISTER_LOCK, campaign_lock
 from airflow_provider_sms.ledger.model import ACCEPTED, UNKNOWN, Chunk, Outcome
 from airflow_provider_sms.ledger.postgres import PostgresBackend, open_postgres
@@ -85,9 +87,35 @@ def test_the_lock_of_an_idle_transaction_goes_to_the_next_one(postgres_url, monk
             with other.write(7) as next_one:
                 assert next_one.execute(text("SELECT count(*) FROM sms_campaign")).scalar() == 0
 
-    with pytest.raises(LedgerError, match="this machine did nothing for seconds" if TELLS_WHY else "closed") as caught:
+    with pytest.raises(LedgerError, match="this machine left idle for seconds" if TELLS_WHY else "closed") as caught:
         vanish()
     assert isinstance(caught.value, LedgerBusyError) is TELLS_WHY
+    store.close()
+    other.close()
+
+
+def test_a_connection_that_is_lost_between_two_waits_for_a_lock_is_an_error_of_the_ledger(
+    postgres_url, server, monkeypatch
+):
+    """The driver's own error does not come out: it would end a send that can try again."""
+    store, other = open_postgres(postgres_url), open_postgres(postgres_url, busy_seconds=30.0)
+    monkeypatch.setattr(postgres, "_TURN_SECONDS", 0.05)
+    read = ServerClock.read
+
+    def read_and_lose(clock, connection, *arguments):
+        pid = connection.execute(text("SELECT pg_backend_pid()")).scalar()
+        try:
+            read(clock, connection, *arguments)
+        except DBAPIError:
+            server.execute(text(f"SELECT pg_terminate_backend({pid}, 10000)"))
+            raise
+
+    with store.write(7):
+        monkeypatch.setattr(ServerClock, "read", read_and_lose)
+        with pytest.raises(LedgerError), other.write(7):
+            pass
+    with other.write(7) as connection:
+        assert connection.execute(text("SELECT 1")).scalar() == 1
     store.close()
     other.close()
 

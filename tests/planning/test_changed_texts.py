@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import threading
+import time
 from functools import partial
 
 import pytest
@@ -251,6 +253,23 @@ def test_a_guard_ends_a_send_before_anything_is_claimed(sender, service, enter):
     later.run([people(10)], guard=guard)
     assert (str(later.error), later.counts.already_sent, later.counts.not_sent) == ("changed", 5, 5)
     assert len(service.requests) == 1
+
+
+def test_a_source_that_hangs_in_the_guard_keeps_no_stopped_task(sender, service, enter):
+    """The task ends, though the storage never gives another row; nothing was claimed."""
+    hangs, stop = threading.Event(), StopFlag()
+
+    def guard():
+        stop.set()
+        hangs.wait(60.0)
+
+    send = sender(stop=stop)
+    began = time.monotonic()
+    send.run([people(5)], guard=guard)
+    assert time.monotonic() - began < 30.0
+    assert isinstance(send.error, StoppedError)
+    assert (len(service.requests), send.counts.accepted) == (0, 0)
+    hangs.set()
 
 
 def test_messages_of_a_table_are_counted():

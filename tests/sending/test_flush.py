@@ -42,6 +42,18 @@ def test_no_attempt_begins_too_late(seconds):
     assert len(ledger.begun) == {0.0: 18, 10.0: 6, 15.0: 5, 100.0: 1}[seconds]
 
 
+def test_any_error_is_outlived():
+    """A driver may raise an error of its own: what was received is recorded by the next attempt."""
+    errors = iter([OSError("the connection is lost"), None])
+
+    class Ledger:
+        def finish(self, outcomes):
+            if (error := next(errors)) is not None:
+                raise error
+
+    assert flush(Ledger(), [], StopFlag(), lambda seconds: None) is None
+
+
 def test_a_cut_of_a_minute_is_outlived():
     """A ledger that answers again after 60 seconds is asked until then, with all that this takes."""
     ledger = Silent(15.0, back_at=60.0)

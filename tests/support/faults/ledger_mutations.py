@@ -189,7 +189,7 @@ LEDGER_MUTATIONS = (
     Mutation(
         "a pause of the machine within a transaction fails the task",
         "ledger/backend.py",
-        '    "25P03": "The ledger was not written to: the server undid a write in which this machine did nothing for '
+        '    "25P03": "The ledger was not written to: the server undid a write that this machine left idle for '
         'seconds",\n',
         "",
         ("tests/ledger/test_postgres.py",),

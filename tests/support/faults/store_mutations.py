@@ -126,6 +126,22 @@ STORE_MUTATIONS = (
         first="test_the_kernel_looks_for_a_machine_that_is_gone",
     ),
     Mutation(
+        "an error of the driver ends the recording of what was received",
+        "sending/flush.py",
+        "        except Exception as error:  # noqa: BLE001  # whatever it is: what was received must not be lost\n",
+        "        except ArithmeticError as error:\n",
+        (FLUSH,),
+        first="test_any_error_is_outlived",
+    ),
+    Mutation(
+        "a connection that is lost between two waits for a lock ends the send",
+        "ledger/postgres.py",
+        "                    raise error from None\n",
+        "                    raise\n",
+        ("tests/ledger/test_postgres.py",),
+        first="test_a_connection_that_is_lost_between_two_waits_for_a_lock_is_an_error_of_the_ledger",
+    ),
+    Mutation(
         "the last attempts go on whatever they take",
         "sending/flush.py",
         "            if monotonic() + seconds > last_begin():\n",

@@ -1,8 +1,9 @@
 """A file that appears under its name only when it is whole.
 
 It holds numbers, so only its owner may read it, and a process that is killed must leave none of it behind. Where the
-file system can (``O_TMPFILE``), the file has no name until it is whole, and ends with its process. Elsewhere it has a
-hidden name and is locked by its process; the next write of the same file removes those that no process has locked.
+file system can (``O_TMPFILE``), the file has no name until it is whole, and vanishes with its process. Elsewhere it has
+a hidden name and is locked by its process; the next write of the same file removes hidden files that no process has
+locked.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ _COPY_BYTES = 1 << 20
 def whole_file(path: Path | Any, *, overwrite: bool = True) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name only once the block has ended without an error.
 
-    :param path: local; a link there is replaced, and not followed. Or an object with ``open``, such as an
-        ``ObjectStoragePath``: to it the file is copied in the end, since closing a file of an object store publishes
+    :param path: a local path, where a link is replaced and not followed; or an object with ``open``, such as an
+        ``ObjectStoragePath``, to which the file is copied at the end, since closing a file of an object store publishes
         it, however little was written.
-    :param overwrite: whether a local file that exists is replaced.
-    :raises FileExistsError: the file exists and is not to be replaced.
+    :param overwrite: whether to replace a local file that exists.
+    :raises FileExistsError: the file exists, and may not be replaced.
     :raises OSError: its folder does not exist, or cannot be written to.
     """
     # A path of an object store has a file system; in older versions of Airflow it is a Path as well.
@@ -66,7 +67,7 @@ def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
                 file.flush()
                 os.fsync(file.fileno())
                 if not hidden.exists():
-                    # A link replaces nothing, so a file that is to replace another one gets the hidden name first.
+                    # A link replaces nothing, so a file that may replace another one gets the hidden name first.
                     name = hidden if overwrite else path
                     os.link(_own_name(file.fileno()), name, src_dir_fd=folder, follow_symlinks=True)
                 if overwrite:
@@ -84,14 +85,14 @@ def _local(path: Path, *, overwrite: bool) -> Iterator[IO[bytes]]:
 def _rename_to_new(hidden: Path, path: Path) -> None:
     """Rename a file to a name that no other file has.
 
-    :raises FileExistsError: another file has the name, even since a moment ago.
+    :raises FileExistsError: another file has the name, even if only since a moment ago.
     """
     try:
         os.link(hidden, path)
     except FileExistsError:
         raise
     except OSError:
-        # The file system knows no links. Between this check and the next line another file can still get the name.
+        # The file system has no links. Between this check and the next line another file can still get the name.
         if os.path.lexists(path):
             raise FileExistsError(f"{path} exists") from None
         hidden.replace(path)
@@ -100,9 +101,9 @@ def _rename_to_new(hidden: Path, path: Path) -> None:
 
 
 def _create(hidden: Path) -> int:
-    """Return the descriptor of a new file, which is locked, and has no name where that is possible."""
+    """Return the descriptor of a new file, which is locked and, if possible, has no name."""
     if hasattr(os, "O_TMPFILE"):
-        with suppress(OSError):  # each file system has an error of its own; a folder that is amiss fails below, too
+        with suppress(OSError):  # each file system has an error of its own; an unusable folder fails below, too
             descriptor = os.open(hidden.parent, os.O_WRONLY | os.O_TMPFILE, 0o600)
             if os.path.lexists(_own_name(descriptor)):
                 _lock(descriptor)
@@ -111,7 +112,7 @@ def _create(hidden: Path) -> int:
     while True:
         descriptor = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         _lock(descriptor)
-        # Before it was locked, another process may have taken it for the file of a dead one.
+        # Before it was locked, another process may have taken it for the file of a dead process, and removed it.
         if os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)
@@ -122,15 +123,15 @@ def _own_name(descriptor: int) -> str:
 
 
 def _lock(descriptor: int) -> None:
-    """Lock a file until its process ends; a file system without locks has none that could be removed by mistake."""
+    """Lock a file until its process ends; without locks no file is removed either, since that takes one, too."""
     with suppress(OSError):
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 
 
 def remove_partial_files(folder: Path, name: str) -> None:
-    """Remove the hidden files that dead processes have left of files; what cannot be removed harms no other file.
+    """Remove the hidden files that dead processes have left; one that cannot be removed harms no other file.
 
-    The next write of a file does so itself. Files whose names are never used again need somebody who does it for them.
+    The next write of a file does so for that file. For names that are never used again, somebody must call this.
 
     :param name: a regular expression for the names of the files.
     """
@@ -143,7 +144,7 @@ def remove_partial_files(folder: Path, name: str) -> None:
 
 
 def _remove_unless_locked(name: str) -> None:
-    """Remove a regular file that no process has locked; a named pipe is left alone, and its open never waits."""
+    """Remove a regular file that no process has locked; a named pipe is left alone, and opening it never waits."""
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         if stat.S_ISREG(os.fstat(descriptor).st_mode):

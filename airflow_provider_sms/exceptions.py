@@ -40,11 +40,11 @@ class SmsError(Exception):
     may_have_been_sent: bool = False
     """Whether the service may have processed the request."""
     transient: bool = False
-    """Whether the same may succeed later without a change by anybody."""
+    """Whether the same may succeed later without anybody changing anything."""
 
 
 class InputError(SmsError, ValueError):
-    """An argument or the data is wrong, which was found before anything was sent."""
+    """An argument or the data is wrong; this was found before anything was sent."""
 
 
 class SourceError(InputError):
@@ -52,13 +52,13 @@ class SourceError(InputError):
 
 
 class ChangedSourceError(SourceError):
-    """The source holds other rows than those that were checked and planned; none of the changed rows is sent."""
+    """The source no longer holds the rows that were checked and planned; none of the changed rows is sent."""
 
     transient = True
 
 
 class SourceUnavailableError(SourceError):
-    """The database of a source cannot be reached or ended the query, or its rows have no room; nothing was sent."""
+    """A source's database cannot be reached or ended the query, or there is no room for its rows; nothing was sent."""
 
     transient = True
 
@@ -83,7 +83,7 @@ class TemplateError(InputError):
 
 
 class InvalidRowsError(InputError):
-    """Some rows cannot be texted, and the caller did not allow to leave them out."""
+    """Some rows cannot be texted, and the caller did not allow leaving them out."""
 
 
 class LimitError(InputError):
@@ -100,9 +100,9 @@ class ServiceError(SmsError):
     """
 
     place: str | None = None
-    """The connection and the host that were called, in words; None where nobody has noted them."""
+    """The connection and the host that were called, in words; None if they were not noted."""
     attempts: int = 1
-    """How often the same request was made, all in vain."""
+    """How often the same request was made, each time in vain."""
 
     def __init__(
         self,
@@ -141,9 +141,9 @@ class RefusedError(ServiceError):
 class UnknownOutcomeError(ServiceError):
     """The request was written, and no response says what became of it: it may have been processed.
 
-    No response, a broken one, a 200 that is not the contract's, 303, 408, 499, 5xx, and a 503 without the service's own
-    error in its body, which gateways also write after they passed the request on. The table of statuses and reasons
-    is in :mod:`airflow_provider_sms.service.errors`.
+    No response, a broken one, a 200 that breaks the contract, 303, 408, 499, 5xx, and a 503 without the service's own
+    error in its body, which gateways also send after passing the request on. The table of statuses and reasons is in
+    :mod:`airflow_provider_sms.service.errors`.
     """
 
     may_have_been_sent = True
@@ -155,7 +155,7 @@ class LedgerError(SmsError):
 
 
 class LedgerVersionError(LedgerError):
-    """The ledger was written by another version of this package, one that is newer or too old to be upgraded."""
+    """The ledger was written by a version of this package that is newer, or too old to upgrade from."""
 
 
 class LedgerLostError(LedgerError):
@@ -163,7 +163,7 @@ class LedgerLostError(LedgerError):
 
 
 class LedgerBusyError(LedgerError):
-    """A commit could not be made, and nothing of it has happened: trying again is safe.
+    """A commit could not be made, and had no effect: trying again is safe.
 
     Another process has kept the lock for as long as this one waits, or the server has undone the transaction.
     """
@@ -184,11 +184,11 @@ class CreditError(SmsError):
 
 
 class TooManyErrorsError(SmsError):
-    """The service refused a larger share of messages, or called them faulty, than the caller allows."""
+    """The service refused, or called faulty, a larger share of messages than the caller allows."""
 
 
 class OutageError(SmsError):
-    """One response of the service after the other was lost; the service may respond again later."""
+    """One response of the service after another was lost; the service may respond again later."""
 
     transient = True
 

@@ -9,8 +9,8 @@ SHORTEST_NUMBER = 7
 """Digits of the shortest number that is shown in part."""
 
 _ENCODED = r"%[0-9A-Fa-f]{2}|\\(?:u[0-9A-Fa-f]{4}|[nrt])|&#?\w{1,8};"
-"""A sign as URLs, JSON and HTML write it. Its letters do not end a number."""
-# Nothing is repeated within a repetition: the time grows in proportion to the text.
+"""A character as URLs, JSON and HTML encode it. Its letters do not end a number."""
+# No repetition is nested in another one: the time grows in proportion to the text.
 _BOUNDARY = re.compile(rf"(?P<sign>{_ENCODED})|{re.escape(STARS)}|[^\W\d_]+")
 _DIGITS = re.compile(r"\+?(\d+)")
 _FIRST_TO_LAST_DIGIT = re.compile(r"\+?\d.*\d", re.DOTALL)
@@ -31,9 +31,9 @@ def mask_number(text: str) -> str:
 
 
 def mask_numbers_in(text: str) -> str:
-    """Return free text with its numbers masked: 7 or more digits with any signs between them, and no letter.
+    """Return free text with its numbers masked: 7 or more digits with any signs but no letter between them.
 
-    It may mask too much, such as a date with its time, or a list of counts, and lets no phone number pass, however it
+    It may mask too much, such as a date with its time, or a list of counts, but lets no phone number pass, however it
     is written: ``+27 (0) 82 - 123``, ``27,82,123``, ``27%2082``. Numbers that stand side by side, each with 7 or more
     digits together, are masked one by one.
 

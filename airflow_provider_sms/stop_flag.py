@@ -1,7 +1,7 @@
 """A flag that asks a task to end.
 
-It is a module of its own, though a short one, because the operator owns it, and planning and sending, which know
-nothing of operators or of each other's threads, look at it.
+It is a module of its own, though a short one, because the operator owns the flag, and planning and sending, which know
+nothing of operators or of each other's threads, read it.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 class StopFlag:
     """Set once, seen by every thread.
 
-    A plain flag, and no ``threading.Event``: it is set in signal handlers, where a lock that the interrupted code holds
-    would never be free, and it is part of an operator, which Airflow copies.
+    A plain flag, not a ``threading.Event``: it is set in signal handlers, where a lock that the interrupted code holds
+    would never be released, and it is part of an operator, which Airflow copies.
     """
 
     def __init__(self) -> None:
         self._set = False
 
     def set(self) -> None:
-        """Ask for the end."""
+        """Ask the task to end."""
         self._set = True
 
     def is_set(self) -> bool:
-        """Return whether the end was asked for."""
+        """Return whether the task was asked to end."""
         return self._set

@@ -1,6 +1,6 @@
-"""The commands in Airflow's audit log: the user of the operating system, and the machine.
+"""The commands in Airflow's audit log, with the user of the operating system and the machine.
 
-Apart from the console, because each module of commands records them so.
+Apart from the console, because each module of commands needs it.
 """
 
 from __future__ import annotations

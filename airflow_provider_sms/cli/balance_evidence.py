@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
     """Read the balance of each account that unknown requests were sent with, and note what it tells of them.
 
-    Where a balance cannot be read, this says so and goes on with the next. It closes no request.
+    If a balance cannot be read, this says so and goes on with the next. It closes no request.
 
     :param rows: the requests, at least one.
     :raises AuditLogError: Airflow's database did not take the record of it; then nothing was done.
@@ -43,7 +43,7 @@ def read_balances(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
         for row in rows:
             by_account[accounts.get(row.request_id)].append(row)
         for account, its in by_account.items():
-            # The connection of the newest request first: it is the most likely one to be as it was.
+            # The connection of the newest request first: it is the most likely to be unchanged.
             tried = dict.fromkeys(conn_ids[row.request_id] for row in reversed(its) if row.request_id in conn_ids)
             try:
                 _read_balance(store, account, its, tried)
@@ -56,7 +56,7 @@ def _read_balance(
 ) -> None:
     """Read the balance of one account, record it, and note what it tells of requests.
 
-    :param account: which one; None where the ledger does not know it.
+    :param account: the account; None if the ledger does not know it.
     :param rows: unknown requests of this account.
     :param conn_ids: the connections that these were sent with.
     :raises InputError: no connection leads to the account.

@@ -1,7 +1,7 @@
 """Input and output of the commands: data on stdout, everything else on stderr, and an exit status for scripts.
 
-Names and reasons are other people's words. Nothing that is printed here controls the terminal: a name could otherwise
-erase the line above a question, or set the window's title.
+Names and reasons are other people's words. Nothing that is printed here can control the terminal: a name could
+otherwise erase the line above a question, or set the window's title.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ EXIT_NOT_DONE = 1
 EXIT_WRONG_USAGE = 2
 """The exit status of argparse for wrong usage."""
 MAX_LISTED = 20
-"""Names or sentences that one message lists: a campaign for each run makes many."""
+"""Names or sentences that one message lists: with a campaign for each run there are many."""
 MAX_MEANT = 2
 """Names that are offered for a mistyped one."""
 JSON, YAML = "json", "yaml"
@@ -84,7 +84,7 @@ def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
         _print_rows(rows, output)
         sys.stdout.flush()
     except OSError as error:
-        with Path(os.devnull).open("w") as nowhere:  # else Python writes what is left once more at its end
+        with Path(os.devnull).open("w") as nowhere:  # else Python tries to write the rest again when it exits
             os.dup2(nowhere.fileno(), sys.stdout.fileno())
         raise OutputError(
             f"The result cannot be written to stdout: {error.strerror}. What the command did is done all the same, and "
@@ -95,10 +95,10 @@ def print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
 def _print_rows(rows: Sequence[dict[str, Any]], output: str) -> None:
     from airflow.cli.simple_table import AirflowConsole
 
-    # Names are the user's: neither is "[x]" a style, nor ":x:" an emoji.
+    # Names are the users' own: "[x]" is no style in them, and ":x:" no emoji.
     console = AirflowConsole(markup=False, emoji=False)
     if output in (JSON, YAML):  # they have escapes of their own
-        # Not print_as, which makes text of every number.
+        # Not print_as, which turns every number into text.
         print_data = console.print_as_json if output == JSON else console.print_as_yaml
         print_data(_as_data(rows))
     else:
@@ -116,7 +116,7 @@ def _as_data(value: Any) -> Any:
         return [_as_data(each) for each in value]
     if isinstance(value, Decimal):
         return float(value)
-    return str(value) if isinstance(value, str) else value  # a name of a state is a class of its own
+    return str(value) if isinstance(value, str) else value  # the name of a state is of a class of its own
 
 
 def print_message(*lines: str) -> None:
@@ -133,9 +133,9 @@ def printable(text: str) -> str:
 
 
 def read_number(written: str) -> str:
-    """Return a number that is an argument of a command, or a line of stdin.
+    """Return a number that is given as an argument of a command, or as a line of stdin.
 
-    :param written: the number; ``-`` means the line, which is in no shell history and in no list of processes.
+    :param written: the number; ``-`` means the line, which appears in no shell history and no list of processes.
     :raises InputError: the line is empty.
     """
     if written != STDIN:

@@ -170,8 +170,8 @@ def _send_command() -> ActionCommand:
             "--on-unknown",
             choices=("fail", "reconcile"),
             default="fail",
-            help="What to do about requests whose response was lost: leave them to you, or close what the balance "
-            "proves (default: fail)",
+            help="What to do about requests whose response was lost: leave them to you, or close those whose "
+            "outcome the balance shows (default: fail)",
         ),
         _arg(
             "--max-repeats",

@@ -1,6 +1,6 @@
-"""The ledger that a command works on, and a hint where it has no campaign of the name that was typed.
+"""The ledger that a command works on, and a hint if it has no campaign of the name that was typed.
 
-Apart from the commands, because commands that read, write, resolve and recover all open a ledger so.
+Apart from the commands, because commands that read, write, resolve and recover all open a ledger this way.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def existing_ledger(args: Namespace) -> Iterator[LedgerBackend]:
     """Open the ledger of ``--ledger-conn-id`` or of the configuration; never create one.
 
-    :raises InputError: there is no ledger; or it has no such campaign, with the name that was probably meant.
+    :raises InputError: there is no ledger; or it has no such campaign, and the error suggests the name that was
+        probably meant.
     :raises LedgerError: it cannot be opened.
     """
     from airflow_provider_sms.ledger.campaign_names import latest_names

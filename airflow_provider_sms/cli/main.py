@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run a command.
 
     :param argv: its arguments; None means those of the process.
-    :raises SystemExit: with status 1 if the command is not done, 2 for wrong usage, or the command's own one.
+    :raises SystemExit: with status 1 if the command is not done, 2 for wrong usage, or the command's own status.
     """
     (group,) = get_cli_commands()
     parser = _Parser(prog=PROGRAM, description=group.help)
@@ -39,14 +39,14 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Tells wrong usage without a number, and names the command that was probably meant."""
+    """Reports wrong usage without showing a number, and names the command that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
         """Print the usage and what is wrong with it, and exit."""
         mistyped = re.search(r"^argument COMMAND: invalid choice: (['\"])(.*?)\1 ", message)
         meant = did_you_mean(mistyped[2], _paths()) if mistyped else ""
         self.print_usage(sys.stderr)
-        advice = TIME_ADVICE if message.endswith(TIME_ADVICE) else ""  # its example is no number of a person
+        advice = TIME_ADVICE if message.endswith(TIME_ADVICE) else ""  # the example in it is nobody's number
         told = mask_numbers_in(message.removesuffix(advice)) + advice
         self.exit(EXIT_WRONG_USAGE, f"{self.prog}: error: {printable(told)}{meant}\n")
 

@@ -96,7 +96,7 @@ def show_status(args: Namespace) -> None:
         print_rows([*rows, *({"property": "sent_by", "value": task} for task in sent_by)], args.output)
     else:
         print_rows([fields], args.output)
-    # An unknown request holds no message once all of them were sent again, and then needs no decision.
+    # An unknown request holds no message once all of its messages were sent again, and then needs no decision.
     if found.counts.unknown and (unknown := found.requests.get(UNKNOWN, 0)):
         them = by_count(unknown, "it", "them")
         print_message(

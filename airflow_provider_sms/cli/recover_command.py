@@ -1,4 +1,4 @@
-"""The command that records what a task kept in a file because its ledger could not be written to: recover.
+"""The command that records the outcomes that a task kept in a file because it could not write to its ledger: recover.
 
 It states facts, and recording a file twice changes nothing, so it asks for no confirmation. Airflow's audit log has the
 change before it is made.
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @command
 def recover_files(args: Namespace) -> None:
-    """Record files, and remove those that are recorded; one that does not fit keeps no other one from it."""
+    """Record files, and remove the recorded ones; a file that does not fit does not hold up the others."""
     left = 0
     with existing_ledger(args) as store:
         for path in map(Path, args.files):

@@ -47,7 +47,7 @@ def resolve_requests(args: Namespace) -> None:
 
 
 def _print_tasks_to_clear(store: LedgerBackend, rows: Sequence[RequestRow]) -> None:
-    """Print what to run again: all that made the requests, or failed on unknown requests of their campaigns."""
+    """Print the tasks to run again: those that made the requests, or failed on unknown requests of their campaigns."""
     from airflow_provider_sms.ledger.progress import failed_on_unknown
 
     failed = failed_on_unknown(store, {row.campaign for row in rows})

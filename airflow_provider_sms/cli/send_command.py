@@ -93,8 +93,8 @@ def _require_plain_text(message: str) -> None:
     """
     if is_text_file(message):
         raise InputError(
-            'message: the command reads no file: give the text itself, such as --message "$(cat promo.txt)". To send '
-            "one word that ends like the name of a file, put a blank after it"
+            'message: the command does not read files: give the text itself, such as --message "$(cat promo.txt)". To '
+            "send one word that ends like the name of a file, put a blank after it"
         )
     if _JINJA.search(message):
         raise InputError(

@@ -1,7 +1,7 @@
-"""The task instance that ``airflow-sms send`` is: what an operator's attempt asks Airflow for, without a DAG.
+"""The task instance of ``airflow-sms send``: what an operator's attempt asks Airflow for, without a DAG.
 
 Each campaign is a task instance of its own, and each command an attempt of it. So the ledger treats a command that runs
-again as a task that is cleared: whoever was texted is not texted again, not with another text either.
+again as a task that is cleared: people who were texted are not texted again, not even with another text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAX_RUN_ID = 250
 
 
 def run_id_of(campaign: str) -> str:
-    """Return what stands for the DAG run in the ledger: the campaign's name, and for a long one its beginning."""
+    """Return the id that stands for a DAG run in the ledger: the campaign's name, or its beginning with a digest."""
     if len(campaign) <= _MAX_RUN_ID:
         return campaign
     digest = blake2b(campaign.encode(), digest_size=16).hexdigest()
@@ -56,7 +56,7 @@ class TerminalTaskInstance:
         self.xcoms[key] = value
 
     def get_task_states(self, **_: Any) -> dict[str, dict[str, str]]:
-        """Return that the task runs: nobody clears a command."""
+        """Return that the task is running: nobody clears a command."""
         return {self.run_id: {self.task_id: "running"}}
 
     def context(self, operator: BaseOperator) -> Context:

@@ -68,7 +68,7 @@ def adopt_task(args: Namespace) -> None:
 def pause_campaign(args: Namespace) -> None:
     """Stop all claims of a campaign. Asks for no confirmation: resume undoes it, and it may be urgent.
 
-    For the same reason it also pauses where Airflow's database does not take the row of the audit log. The ledger has
+    For the same reason it pauses even if Airflow's database does not take the row of the audit log. The ledger records
     who paused.
     """
     from airflow_provider_sms.ledger.campaign_names import id_and_sender
@@ -131,7 +131,7 @@ def forget_person(args: Namespace) -> None:
         existing_ledger(args) as store,
         audited_command("sms.forget", **number_details(digits)) as act,
     ):
-        # Before the look, which tells whether the number was texted, also to a person who then answers no.
+        # Before the look-up, which tells whether the number was texted, even to a person who then answers no.
         act.begin()
         described = store.description
         traces = left = find_number(store, digits)
@@ -144,7 +144,7 @@ def forget_person(args: Namespace) -> None:
             print_message(f"Forgotten: {_listed(removed)}")
             _note_removed(act, removed)
             left = find_number(store, digits)
-        # Also where nothing was found: a command before may have been kept from it.
+        # Even if nothing was found: an earlier command may have been kept from it.
         remains = remove_remains(store)
         print_message(remains.words)
     if traces.names:
@@ -169,7 +169,7 @@ def forget_person(args: Namespace) -> None:
 
 
 def _note_removed(act: AuditedAct, removed: NumberCounts) -> None:
-    """Record that a number was removed; where that fails say so, since the removal cannot be undone."""
+    """Record that a number was removed; if that fails, say so, since the removal cannot be undone."""
     try:
         act.note_done(**removed._asdict())
     except AuditLogError:
@@ -180,7 +180,7 @@ def _note_removed(act: AuditedAct, removed: NumberCounts) -> None:
 
 
 def _listed(counts: NumberCounts) -> str:
-    """Return how many rows hold a number, or have lost it, in words; only what there is."""
+    """Return how many rows hold a number, or have lost it, in words; zeros are left out."""
     nouns = ("message", "contact of a frequency cap", "response", "reason", "attempt's figures")
     plurals = (None, "contacts of frequency caps", None, None, "attempts' figures")
     words = [counted(n, noun, plural) for n, noun, plural in zip(counts, nouns, plurals, strict=True) if n]
@@ -201,7 +201,9 @@ def _meaning(traces: NumberTraces) -> list[str]:
             "resent, or closed as not sent, the next attempt texts the number again, unless it is out of the table."
         )
     if traces.counts.responses:
-        lines.append("Responses keep counts alone. The words about other people go, too: the number can be in them.")
+        lines.append(
+            "Responses keep only counts. Words about other people are removed, too: the number can be in them."
+        )
     lines.append(
         "Other campaigns text the number as before, and no frequency cap protects it any more: take it out of every "
         "table, or put it on a list of suppressed numbers. Row reports, exports and Airflow's XComs are not changed."
@@ -210,7 +212,7 @@ def _meaning(traces: NumberTraces) -> list[str]:
 
 
 def _require_gone(ledger: Path, digits: str) -> None:
-    """Refuse to call a number forgotten that the bytes of the ledger's files still hold.
+    """Refuse to call a number forgotten while the bytes of the ledger's files still hold it.
 
     :raises InputError: names the files, and what to do.
     """
@@ -233,7 +235,7 @@ def purge(args: Namespace) -> None:
         before = store.clock() - args.older_than
         failures = _purge_campaigns(store, before, yes=args.yes, include_waiting=args.include_waiting)
         _purge_balances(store, before, yes=args.yes)
-        # Also where nothing was forgotten: a purge before may have been kept from it.
+        # Even if nothing was forgotten: an earlier purge may have been kept from it.
         print_message(remove_remains(store).words)
     if failures:
         raise InputError(f"{counted(failures, 'campaign')} could not be forgotten")
@@ -242,7 +244,7 @@ def purge(args: Namespace) -> None:
 def _purge_campaigns(store: LedgerBackend, before: float, *, yes: bool, include_waiting: bool) -> int:
     """Forget campaigns, and return the number of campaigns that could not be forgotten.
 
-    :param include_waiting: also forget campaigns of which a task waits.
+    :param include_waiting: also forget campaigns for which a task is waiting.
     """
     from airflow_provider_sms.ledger.purge import choose, forget_campaign, forget_claimants, old_campaigns
 

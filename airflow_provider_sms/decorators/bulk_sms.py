@@ -31,11 +31,11 @@ _Returned = TypeVar("_Returned")
 class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
     """Call a function and text the people that it returns.
 
-    The function is called once in each attempt, when the attempt is in its ledger, and again after each deferral.
+    The function is called once in each attempt, as soon as the attempt is in its ledger, and again after each deferral.
 
     :param python_callable: the function.
     :param op_args: its positional arguments. (templated)
-    :param op_kwargs: its arguments by name. (templated)
+    :param op_kwargs: its keyword arguments. (templated)
     :param kwargs: the arguments of :class:`BulkSmsOperator` except ``source``.
     """
 
@@ -60,7 +60,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(python_callable=python_callable, op_args=op_args, op_kwargs=op_kwargs, source=None, **kwargs)
-        # From here on the arguments are assigned by Airflow alone, once they are rendered.
+        # From here on only Airflow assigns the arguments, once they are rendered.
         self._is_made = True
 
     @property
@@ -74,7 +74,7 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
 
     @property
     def op_kwargs(self) -> Any:
-        """The arguments by name; wrapped, so that Airflow cannot show them."""
+        """The keyword arguments; wrapped, so that Airflow cannot show them."""
         return self._op_kwargs
 
     @op_kwargs.setter
@@ -84,7 +84,8 @@ class BulkSmsDecoratedOperator(DecoratedOperator, BulkSmsOperator):
     def execute(self, context: Context) -> Any:
         """Text the people that the function returns; assets among its arguments become inlets.
 
-        In place of the base's method, which in Airflow 3.0 fails when all is sent: it calls a method that is not there.
+        It replaces the base's method, which in Airflow 3.0 fails after everything is sent: it calls a method that is
+        missing.
         """
         given = (*self.op_args, *self.op_kwargs.values())
         self.inlets.extend(value for value in given if isinstance(value, Asset))
@@ -176,7 +177,7 @@ def bulk_sms_task(
 
 
 def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: Any) -> Any:
-    """Return a task made of a function that returns recipients: the task texts them, and returns the summary.
+    """Return a task made from a function that returns recipients: the task texts them, and returns the summary.
 
     The same as ``@task.bulk_sms``, with arguments that editors and type checkers know by name and type.
 
@@ -198,7 +199,7 @@ def bulk_sms_task(python_callable: Callable[..., Any] | None = None, **kwargs: A
 
 
 def _are_recipients(source: Any) -> bool:
-    """Return whether a value may be recipients by its type; the values in it are checked when they are read."""
+    """Return whether a value may be recipients, judged by its type; its contents are checked when they are read."""
     if isinstance(source, Rows):
         return is_rows(source.data)
     return is_path(source) or isinstance(source, (list, tuple, SqlSource))

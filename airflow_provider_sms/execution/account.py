@@ -1,4 +1,4 @@
-"""The account of an attempt: how its claims name it, and what its balance proves of requests of earlier attempts."""
+"""The account of an attempt: how its claims name it, and what its balance tells of the requests of earlier attempts."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ log = logging.getLogger(__name__)
 
 
 def account_of(settings: ClientSettings, cost_per_part: float | Mapping[str, float] = 1) -> Account:
-    """Return the account of a connection, with the prices that are expected.
+    """Return the account of a connection, with the expected prices.
 
     :param cost_per_part: credits for an SMS part: one number, or numbers by the first digits of the destination.
-    :raises InputError: a price is none.
+    :raises InputError: a price is not usable.
     """
     return Account(settings.account, *Prices(cost_per_part).bounds)
 
@@ -40,9 +40,9 @@ def reconciliation_of(
     *,
     settle_seconds: float | None,
 ) -> Reconciliation:
-    """Return what reads the account's balance for an attempt.
+    """Return the reconciliation that reads the account's balance for an attempt.
 
-    :param campaign: its name, as the ledger has it.
+    :param campaign: the campaign's name, as the ledger has it.
     :param settle_seconds: see the operators.
     """
 
@@ -60,9 +60,9 @@ def reconciliation_of(
 
 
 def close_earlier(session: LedgerSession, ledger: CampaignLedger, reconciliation: Reconciliation) -> int:
-    """Close the requests that earlier attempts left unknown, as far as the balance proves what became of them.
+    """Close the requests that earlier attempts left unknown, as far as the balance tells what became of them.
 
-    :returns: how many messages that concerned.
+    :returns: the number of messages in the closed requests.
     :raises LedgerError: when the ledger cannot be read, or does not take an outcome.
     """
     ledger.lapse()

@@ -91,12 +91,12 @@ class BulkAttempt:
         self._campaign = task.name_campaign(None)
         before = pull_own(task.context, SUMMARY) if task.resumed else None
         self._before: dict[str, Any] | None = before if isinstance(before, dict) else None
-        """The summary that the leg before a deferral pushed; None where there was none, or it pushes no XComs."""
+        """The summary that the leg before a deferral pushed; None if there was none, or the task pushes no XComs."""
         self._counts = SendCounts()
         self._scanned: ScannedSource | None = None
         self._is_checked = False
         self._unsent: Plan | None = None
-        """The plan, as long as nothing of it can have been claimed."""
+        """The plan, as long as no message of it can have been claimed."""
         self._report_path: Any = None
         self._report = ReportFile()
         self._telemetry = Telemetry(
@@ -104,7 +104,7 @@ class BulkAttempt:
         )
 
     def run(self) -> dict[str, Any]:
-        """Check every row, send, and return the summary; it is pushed when this raises, too."""
+        """Check every row, send, and return the summary, which is pushed even when this raises."""
         with ExitStack() as stack, self._telemetry.until_ended(self._summary):
             try:
                 if self._dry_run_only:
@@ -157,7 +157,7 @@ class BulkAttempt:
             # Before anything else can fail: the next attempt looks for the trace of this one.
             session = stack.enter_context(entered(task.context, task.ledger_conn_id, resumed=task.resumed))
         except SmsError:
-            # For the counts; and an error of the arguments or the table should be known first.
+            # For the counts, and because an error in the arguments or the table should be reported first.
             options = self._options()
             self._report_path = None  # without a ledger there is nothing true to report
             self._check(options, stack, None, None, lambda _: False)
@@ -231,7 +231,7 @@ class BulkAttempt:
     def _take_event(self, session: LedgerSession, rules: DecisionRules) -> PlanDecision | None:
         """Carry out a person's decision about unknown requests, or return the one about the plan.
 
-        The decision of a person who may not decide is neither: the task asks again.
+        A decision by a person who may not decide does not count: the task asks again.
 
         :raises AirflowFailException: the decision is that the task fails; or the balance cannot be read.
         """
@@ -332,7 +332,7 @@ class BulkAttempt:
         credit = None
         if options.wait_for_credit and (balance := prepaid(plan.balance)) is not None:
             credit = Credit(scanned.prices, plan.cost, balance)
-        # Where the service did not answer just now, one request goes first.
+        # If the service did not respond just now, one request goes first.
         caution = Caution(on=plan.balance is None)
         stop_conditions = StopConditions(options.send_window, credit, options.max_error_rate, caution)
         delivery.begin()
@@ -351,8 +351,9 @@ class BulkAttempt:
     ) -> None:
         """Push and log the summary and the responses, and write the report, before anything is raised.
 
-        :param error: what ended the sending early; None where nothing failed.
-        :param is_source_silent: whether the source delivers nothing: then no report is written, which would read it.
+        :param error: the error that ended the sending early; None where nothing failed.
+        :param is_source_silent: whether the source delivers nothing; then no report is written, since that would read
+            it.
         """
         self._push_summary()
         log.info("%s", one_line(self._summary()))
@@ -363,7 +364,7 @@ class BulkAttempt:
                 are = by_count(responses["requests"], "response is", "responses are")
                 log.info("The %d %s too many for an XCom: the ledger has them", responses["requests"], are)
         finally:
-            # Also where the ledger can no longer be read: then the report says so of each row.
+            # Even if the ledger can no longer be read: the report then says so for each row.
             not_sent = "the service took none of the messages of its request" if self._counts.none_taken else None
             if not is_source_silent:
                 self._write_report(seen, ledger, not_sent if error is None else describe(error))
@@ -382,7 +383,7 @@ class BulkAttempt:
 
     @contextmanager
     def _summary_before_wait(self) -> Iterator[None]:
-        """Push the summary where the block gives up the slot, for others to see while the task waits."""
+        """Push the summary if the block gives up the slot, for others to see while the task waits."""
         try:
             yield
         except BaseException as signal:

@@ -1,4 +1,4 @@
-"""The rules of a task's question to a person: who may decide, who hears of it, and how long it is good for.
+"""The rules of a task's question to a person: who may decide, who is notified, and how long the question stands.
 
 Airflow refuses the decision of a user who is not assigned to the question. But it keeps the users of a task instance's
 first question for ever, lets everybody answer where all users are admins, and knows no four-eyes principle. So each
@@ -29,8 +29,8 @@ RUN_BY_NOBODY = ("scheduled", "asset_triggered")
 class Approver(NamedTuple):
     """A user of Airflow who may decide.
 
-    :param id: by which Airflow's auth manager knows the user.
-    :param name: as Airflow shows the user, and as the ledger records who decided.
+    :param id: the id by which Airflow's auth manager knows the user.
+    :param name: the name under which Airflow shows the user, and the ledger records who decided.
     """
 
     id: str
@@ -43,8 +43,8 @@ class QuestionOptions:
 
     :param approvers: None means every user whom Airflow lets answer.
     :param four_eyes: whether the person who triggered the run may not decide.
-    :param notifiers: Airflow's notifiers that say that the question waits.
-    :param timeout: how long the question about a plan is good for; None means no limit.
+    :param notifiers: Airflow notifiers that tell people that the question is waiting.
+    :param timeout: how long the question about a plan stands; None means no limit.
     """
 
     approvers: tuple[Approver, ...] | None = None
@@ -80,7 +80,7 @@ class DecisionRules:
 
     @property
     def assigned_users(self) -> list[Approver] | None:
-        """The users whom Airflow lets answer; None means those whom it lets answer any question."""
+        """The users whom Airflow lets answer; None means everybody whom it lets answer any question."""
         if self.options.approvers is None:
             return None
         return [each for each in self.options.approvers if not self._is_excluded(each)]
@@ -98,12 +98,12 @@ class DecisionRules:
 
         :param name: the person, as the ledger names them.
         """
-        # An id of FAB is a number, which says nothing about the name: another user may have chosen it as theirs.
+        # An id of FAB is a number, which says nothing about the name: another user may have chosen it as a name.
         named = (each for each in self.options.approvers or () if not (each.name == each.id and each.id.isdecimal()))
         return self._refusal(Approver(name, name), name, {each.name for each in named})
 
     def describe(self) -> list[str]:
-        """Return the lines of Markdown that tell these rules to a person."""
+        """Return the lines of Markdown that explain these rules to a person."""
         lines = []
         if self.options.approvers is not None:
             lines.append(f"Only these may decide: {', '.join(code(each.name) for each in self.assigned_users or ())}.")
@@ -119,7 +119,7 @@ class DecisionRules:
         if self.options.approvers is not None and key not in allowed:
             return "is not one of approvers"
         if self.triggered_by is not None and given.name == SOMEBODY:
-            return "cannot be told from the person who triggered this run"
+            return "cannot be distinguished from the person who triggered this run"
         if self._is_excluded(given):
             return "triggered this run, and four_eyes=True asks for another person"
         return None
@@ -131,7 +131,7 @@ class DecisionRules:
 
 
 def _folded(name: str) -> str:
-    """Return a name for comparing: an auth manager may take it in capital letters, or in another form of Unicode."""
+    """Return a name for comparing: an auth manager may accept it in capital letters, or in another form of Unicode."""
     return normalize("NFKC", normalize("NFKC", name).casefold())
 
 

@@ -1,9 +1,10 @@
 """A deferral: how a task waits without a worker slot, what Airflow stores meanwhile, and what it brings back.
 
 A deferral stores the trigger's class and arguments and the method to call next, unencrypted in Airflow's database: a
-moment, or a connection's id, a balance and an interval; never a token or a number. What the leg after the wait has to
-know lies in the ledger, and in the XComs that :mod:`~airflow_provider_sms.execution.xcom` lists. A wait for a person
-stores the question as well, with some texts and masked numbers: :mod:`~airflow_provider_sms.execution.human_input`.
+moment, or a connection's id, a balance and an interval; never a token or a number. The rest of what the leg after the
+wait has to know is in the ledger, and in the XComs that :mod:`~airflow_provider_sms.execution.xcom` lists. A wait for a
+person stores the question as well, with some texts and masked numbers:
+:mod:`~airflow_provider_sms.execution.human_input`.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from decimal import Decimal
 
 RESUME_METHOD = "execute_complete"
-"""The operator's method that Airflow calls after a deferral; its name lies in Airflow's database while a task waits."""
+"""The operator's method that Airflow calls after a deferral; its name is in Airflow's database while a task waits."""
 
 
 def wait_until(moment: datetime) -> NoReturn:
-    """Release the worker slot until a moment; Airflow goes on with the task within seconds of it.
+    """Release the worker slot until a moment; Airflow resumes the task within seconds of it.
 
     :param moment: with a time zone. A moment that has passed ends the wait at once.
     """
@@ -39,8 +40,8 @@ def wait_until(moment: datetime) -> NoReturn:
 def wait_for_balance(sms_conn_id: str, min_balance: Decimal, poke_interval: float) -> NoReturn:
     """Release the worker slot until there is credit, however long that takes.
 
-    Transient errors (no connection, no usable response, 429) are ridden out, any number of them. The balance is read
-    at once, then after each interval.
+    Any number of transient errors (no connection, no usable response, 429) is tolerated. The balance is read at once,
+    then after each interval.
 
     :param sms_conn_id: the connection whose balance is read.
     :param min_balance: the lowest balance that suffices; a post-paid account always does.
@@ -55,15 +56,15 @@ def wait_for_balance(sms_conn_id: str, min_balance: Decimal, poke_interval: floa
 def read_event(event: object) -> Literal["decision", "balance", "moment"]:
     """Return the kind of event that ended a deferral.
 
-    :param event: what Airflow brings back.
-    :returns: ``decision`` for a person's, which is not checked here: see
-        :mod:`~airflow_provider_sms.execution.human_input`; ``balance`` where there is credit now; ``moment`` where it
+    :param event: the event, as Airflow brings it back.
+    :returns: ``decision`` for a person's decision, which is not checked here: see
+        :mod:`~airflow_provider_sms.execution.human_input`; ``balance`` if there is credit now; ``moment`` if the moment
         has come.
     :raises AirflowFailException: the balance cannot be read, and a retry could not help.
     :raises AirflowException: the balance cannot be read.
     """
     if not isinstance(event, Mapping):
-        # A time, or text of one: that depends on how Airflow's version passes it on.
+        # A time, or a time as text, depending on the version of Airflow.
         return "moment"
     balance: Mapping[str, Any] = event
     if "chosen_options" in balance or "status" not in balance:
@@ -74,7 +75,7 @@ def read_event(event: object) -> Literal["decision", "balance", "moment"]:
 
 
 def gives_up_slot(signal: BaseException) -> bool:
-    """Return whether an exception tells Airflow that the task waits, and is neither an error nor its end."""
+    """Return whether an exception tells Airflow that the task waits, and is neither an error nor the task's end."""
     try:
         from airflow.sdk.exceptions import TaskAwaitingInput
     except ImportError:  # before 3.3 a trigger waits for a person, too

@@ -1,4 +1,4 @@
-"""One sending, from the first claim to the meaning of its end for Airflow."""
+"""One send, from the first claim to what its end means for Airflow."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ log = logging.getLogger(__name__)
 class DeliveryEnd(NamedTuple):
     """How a send ended.
 
-    :param error: what ended it early; None where nothing failed.
-    :param interruption: an exception of Airflow's in this thread, to be raised again; None where there is none.
-    :param stop_reason: the condition that the rest waits for; None where it waits for none.
+    :param error: the error that ended it early; None where nothing failed.
+    :param interruption: an exception that Airflow raised in this thread, for raising it again; None if there is none.
+    :param stop_reason: the condition that the rest waits for; None if it waits for none.
     :param is_source_silent: whether the source stopped delivering rows, so that reading it again would not end either.
     """
 
@@ -76,7 +76,7 @@ class Delivery:
     :param reconciles: whether the balance closes such requests; otherwise its evidence is only shown.
     :param asks: the rules by which a person decides about unknown requests; None where nobody is asked.
     :param fail_on_rejected: whether the task fails if the service left messages out of accepted requests.
-    :param wait: gives up the slot until the condition holds that stopped the sending; None where none stops it.
+    :param wait: gives up the slot until a stopped send may go on; None if no condition stops it.
     """
 
     task: SendingTask
@@ -96,9 +96,10 @@ class Delivery:
     def begin(self, counts: SendCounts | None = None) -> None:
         """Record lapsed claims of the campaign as unknown, and note that sending begins.
 
-        Other tasks' requests without a recorded outcome are waited for as long as the configuration says.
+        The configuration says how long the send waits for other tasks' requests without a recorded outcome.
 
-        :param counts: where they are known already, as of a plan that leaves nothing to send. None: those so far.
+        :param counts: the counts, if they are known already, as for a plan that leaves nothing to send. None means the
+            counts so far.
         """
         self.ledger.unrecorded_seconds = configured_unrecorded_seconds()
         self.ledger.lapse()
@@ -183,7 +184,7 @@ class Delivery:
         )
 
     def conclude(self, end: DeliveryEnd) -> None:
-        """Return where every message was accepted now or before; else wait or fail, once the end is on record.
+        """Return if every message was accepted, now or before; otherwise wait or fail, once the end is on record.
 
         :raises AirflowFailException: the task fails, and a retry could not help.
         :raises AirflowException: the task fails, and a retry could help.
@@ -220,7 +221,7 @@ class Delivery:
             log.warning("%d %s no longer in the source", gone, were)
 
     def _evidence(self, end: DeliveryEnd) -> dict[int, KeptEvidence]:
-        """Return what the balance proves of the unknown requests, by their ids."""
+        """Return what the balance tells of the unknown requests, by request id."""
         requests = self.counts.unknown_requests
         if not requests or isinstance(end.error, LedgerError) or self.task.stop.is_set():
             return {}
@@ -229,12 +230,12 @@ class Delivery:
                 self.reconciliation.show(requests)
             rows = named_requests(self.session.store, requests)
         except SmsError as error:
-            log.warning("The ledger does not tell what the balance proves: %s", error)
+            log.warning("The evidence of the balance cannot be read from the ledger: %s", error)
             return {}
         return {row.request_id: row.evidence for row in rows if row.evidence is not None}
 
     def _claimants(self, end: DeliveryEnd) -> dict[int, Claimant]:
-        """Return the attempts that made the requests without a recorded outcome, by request."""
+        """Return the attempts that made the requests without a recorded outcome, by request id."""
         requests = self.counts.unrecorded
         if not requests or isinstance(end.error, LedgerError) or self.task.stop.is_set():
             return {}

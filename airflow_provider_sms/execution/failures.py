@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 MAX_NAMED_REQUESTS = 20
-"""Requests that an error names: more make a line that nobody reads; the ledger lists all."""
+"""Requests that an error names: more would make a line that nobody reads; the ledger lists all."""
 MAX_SENTENCES = 3
 """Sentences about the balance that an error has; the command ``unknown`` shows all."""
 
@@ -40,7 +40,7 @@ class Failure:
     """The reason why a task fails.
 
     :param words: for the log; without a number, a text or a token.
-    :param permanent: whether a retry would be wasted on it.
+    :param permanent: whether a retry would be wasted.
     """
 
     words: str
@@ -48,7 +48,7 @@ class Failure:
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Return whether a retry fails as well unless a person changes something; credit may arrive without one."""
+    """Return whether a retry would fail as well unless somebody changes something; credit may arrive without that."""
     if isinstance(error, ServiceError):
         return not error.transient and not is_out_of_credit(error)
     if isinstance(error, InputError):
@@ -57,7 +57,7 @@ def is_permanent(error: BaseException) -> bool:
 
 
 def describe(error: BaseException) -> str:
-    """Return the words of an error of this package; of another one only its type, since its words may quote a row."""
+    """Return an error of this package in words; of any other error only the type, since its words may quote a row."""
     if isinstance(error, ServiceError) and error.place is not None:
         attempts = f", {error.attempts} attempts" if error.attempts > 1 else ""
         return f"{error} ({error.place}{attempts})"
@@ -65,15 +65,15 @@ def describe(error: BaseException) -> str:
 
 
 def cause_of(error: BaseException) -> BaseException | None:
-    """Return the cause that a task's failure shows: of an error of this package its own, such as a driver's error.
+    """Return the cause that a task's failure shows: that of an error of this package, such as a driver's error.
 
-    That error itself is not shown, since the failure has its words. Another error may quote a row.
+    The package's error itself is not shown, since the failure repeats its words. Any other error may quote a row.
     """
     return error.__cause__ if isinstance(error, SmsError) else None
 
 
 def log_unforeseen(error: Exception | None) -> None:
-    """Log the place of an error that is not of this package, without its words: they may quote a row."""
+    """Log the place of an error that is not from this package, without its words, which may quote a row."""
     if error is not None and not isinstance(error, SmsError):
         log.error("%s at:\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)))
 
@@ -91,15 +91,15 @@ def failure(
     claimants: Mapping[int, Claimant] | None = None,
     ledger_conn_id: str | None = None,
 ) -> Failure | None:
-    """Return why a task fails; None where every message was accepted now or before, as far as it has to be.
+    """Return why a task fails; None if every message that has to be accepted was accepted, now or before.
 
-    :param error: what ended the sending early; None where nothing failed.
+    :param error: the error that ended the sending early; None where nothing failed.
     :param stopped: whether the task was told to stop.
     :param resend_unknown: whether the next attempt sends unknown messages again.
-    :param reconciles: whether the balance has decided already what it proves.
+    :param reconciles: whether the requests whose outcome the balance tells are closed already.
     :param fail_on_rejected: whether the task fails for messages that the service left out of accepted requests.
-    :param evidence: what the balance tells of requests; None means nothing. That of other requests than the unknown
-        ones is left out.
+    :param evidence: what the balance tells of requests; None means nothing. Evidence of requests that are not unknown
+        is left out.
     :param claimants: the attempts that made the unrecorded requests, by request; None where they are not known.
     :param ledger_conn_id: the connection to the task's ledger, for a command; None means the configured ledger.
     """
@@ -128,7 +128,7 @@ def failure(
         return None
     if error is not None:
         return Failure(". ".join(words), is_permanent(error))
-    # A retry finds the outcomes, or takes the requests for unknown. But what needs a person needs one now.
+    # A retry finds the outcomes, or treats the requests as unknown. But a failure that needs a person needs one now.
     may_pass = counts.unrecorded and not (counts.none_taken or counts.texted_twice or rejected)
     return Failure(". ".join(words), permanent=not (stopped or (resend_unknown and counts.unknown) or may_pass))
 
@@ -162,14 +162,14 @@ def _none_taken(campaign: str, counts: SendCounts) -> str:
     return (
         f"Campaign {campaign}: {count} {by_count(count, 'message is', 'messages are')} not sent, since the service "
         f"took nothing of {by_count(count, 'its request', 'their requests')} ({_reasons(counts)}). Clearing the task "
-        f"sends {them} again, which helps only where the reason has passed; else take {them} out of the source, or "
+        f"sends {them} again, which helps only once the reason is gone; otherwise take {them} out of the source, or "
         f"list the {by_count(count, 'number')} in suppress"
     )
 
 
 def _texted_twice(campaign: str, counts: SendCounts) -> str:
     told = "; ".join(f"request {each.request_id}, {each}" for each in counts.texted_twice)
-    return f"Campaign {campaign}: the service accepted requests whose messages others had claimed by then: {told}"
+    return f"Campaign {campaign}: the service accepted requests whose messages others had claimed meanwhile: {told}"
 
 
 def _unrecorded(campaign: str, counts: SendCounts, claimants: Mapping[int, Claimant]) -> str:
@@ -184,7 +184,7 @@ def _unrecorded(campaign: str, counts: SendCounts, claimants: Mapping[int, Claim
     return (
         f"Campaign {campaign}: {count} {by_count(count, 'message is', 'messages are')} claimed by another process that "
         f"has recorded no outcome: {'; '.join(by)}. {by_count(count, 'It', 'They')} may have been sent. The next "
-        "attempt finds the outcome, or takes what has none by then for unknown"
+        "attempt finds the outcome, or treats requests without one by then as unknown"
     )
 
 
@@ -203,7 +203,7 @@ def _unknown(campaign: str, counts: SendCounts, evidence: Mapping[int, KeptEvide
 
 
 def _lost(counts: SendCounts) -> int:
-    """Return how many messages may have been sent since the response of their request was lost."""
+    """Return how many messages may have been sent, because the response to their request was lost."""
     return counts.unknown - sum(counts.unrecorded.values())
 
 
@@ -213,11 +213,11 @@ def _what_is_resent(counts: SendCounts) -> str:
 
 def _what_to_do(campaign: str, counts: SendCounts, ledger_conn_id: str | None, *, reconciles: bool) -> str:
     command = f"airflow-sms ledger unknown --campaign {quote(campaign)}"
-    if reconciles:  # what the balance does not prove now it may prove later
+    if reconciles:  # the balance may tell later what it does not tell now
         command += " --read-balance"
     if ledger_conn_id is not None:
         command += f" --ledger-conn-id {quote(ledger_conn_id)}"
-    proved = "" if reconciles else ". on_unknown='reconcile' closes what the balance proves"
+    proved = "" if reconciles else ". on_unknown='reconcile' closes the requests whose outcome the balance shows"
     return (
         f"{by_count(_lost(counts), 'It is', 'They are')} not sent again. A person decides: with {command}, then "
         "airflow-sms ledger resolve; or on the campaign's page, under SMS in the navigation of Airflow 3.1 and "

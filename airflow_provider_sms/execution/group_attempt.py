@@ -106,7 +106,7 @@ def text_groups(task: SendingTask, read_options: Callable[[], GroupOptions]) -> 
 
 
 def _observe(reconciliation: Reconciliation) -> None:
-    """Read the balance before the send, which may be the account's first: without it, a charge could not be seen."""
+    """Read the balance before a send that may be the account's first: without that reading, no charge could be seen."""
     try:
         reconciliation.observe()
     except ServiceError as error:

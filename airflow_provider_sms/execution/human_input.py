@@ -2,7 +2,7 @@
 
 One kind of question is about unknown requests, the other about a plan. Airflow shows the first question of a task
 instance for ever, whatever the task asks later: so one task asks one kind, and the form about a plan names that plan.
-Airflow shows the subject as plain text, and others may pass it on as Markdown: texts of others are code in it, too.
+Airflow shows the subject as plain text, but it may be passed on as Markdown: other people's texts are code in it, too.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _LATER_THE_BALANCE = (
 )
 _FIRST_THE_BALANCE = (
     "First look at what the account's balance says, below, which holds if nobody else spent from the account "
-    "meanwhile. Where that decides nothing, the service's own list of sent messages tells which."
+    "meanwhile. If that does not settle it, check the service's own list of sent messages."
 )
 _ONE_ANSWER = (
     "Your answer applies to all of these requests that are still unknown when it is recorded. If they need different "
     "answers, close some of them first, on the campaign's page or with `airflow-sms ledger resolve`."
 )
 _SHORTEST_TIMEOUT = timedelta(seconds=1)
-"""Airflow takes no time below zero, which is left where a question comes again after its deadline."""
+"""Airflow takes no negative time limit, which a question that is asked again after its deadline would have."""
 FIELD = "plan"
 """The field of the form with the id of the plan that the decision is about."""
 
@@ -70,7 +70,7 @@ class PlanDecision(NamedTuple):
     :param send: whether the plan may be sent.
     :param by: the person, as Airflow knows them.
     :param plan_id: the plan that the form named; None where the decision came without the form's field.
-    :param expired: whether nobody decided in time; then it is a no.
+    :param expired: whether nobody decided in time, which counts as a no.
     """
 
     send: bool
@@ -105,12 +105,12 @@ def ask_about_plan(
 ) -> NoReturn:
     """Ask whether to send a plan, and give up the slot until a person decides.
 
-    The form has a field with the plan's id: a decision about a later plan has to name that one, which only a person
-    who has looked at it knows.
+    The form has a field with the plan's id: a decision about a later plan has to name that plan by its id, which only a
+    person who has looked at it knows.
 
     :param samples: destinations and texts of some messages; the numbers are masked here.
-    :param deadline: until when a person can decide, for a question asked again because a decision did not count:
-        such a decision prolongs nothing. None means that the time limit of the rules starts now.
+    :param deadline: the time by which a person must decide, for a question asked again because a decision did not
+        count: such a decision extends nothing. None means that the time limit of the rules starts now.
     """
     _ask(
         context,
@@ -121,7 +121,7 @@ def ask_about_plan(
             f"{by_count(plan.cost, 'credit')}?"
         ),
         body="\n".join([*_plan_body(plan, samples), *rules.describe()]),
-        field=(FIELD, plan.id, "The plan that you decide about. Change it only where the log asks for another plan"),
+        field=(FIELD, plan.id, "The plan that you are deciding on. Change it only if the log asks for another plan"),
         deadline=deadline,
     )
 
@@ -129,7 +129,7 @@ def ask_about_plan(
 def record_request_decision(session: LedgerSession, event: Mapping[str, Any], rules: DecisionRules) -> None:
     """Carry out a person's decision about the requests that the task asked about, and record who it was.
 
-    The decision of a person who may not decide is left out, so the task asks again.
+    A decision by a person who may not decide does not count, so the task asks again.
 
     :raises AirflowFailException: the decision is that the task fails.
     :raises InputError: the decision is none of the options.
@@ -159,7 +159,7 @@ def read_request_decision(event: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def is_plan_decision(event: Mapping[str, Any]) -> bool:
-    """Return whether Airflow brings back a decision about a plan, or the end of the time for one."""
+    """Return whether Airflow brings back a decision about a plan, or says that the time for one is over."""
     return _has_expired(event) or (set(event.get("chosen_options") or ()) <= {SEND, STOP} and "chosen_options" in event)
 
 
@@ -194,7 +194,7 @@ def _ask(
 ) -> NoReturn:
     """Ask in Airflow's required actions, notify, and give up the slot until a person decides.
 
-    :param options: one of which is chosen.
+    :param options: the options, one of which is chosen.
     :param body: Markdown.
     :param field: name, text and description of a field to fill in; None means no field.
     """
@@ -234,7 +234,7 @@ def _ask(
 
 
 def _notify(context: Context, rules: DecisionRules) -> None:
-    """Notify people that a question waits. A notifier that fails is logged; Airflow shows the question anyway."""
+    """Notify people that a question is waiting. A failed notifier is logged; Airflow shows the question anyway."""
     for notifier in rules.options.notifiers:
         try:
             # A copy, since a notifier writes its template fields into the context.
@@ -256,7 +256,7 @@ def _text_field(name: str, value: str, description: str) -> dict[str, Any]:
 def _chosen(event: Mapping[str, Any], options: Collection[str]) -> str:
     """Return the option that was chosen.
 
-    :raises InputError: it is none of these, or not one.
+    :raises InputError: it is none of these, or not exactly one.
     """
     chosen = event.get("chosen_options") or []
     if len(chosen) != 1 or chosen[0] not in options:

@@ -1,7 +1,7 @@
 """Notes in the ledger for its readers: the progress of an attempt, and balances. No send depends on them.
 
-They are made while a send is under way, in the thread that handles Airflow's signals: a silent ledger must not keep a
-stop waiting, so the ledger's driver waits in another one.
+They are made while a send is under way, in the thread that handles Airflow's signals: a silent ledger must not hold up
+a stop, so the ledger's driver waits in another thread.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 REST_SECONDS = 60.0
-"""Seconds without a note after one that failed, so that a slow ledger is not waited for; the end is always tried."""
+"""Seconds without notes after a failed one, so that nothing waits for a slow ledger; the last note is always tried."""
 BALANCE_SECONDS = 60.0
-"""Seconds between two recorded balances of those that responses tell: more would fill the ledger."""
+"""Seconds between two records of the balance that responses tell: more would fill the ledger."""
 COUNTS = ("accepted", "unknown", "duplicate", "already_sent", "requests")
 
 
 class LedgerProgress:
     """Notes the progress of an attempt. It never raises: it logs the first failure, and rests a while after each.
 
-    :param claimant_id: of the attempt, in the ledger.
-    :param campaign: its name.
+    :param claimant_id: the attempt's id in the ledger.
+    :param campaign: the campaign's name.
     :param conn_id: the connection to send with.
     :param clock: returns seconds, from any start.
     """
@@ -76,13 +76,13 @@ class LedgerProgress:
     def note(self, state: str, figures: Mapping[str, Any] | None = None, **columns: Any) -> None:
         """Note a state of the attempt.
 
-        :param figures: more numbers of that state.
-        :param columns: as of :func:`~airflow_provider_sms.ledger.progress.note_progress`; once the attempt sends, its
+        :param figures: more figures about that state.
+        :param columns: as for :func:`~airflow_provider_sms.ledger.progress.note_progress`; once the attempt sends, its
             totals are added.
         """
         if self._counts is not None:
             columns = {"total": self._total, "done": _done(self._counts), **columns}
-            # Also while it sends or waits: readers see the networks then, and an attempt that is killed notes no more.
+            # Also while it sends or waits: readers see the networks then, and a killed attempt notes nothing more.
             figures = {**of_summary(told_by_service(self._counts)), **(figures or {})}
         self._write(
             lambda: note_progress(
@@ -109,7 +109,7 @@ class LedgerProgress:
         if self._counts is None:
             self._began = self._clock()
             self._done_before = _done(counts)
-            # Of an earlier leg: the account may have been topped up since.
+            # This balance is of an earlier leg: the account may have been topped up since.
             self._recorded = counts.remaining_balance
         self._counts, self._total = counts, total
         figures = {name: getattr(counts, name) for name in COUNTS}
@@ -120,17 +120,17 @@ class LedgerProgress:
             self.note(AttemptState.SENDING, figures, not_sent=not_sent, rate=self._rate(counts))
 
     def ended(self, state: str, summary: Mapping[str, Any]) -> None:
-        """Note the end of the attempt, also where the ledger took no notes before.
+        """Note the end of the attempt, even if the ledger took no notes before.
 
         :param summary: of the attempt.
         """
         self._resting_until = None
         if not summary["rows"]:
-            # No row was checked, and the totals of earlier notes are not replaced by zeros.
+            # No row was checked: zeros must not replace the totals of earlier notes.
             self.note(state, of_summary(summary))
             return
         total = summary["rows"] - summary["invalid"]
-        # Messages that the service left out of an accepted request are held by it: no attempt sends them.
+        # Messages that the service left out stay claimed by the accepted request: no attempt sends them.
         not_sent = summary["not_sent"] - (0 if self._counts is None else self._counts.partial)
         self.note(
             state,
@@ -178,7 +178,7 @@ class LedgerProgress:
             run_beside(work)
         except Exception as error:  # noqa: BLE001  # nobody may be left out because a note could not be written
             if not self._warned:
-                log.warning("The ledger takes no notes of the progress now: %s", describe(error))
+                log.warning("The ledger does not take notes of the progress now: %s", describe(error))
             self._warned = True
             self._resting_until = self._clock() + REST_SECONDS
 
@@ -189,10 +189,10 @@ def _done(counts: SendCounts) -> int:
 
 
 class BalanceNotes:
-    """Records the balances of one account in the default ledger, where there is one.
+    """Records the balances of one account in the default ledger, if there is one.
 
-    It never raises, and makes no ledger. The ledger is opened for each balance, and not at all for an unchanged one.
-    After the first failure, which is logged, nothing more is recorded.
+    It never raises, and creates no ledger. It opens the ledger for each balance, but not for an unchanged one. After
+    the first failure, which is logged, nothing more is recorded.
 
     :param conn_id: the connection of the account.
     :param clock: returns seconds, from any start.

@@ -39,9 +39,9 @@ class LedgerSession:
     """An attempt that is in its ledger.
 
     :param who: the attempt, as claims name it.
-    :param claimant_id: of this leg, in the ledger.
+    :param claimant_id: this leg's id in the ledger.
     :param resumed: whether this leg follows a deferral.
-    :param mark: notes the ledger's high-water mark outside of it.
+    :param mark: notes the ledger's high-water mark outside the ledger.
     """
 
     store: LedgerBackend
@@ -73,9 +73,10 @@ class LedgerSession:
 def entered(context: Context, ledger_conn_id: str | None, *, resumed: bool) -> Iterator[LedgerSession]:
     """Open the ledger for an attempt.
 
-    :param ledger_conn_id: an Airflow connection to PostgreSQL; None: see :func:`open_ledger`.
+    :param ledger_conn_id: an Airflow connection to PostgreSQL; for None see :func:`open_ledger`.
     :param resumed: whether this leg follows a deferral.
-    :raises InputError: it cannot be the ledger, has no trace of the earlier attempts, or has lost a part of theirs.
+    :raises InputError: the connection cannot hold a ledger, or the ledger has no trace of the earlier attempts, or has
+        lost some of their claims.
     :raises LedgerError: it cannot be opened.
     :raises StoppedError: another attempt has replaced this one.
     """
@@ -123,8 +124,8 @@ DISCARDS_ON_CLEAR = (3, 4)
 class Marker(NamedTuple):
     """A note outside the ledger: which ledger was used, and its high-water mark.
 
-    :param ledger: its description.
-    :param mark: None where an older version of this package noted the ledger alone.
+    :param ledger: the ledger's description.
+    :param mark: None where an older version of this package noted only the ledger.
     :param noted_at: by the ledger's clock, in seconds since the epoch.
     """
 
@@ -154,7 +155,7 @@ class Marker(NamedTuple):
 def refuse_without_trace(
     context: Context, store: LedgerBackend, who: Claimant, held: HighWater, *, resumed: bool = False
 ) -> None:
-    """Refuse a ledger that does not know the earlier attempts of this task, or has lost a part of their claims.
+    """Refuse a ledger that does not know the earlier attempts of this task, or has lost some of their claims.
 
     Where Airflow has a task state store (3.3 and newer), each attempt leaves a note of its ledger there; elsewhere the
     try number says that there was an earlier one. A leg after a deferral knows that there was one before it.
@@ -191,10 +192,10 @@ def refuse_without_trace(
 
 
 class HighWaterMark:
-    """Notes the ledger's high-water mark outside of it, while an attempt sends. It belongs in the main thread.
+    """Notes the ledger's high-water mark outside the ledger, while an attempt sends. It belongs in the main thread.
 
     :param claimant_id: of this leg, in the ledger.
-    :param mark: of the ledger before this leg.
+    :param mark: the ledger's mark before this leg.
     :param clock: returns seconds, from any start.
     """
 
@@ -218,7 +219,7 @@ class HighWaterMark:
     def leave(self) -> None:
         """Note the ledger of this attempt and its high-water mark, before anything is claimed.
 
-        :raises StoppedError: Airflow does not take the note, as from an attempt that was superseded.
+        :raises StoppedError: Airflow does not take the note, as happens to an attempt that was superseded.
         """
         try:
             self._set()
@@ -229,7 +230,7 @@ class HighWaterMark:
             ) from error
 
     def beat(self, *, last: bool = False) -> None:
-        """Note the high-water mark where it has risen, unless that was done a moment ago. Never raises.
+        """Note the high-water mark if it has risen, unless that was done a moment ago. Never raises.
 
         :param last: whether no other call follows.
         """
@@ -244,10 +245,10 @@ class HighWaterMark:
             log.warning("The high-water mark of the ledger could not be noted in Airflow: %s", describe(error))
 
     def leave_for_next_leg(self) -> None:
-        """Leave the mark for the leg after a deferral as an XCom, too, where the task pushes any. Never raises."""
+        """Leave the mark for the leg after a deferral as an XCom as well, if the task pushes XComs. Never raises."""
         task: Any = self._context["task"]
         if not task.do_xcom_push:
-            return  # and nothing is raised here, so that the last beat notes it in the state store
+            return  # and the mark is not updated here, so that the last beat notes it in the state store
         try:
             self._raise()
             push(self._context, MARKER, self._marker().as_json())
@@ -280,7 +281,7 @@ def _markers(context: Context, *, resumed: bool) -> list[Marker]:
 
 
 def _earlier_ledger(context: Context, who: Claimant, markers: list[Marker], *, resumed: bool) -> str | None:
-    """Return the ledger that an earlier attempt or leg used, in words; None where none has used any."""
+    """Return the ledger that an earlier attempt or leg used, in words; None if none has used one."""
     if markers:
         return markers[0].ledger
     if not resumed and context.get("task_state_store") is not None and _markers_outlive_clears():
@@ -289,7 +290,7 @@ def _earlier_ledger(context: Context, who: Claimant, markers: list[Marker], *, r
 
 
 def _markers_outlive_clears() -> bool:
-    """Return whether a task's state store keeps a note for as long as the run lasts, so that no marker means none."""
+    """Return whether a task's state store keeps a note throughout the run: then no marker means no earlier attempt."""
     from airflow import __version__
 
     version = tuple(int(number) for number in __version__.split(".")[:2])

@@ -1,8 +1,8 @@
-"""The check that Airflow still has an attempt as running, which notices seconds before Airflow ends the process.
+"""The check that an attempt still counts as running in Airflow, which notices seconds before Airflow ends the process.
 
 An attempt that Airflow has replaced stops claiming here. Until then it is a second copy beside its successor: each
-posts what it claimed (:mod:`airflow_provider_sms.ledger.claims`), and waits for the outcomes of the other one's
-claims (:mod:`airflow_provider_sms.sending.pending`).
+posts the messages that it claimed (:mod:`airflow_provider_sms.ledger.claims`), and waits for the outcomes of the other
+one's claims (:mod:`airflow_provider_sms.sending.pending`).
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ log = logging.getLogger(__name__)
 LOOK_SECONDS = 2.0
 """Seconds between two questions to Airflow, which itself notices seconds later, at its next heartbeat."""
 OURS = ("running", "scheduled")
-"""States of a task that goes on; it is ``scheduled`` for all of its run in ``dag.test()`` of Airflow 2."""
+"""States of a task that goes on; in ``dag.test()`` of Airflow 2 a task is ``scheduled`` for all of its run."""
 RESTARTING = "restarting"
 """Airflow 2's state of a job whose task was cleared while it ran."""
 
 
 class Liveness:
-    """Sets a stop flag once the task is failed, cleared, or otherwise no longer for this attempt to run. Never raises.
+    """Sets a stop flag once the task is failed, cleared, or otherwise no longer this attempt's to run. Never raises.
 
     It belongs in the main thread, which alone may talk to Airflow. A question that fails is no reason to stop, since
-    Airflow's own heartbeat is still there. Where Airflow is at a later attempt already, Airflow 2 says so; from Airflow
-    3 on a task cannot see that, and sends only messages that the later attempt has not claimed, until Airflow ends it.
+    Airflow's own heartbeat is still there. If Airflow is already at a later attempt, Airflow 2 says so; from Airflow 3
+    on a task cannot see that, and sends only messages that the later attempt has not claimed, until Airflow ends it.
 
     :param context: of the task.
     :param stop: set when the task is over.
@@ -87,5 +87,5 @@ class Liveness:
         )
         if found.try_number != self._try_number:
             return f"in attempt {found.try_number}"
-        # A clear through Airflow 2's API tells the job alone, which looks at its next heartbeat.
+        # A clear through Airflow 2's API is noted only in the job, which looks at its next heartbeat.
         return RESTARTING if found.job_state == RESTARTING else found.state or "none"

@@ -1,7 +1,7 @@
-"""Texts of others within the Markdown of a question: shown as they are, and never read as Markdown.
+"""Other people's texts within the Markdown of a question: shown as they are, and never read as Markdown.
 
 Airflow's page renders a question's body as GitHub Flavored Markdown. It fetches images, and turns bare URLs, ``www.``
-and e-mail addresses into links, also behind a backslash or written with character references: it searches the finished
+and e-mail addresses into links, even after a backslash or written with character references: it searches the finished
 text for them. Only code is left alone, so each such text becomes code.
 """
 
@@ -11,7 +11,7 @@ import re
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-"""Controls but the tab, and characters that override, embed or isolate the direction of writing."""
+"""Control characters except the tab, and characters that override, embed or isolate the direction of writing."""
 
 
 def code(text: str) -> str:
@@ -41,7 +41,7 @@ def cell(text: str) -> str:
 def block(text: str) -> list[str]:
     """Return the lines of a code block, which has to stand between empty lines; no line for an empty text.
 
-    A control, or a character that overrides the direction of writing, becomes ``�``. Tabs stay, and so do the joiners
-    of emoji and of scripts that need them.
+    A control character, or a character that overrides the direction of writing, becomes ``�``. Tabs stay, and so do the
+    joiners of emoji and of scripts that need them.
     """
     return [f"    {_CONTROL.sub(REPLACEMENT, line)}" for line in text.splitlines()]

@@ -1,6 +1,6 @@
 """The input of an attempt, in place of the operator: its task, and the checked arguments.
 
-Below ``operators/``, which fills these in, so that no step of an attempt needs an operator.
+It lies below ``operators/``, which fills these in, so that no step of an attempt needs an operator.
 """
 
 from __future__ import annotations
@@ -31,16 +31,18 @@ OnUnknown: TypeAlias = Literal["fail", "reconcile", "ask", "resend"]
 
 @dataclass(frozen=True)
 class SendingTask:
-    """What an attempt knows of its task before the arguments are checked, which happens once it is in its ledger.
+    """The facts about its task that an attempt knows before it checks the arguments.
 
-    :param context: Airflow's, of the task instance.
-    :param event: what the task waited for, as Airflow brings it back; None where it has not waited.
-    :param hook: the task's, of the connection to send with.
+    It checks them once it is in its ledger.
+
+    :param context: Airflow's context of the task instance.
+    :param event: the event that the task waited for, as Airflow brings it back; None if it has not waited.
+    :param hook: the task's hook, of the connection to send with.
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
     :param stop: set when Airflow ends the task.
-    :param name_campaign: returns the campaign's name: as a ledger has it, where one is given; empty where the task's
-        name is refused later.
-    :param deadline: until when a person could decide; None where the task has not asked, or asked without a limit.
+    :param name_campaign: returns the campaign's name, as the ledger has it if one is given; empty if the task's name is
+        refused later.
+    :param deadline: the time by which a person had to decide; None if the task has not asked, or asked without a limit.
     :param confirm: asks the person at the terminal about a plan, with destinations and texts of some messages, and
         returns who said yes; it raises where the answer is no. None where nobody is at a terminal.
     """
@@ -67,7 +69,7 @@ class SendingTask:
 
 @dataclass(frozen=True)
 class GroupOptions:
-    """The checked arguments of a :class:`GroupSmsOperator`, meant as they are there.
+    """The checked arguments of a :class:`GroupSmsOperator`, with the same meanings.
 
     :param groups: at least one name.
     :param settle_seconds: see the operator; None means until the claim's own deadline.
@@ -84,7 +86,7 @@ class GroupOptions:
 
 @dataclass(frozen=True)
 class BulkOptions:
-    """The checked arguments of a :class:`BulkSmsOperator` except ``source``, meant as they are there.
+    """The checked arguments of a :class:`BulkSmsOperator` except ``source``, with the same meanings.
 
     :param limits: ``min_rows``, ``max_rows``, ``max_cost``, ``max_invalid``, ``max_parts_per_message`` and
         ``max_repeats``.

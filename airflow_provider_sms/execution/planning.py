@@ -1,4 +1,4 @@
-"""The check of every row of a table before the first request, and the plan that is made of it."""
+"""The check of every row of a table before the first request, and the plan made from it."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ScannedSource:
-    """A source whose rows are checked before the first request, and which is read again to be sent and reported.
+    """A source whose rows are checked before the first request, and which is read again for the send and the report.
 
-    :param preparation: how its rows become messages.
+    :param preparation: makes messages of its rows.
     :param scan: its rows and messages, as far as it was read.
     :param suppressed: the numbers that are not texted; None where no list was given.
     """
@@ -56,7 +56,7 @@ class ScannedSource:
     suppressed: SuppressedNumbers | None
 
     def check(self, options: BulkOptions, stop: StopFlag, telemetry: Telemetry) -> None:
-        """Read and check every row; the scan keeps what was found until an error.
+        """Read and check every row; if an error ends this, the scan keeps what it has found.
 
         :raises InputError: the source cannot be read, or has too many or too few rows.
         :raises StoppedError: the task was told to stop.
@@ -127,7 +127,7 @@ def plan_send(
     """Return the plan of a checked source.
 
     :param store: tells the pace of earlier sends; None where it cannot be read.
-    :param balance: now; None where nobody asked.
+    :param balance: the balance now; None if it was not read.
     """
     return make_plan(
         campaign,
@@ -139,15 +139,15 @@ def plan_send(
 
 
 def summary_of_plan(plan: Plan, counts: SendCounts, own: int) -> dict[str, Any]:
-    """Return the summary of a leg that has a plan and has claimed nothing of it: the rows are as the plan found them.
+    """Return the summary of a leg that has a plan but has claimed nothing of it: the rows are as the plan found them.
 
-    :param counts: of the messages that earlier legs of the attempt sent.
-    :param own: of the rows that are already sent, those whose message earlier legs of the attempt sent.
+    :param counts: the counts of the messages that earlier legs of the attempt sent.
+    :param own: how many of the rows already sent were sent by earlier legs of the attempt.
     """
     summary = summarise(plan.campaign, plan.rows, sum(plan.invalid.values()), counts)
     found = _found(plan, counts, own)
     unclaimed = plan.rows - summary["invalid"] - counts.accepted - counts.not_sent - sum(found.values())
-    # Where it is below zero, the source has lost rows whose messages an earlier leg sent.
+    # If it is below zero, the source has lost rows whose messages an earlier leg sent.
     sent = {"accepted": counts.accepted + min(0, unclaimed), "not_sent": counts.not_sent + max(0, unclaimed)}
     return {**summary, **sent, **found}
 
@@ -182,9 +182,9 @@ def _preview(
     *,
     who: Claimant,
 ) -> CampaignPreview | None:
-    """Return a preview of the campaign, where the ledger has something of it.
+    """Return a preview of the campaign, if the ledger has anything of it.
 
-    Rows are checked and counted all the same where it cannot be read; the sender meets the error again.
+    Rows are checked and counted even if the ledger cannot be read; the sender meets the error again.
     """
     try:
         preview = CampaignPreview(store, campaign, options.frequency_cap, resends, is_own, who=who)

@@ -1,4 +1,4 @@
-"""The conditions that hold before a plan is sent: a person's approval, the hours, the credit; and the wait for each.
+"""The conditions for sending a plan: a person's approval, the hours, the credit; and the wait for each.
 
 :mod:`airflow_provider_sms.sending.stop_conditions` decides whether the hours and the credit allow a send, here and
 before each claim.
@@ -64,7 +64,7 @@ class AccountStatus(NamedTuple):
 class Preflight:
     """Checks the conditions of a send, and gives up the slot until they hold.
 
-    :param rules: of the question to a person.
+    :param rules: the rules of the question to a person.
     :param reconciliation: reads and records the balance.
     """
 
@@ -79,7 +79,7 @@ class Preflight:
     def read_account(self) -> AccountStatus:
         """Read the balance.
 
-        A token that the service refuses here is not raised yet: a plan without messages needs none.
+        A token that the service refuses raises no error yet: a plan without messages needs none.
 
         :raises ServiceError: the balance cannot be read, and an option depends on it.
         """
@@ -102,10 +102,10 @@ class Preflight:
         *,
         has_sent: bool,
     ) -> None:
-        """Return where the plan may be sent now, or wait: for a person, then for the hours, then for credit.
+        """Return if the plan may be sent now; otherwise wait: for a person, then for the hours, then for credit.
 
         :param samples: destinations and texts of some messages, for the person.
-        :param decision: of the person for whom this attempt waited; None where it has not waited for one.
+        :param decision: the decision of the person for whom this attempt waited; None where it has not waited for one.
         :param has_sent: whether an earlier leg of this attempt sent something.
         :raises ServiceError: the service refused the token when the balance was read.
         :raises AirflowFailException: the person said no, or nobody decided in time, or the source has nothing of the
@@ -131,9 +131,9 @@ class Preflight:
             self._require_credit(plan)
 
     def wait(self, reason: StopReason) -> NoReturn:
-        """Release the worker slot until the condition holds that stopped a send.
+        """Release the worker slot until a stopped send may go on.
 
-        :raises CreditError: the service says that the credit is out, of an account that is post-paid.
+        :raises CreditError: the service says that a post-paid account is out of credit.
         """
         if reason.until is not None:
             self._wait_until(reason.until)
@@ -157,9 +157,9 @@ class Preflight:
         return self.options.approve or (above is not None and above.is_exceeded_by(plan))
 
     def _require_yes(self, plan: Plan, decision: PlanDecision) -> None:
-        """Refuse the plan where the person said no, or nobody decided in time.
+        """Refuse the plan if the person said no, or nobody decided in time.
 
-        :raises AirflowFailException: it is so; a retry would ask once more.
+        :raises AirflowFailException: in either case; a retry would ask once more.
         """
         if decision.expired:
             raise AirflowFailException(
@@ -168,10 +168,10 @@ class Preflight:
             )
         if not decision.send:
             self._record(plan, STOP, decision.by)
-            raise AirflowFailException(f"{decision.by} decided that campaign {self.campaign} is not sent")
+            raise AirflowFailException(f"{decision.by} decided not to send campaign {self.campaign}")
 
     def _require_approved_plan(self, plan: Plan, decision: PlanDecision | None, *, has_sent: bool) -> None:
-        """Refuse a plan without messages where a person approved another one, now or before the last wait.
+        """Refuse a plan without messages if a person approved another plan, now or before the last wait.
 
         The approved messages may all have been sent, or suppressed, meanwhile: then it is the same plan.
 
@@ -200,7 +200,7 @@ class Preflight:
         first = questions[0].plan_id if questions else None
         if decision is not None:
             meant = decision.plan_id or first
-            # The decision is about the last question of that plan, of however many messages that was.
+            # The decision is about the last question of that plan, however many messages that question named.
             shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
             if meant == plan.id and plan.to_send <= shown:
                 self._record(plan, SEND, decision.by)
@@ -233,7 +233,7 @@ class Preflight:
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
         note_question(session.store, self.campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
         self.telemetry.note(AttemptState.WAITING_FOR_APPROVAL, {"to_send": plan.to_send})
-        # A decision about another plan begins the time anew; one that did not count is no decision here.
+        # A decision about another plan restarts the time limit; one that did not count is no decision here.
         deadline = self.task.deadline if decision is None else None
         ask_about_plan(self.task.context, self.rules, plan, samples, deadline)
 
@@ -287,6 +287,6 @@ def push_approval(context: Context, plan_id: str, decision: str, by: str, at: fl
 
 
 def _refuses_account(error: ServiceError) -> bool:
-    """Return whether the service refused the account itself: its token, or by a 403 that does not name credit."""
+    """Return whether the service refused the account itself: with a 401, or with a 403 that does not name credit."""
     forbidden = error.status == HTTPStatus.FORBIDDEN and not is_out_of_credit(error)
     return isinstance(error, AuthenticationError) or forbidden

@@ -1,4 +1,4 @@
-"""Recording what earlier attempts on this machine kept in files, because their ledger did not take it."""
+"""Recording the outcomes that earlier attempts on this machine kept in files when their ledger did not take them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def record_files(store: LedgerBackend) -> None:
-    """Record the files that are found, whoever wrote them, and remove those that are recorded. Never raises.
+    """Record all files that are found, whoever wrote them, and remove the recorded ones. Never raises.
 
     A file that does not fit the ledger may fit another one that tasks use; it stays, and the log says so.
     """

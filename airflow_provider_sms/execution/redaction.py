@@ -18,7 +18,7 @@ from airflow_provider_sms.recipients.paths import without_secrets
 
 
 def asset_location(asset: Asset) -> str | None:
-    """Return the path of a ``file://`` asset (RFC 8089), and the URI of another; None where it names no place."""
+    """Return the path of a ``file://`` asset (RFC 8089), or the URI of any other; None if it names no place."""
     parts = urlsplit(asset.uri)
     if parts.scheme == "file":
         # file://data/people is the folder /people of a machine called data: a slash is missing.
@@ -68,7 +68,7 @@ class Rows:
 
     def __repr__(self) -> str:
         kind = type(self.data)
-        # Of other objects, such as a relation of DuckDB, the length may be a query.
+        # The length of other objects, such as a relation of DuckDB, may take a query.
         counted = isinstance(self.data, (list, tuple)) or kind.__module__.partition(".")[0] in _FRAMES
         if counted and hasattr(self.data, "__len__"):
             return f"{kind.__name__} of {len(self.data)} {by_count(len(self.data), 'row')}"
@@ -83,7 +83,7 @@ class Rows:
         """Return the rows, to be read.
 
         :param argument: the operator's argument, for an error.
-        :raises InputError: they can be read once, and an earlier attempt in this process has read them.
+        :raises InputError: they can be read only once, and an earlier attempt in this process has read them.
         """
         from airflow_provider_sms.recipients.streams import can_be_read_once
 
@@ -104,7 +104,7 @@ def redacted_source(value: Any) -> Any:
     """Return a source as a template field may hold it: paths, references and queries unchanged, rows wrapped.
 
     An asset becomes the place of its files; an asset that names no place stays, for :func:`located` to refuse. Texts
-    that could be phone numbers are rows. A whole number is no source: it may be a count that a function returns.
+    that could be phone numbers are rows. A whole number is not a source: it may be a count that a function returns.
     """
     if isinstance(value, Asset):
         return asset_location(value) or value
@@ -113,7 +113,7 @@ def redacted_source(value: Any) -> Any:
     if value is None or isinstance(value, (Rows, SqlSource)) or _names_rows(value):
         return value
     if isinstance(value, Sequence) and not isinstance(value, (list, tuple, bytes, bytearray)):
-        # What a mapped task upstream returned comes as a lazy sequence.
+        # The results of a mapped upstream task come as a lazy sequence.
         return redacted_source(list(value))
     if isinstance(value, (list, tuple)) and value and all(map(_names_rows, value)) and not _has_number(value):
         return [redacted_source(item) for item in value] if any(isinstance(item, Asset) for item in value) else value
@@ -123,11 +123,11 @@ def redacted_source(value: Any) -> Any:
 def located(source: Any, argument: str = "source") -> Any:
     """Return a source as :func:`open_source` takes it.
 
-    A URI becomes a path that knows its Airflow connection, and a query the rows that it is about to return.
+    A URI becomes a path that knows its Airflow connection, and a query becomes the rows that it will return.
 
     :param argument: the operator's argument, for an error.
-    :raises InputError: the source is text of rows, an asset that names no place, a URI without a file system, a query
-        of no database, or rows that were read already.
+    :raises InputError: the source is rows that were rendered as text, an asset that names no place, a URI without a
+        file system, a query to something that is not a database, or rows that were read already.
     """
     if isinstance(source, Rows):
         if isinstance(source.data, str):

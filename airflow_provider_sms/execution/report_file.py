@@ -1,4 +1,4 @@
-"""The row report of an attempt, where one is asked for: where it may be written, and its writing."""
+"""The row report of an attempt: where it may be written, and how it is written."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 
 
 class ReportFile(NamedTuple):
-    """What came of writing a report.
+    """The result of writing a report.
 
-    :param path: of the report; None where none was written or tried.
+    :param path: the report's path; None if none was written or tried.
     :param error: why it could not be written; None where it was.
     """
 
@@ -64,12 +64,12 @@ def write_report(
     *,
     nothing_sent: bool = False,
 ) -> ReportFile:
-    """Write the report. A failure is logged and returned, since all else is done by then.
+    """Write the report. A failure is logged and returned, since everything else is done by then.
 
     :param path: as :func:`report_path` returns it.
     :param seen: the rows that were looked up.
     :param ledger: None where it cannot be read.
-    :param ended: why sending ended early; None where it did not.
+    :param ended: why sending ended early; None if it did not.
     :param nothing_sent: whether the attempt ended before its first claim.
     """
     try:
@@ -92,7 +92,7 @@ def write_report(
 
 
 def leave_out_report(path: Any) -> ReportFile:
-    """Write no report, because the source that it would read delivers nothing; this is logged.
+    """Log that no report is written, because the source that it would read delivers nothing.
 
     :param path: as :func:`report_path` returns it.
     """
@@ -105,7 +105,7 @@ def _unwritten(path: Any, error: Exception) -> ReportFile:
 
 
 def report_path(report: str) -> Any:
-    """Return where a report is written: a local path, whose folder is made, or one of an object store.
+    """Return the path to which a report is written: a local one, whose folder is created, or one of an object store.
 
     :raises InputError: there is no file system for the URI, or the folder cannot be made or written to.
     """
@@ -113,7 +113,7 @@ def report_path(report: str) -> Any:
         stored = located(report, "report")
         if not isinstance(stored.fs, LocalFileSystem):
             return stored
-        report = stored.path  # as a stored one, the file could be half written, and others could read it
+        report = stored.path  # else the file could be half written, and others could read it
     path = Path(_at_home(report)).absolute()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -131,7 +131,7 @@ def report_path(report: str) -> Any:
 def refuse_report_in_source(report: Any, source: Any) -> None:
     """Refuse to write the report over the recipients, or among them.
 
-    :param source: as the operator was given it.
+    :param source: the source, as the operator was given it.
     :raises InputError: the report's path is one of the source, or lies within it.
     """
     for each in source if isinstance(source, (list, tuple)) else [source]:
@@ -151,5 +151,5 @@ def _resolved(path: Any) -> str:
 
 
 def _at_home(path: str) -> str:
-    """Return a path with the home folder in place of a tilde, as it is read in a source."""
+    """Return a path with the home folder in place of a tilde, as the paths of a source are read."""
     return os.path.expanduser(path)  # noqa: PTH111 - that of pathlib fails for an unknown user

@@ -24,16 +24,16 @@ log = logging.getLogger(__name__)
 
 _DAY = 86_400
 _NAMED = 10
-"""Campaigns that a line of the log names: a campaign for each run makes many."""
+"""Campaigns that a line of the log names: with a campaign for each run there are many."""
 
 
 def apply_retention(ledger_conn_id: str | None, days: int | None, stop: StopFlag) -> dict[str, Any]:
     """Purge the ledger of what is older than its retention, and return counts, as the task's result.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None means the configured ledger.
-    :param days: the retention; None means ``[sms] retention_days``, and 0 that nothing is forgotten.
+    :param days: the retention; None means ``[sms] retention_days``, and 0 means that nothing is forgotten.
     :param stop: ends the purge between two transactions.
-    :raises InputError: the option is no whole number of days, or there is no ledger.
+    :raises InputError: the option is not a whole number of days, or there is no ledger.
     :raises LedgerError: the ledger cannot be read or written to.
     :raises StoppedError: the purge was stopped; the next one goes on from there.
     """
@@ -76,7 +76,7 @@ def _purge(store: LedgerBackend, before: float, stop: StopFlag, result: dict[str
     for which, some in (
         ("with requests that are unknown or under way", unsettled),
         ("that a person paused", paused),
-        ("of which a task waits (where it has ended: airflow-sms ledger purge --include-waiting)", waiting),
+        ("for which a task waits (if that task has ended: airflow-sms ledger purge --include-waiting)", waiting),
     ):
         if some:
             names = ", ".join(old.name for old in some[:_NAMED])

@@ -1,4 +1,4 @@
-"""What others see of an attempt while it runs and after: lines in the log, metrics, notes of its progress, and spans.
+"""What others see of an attempt during its run and after: lines in the log, metrics, notes of its progress, and spans.
 
 :mod:`airflow_provider_sms.sending.response_handler` warns in the log of each request that went wrong, and
 :mod:`airflow_provider_sms.sending.stop_conditions` of pauses. Other modules log what they alone know: the sender a busy
@@ -50,8 +50,8 @@ class Telemetry:
 
     :param context: of the task.
     :param conn_id: the connection, for the tags.
-    :param campaign: its name, for the notes.
-    :param counted: the summary of an earlier leg, which the metrics have; None for the first leg.
+    :param campaign: the campaign's name, for the notes.
+    :param counted: the summary of an earlier leg, which the metrics already include; None for the first leg.
     :param resumed: whether this leg follows a deferral: it meets again the messages that the attempt has sent, so its
         counts are known only when it ends.
     :param clock: returns seconds, from any start.
@@ -83,14 +83,14 @@ class Telemetry:
     def enter(self, session: LedgerSession, campaign: str) -> None:
         """Report to the ledger, too, from now on and until it is closed.
 
-        :param campaign: its name, as the ledger has it; empty where the name is refused later.
+        :param campaign: the campaign's name, as the ledger has it; empty if the name is refused later.
         """
         self._about["campaign"] = campaign
         if campaign:
             self._progress = LedgerProgress(session.store, session.claimant_id, campaign, self._conn_id, self._clock)
 
     def timed(self, post: Callable[[Sequence[Outgoing]], SendResponse]) -> Callable[[Sequence[Outgoing]], SendResponse]:
-        """Return a post that is timed, however it ends; it may be called in any thread."""
+        """Return a function that posts and times the post, however it ends; it may be called in any thread."""
 
         def timed_post(messages: Sequence[Outgoing]) -> SendResponse:
             began = self._clock()
@@ -143,7 +143,7 @@ class Telemetry:
 
         :param summary: as the task returns it.
         :param deferred: whether the attempt goes on later; the condition that it waits for is noted already.
-        :param failed: whether the attempt raised; for the ledger, since Airflow knows.
+        :param failed: whether the attempt raised, for the ledger: Airflow knows already.
         """
         self._time_requests()
         self._gauge_balance(summary["remaining_balance"])
@@ -156,7 +156,7 @@ class Telemetry:
                 self._progress.ended(AttemptState.FAILED if failed else AttemptState.ENDED, summary)
 
     def log_sending(self, progress: Progress, counts: SendCounts, total: int, *, paused: bool) -> None:
-        """Log how far the send has got, where that is new, and note it; no-op while the last note is fresh."""
+        """Log how far the send has got, if that has changed, and note it; no-op while the last note is fresh."""
         line = progress.line(counts.settled, paused=paused)
         if line is None:
             return

@@ -1,4 +1,4 @@
-"""What the XComs of a sending task hold: their keys, and how their values are made."""
+"""The XComs of a sending task: their keys, and how their values are made."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def push(context: Context, key: str, value: Any) -> None:
 
 
 def push_link(context: Context, key: str, link: str) -> None:
-    """Push the address of a button beside the task, and note that on the operator, which Airflow asks in the end."""
+    """Push the address of a button beside the task, and note that on the operator, which Airflow asks at the end."""
     push(context, key, link)
     task: Any = context["task"]
     if task.do_xcom_push:
@@ -135,14 +135,14 @@ def report_url(report: str) -> str | None:
         return None
     _, is_uri, place = report.partition("://")
     if is_uri:
-        # What stands before the @ names an Airflow connection.
+        # The text before the @ names an Airflow connection.
         host, slash, path = place.partition("/")
         place = host.rpartition("@")[2] + slash + path
     return template.replace("{path}", quote(place if is_uri else report))
 
 
 def sandbox_url(base_url: str) -> str | None:
-    """Return the address of the sandbox's page; None where the service is on another machine, and so no sandbox.
+    """Return the address of the sandbox's page; None if the service is on another machine, and so is no sandbox.
 
     :param base_url: of the service.
     """

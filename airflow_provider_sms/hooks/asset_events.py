@@ -1,6 +1,6 @@
 """Facts on the asset events of a task, for the DAGs that its assets schedule.
 
-A module of its own, because operators, the sensor and attempts share it, and nothing else of the hooks.
+A module of its own, because operators, the sensor and attempts share it, and need nothing else of the hooks.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The ledger records acts as well, but not who asked whether a number was texted, 
 committed before the act that it announces: an act that cannot be recorded is not done.
 
 Airflow shows a row to everybody who may read the audit log of the row's DAG, and a row without a DAG to everybody who
-may read the audit log at all. So a row holds ids, and no number except masked and as a keyed digest.
+may read the audit log at all. So a row holds ids, and a number only masked and as a keyed digest.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ def record_event(event: str, *, user: str, dag_id: str | None = None, details: M
 
     :param event: at most 60 characters, for example ``sms.pause``.
     :param user: name of the user of Airflow, or of the operating system for a command.
-    :param dag_id: whoever may read this DAG's audit log sees the row; None means everybody who may read the audit log.
-    :param details: what can be written as JSON, without numbers and texts; see :func:`number_details`.
-    :raises AuditLogError: Airflow's database did not take it; do nothing then.
+    :param dag_id: users who may read this DAG's audit log see the row; None means all who may read the audit log.
+    :param details: values that can be written as JSON, without numbers and texts; see :func:`number_details`.
+    :raises AuditLogError: Airflow's database did not take the row; the caller must not act then.
     """
     with _session() as session:
         row = Log(event, owner=user, owner_display_name=user, extra=json.dumps(details), dag_id=dag_id)
@@ -58,9 +58,9 @@ def record_event(event: str, *, user: str, dag_id: str | None = None, details: M
 class AuditedAct:
     """An act of a person, which is in the audit log before it is done.
 
-    :param event: of :func:`record_event`.
-    :param user: of :func:`record_event`.
-    :param details: of :func:`record_event`; may be added to.
+    :param event: as for :func:`record_event`.
+    :param user: as for :func:`record_event`.
+    :param details: as for :func:`record_event`; more may be added.
     """
 
     def __init__(self, event: str, user: str, details: Mapping[str, Any]) -> None:
@@ -72,8 +72,8 @@ class AuditedAct:
     def begin(self, dag_id: str | None = None) -> None:
         """Record the act, just before it is done.
 
-        :param dag_id: of :func:`record_event`.
-        :raises AuditLogError: it is not recorded; do nothing then.
+        :param dag_id: as for :func:`record_event`.
+        :raises AuditLogError: the act is not recorded; the caller must not do it then.
         """
         self._dag_id = dag_id
         self._record(self._event)
@@ -81,8 +81,8 @@ class AuditedAct:
     def note_shown(self, **details: Any) -> None:
         """Record what is about to be shown, as the event ``EVENT.shown``.
 
-        :param details: ids of it.
-        :raises AuditLogError: it is not recorded; show nothing then.
+        :param details: ids of what is shown.
+        :raises AuditLogError: this is not recorded; the caller must not show it then.
         """
         self._record(f"{self._event}.shown", **details)
 
@@ -95,7 +95,7 @@ class AuditedAct:
         self._record(f"{self._event}.done", **details)
 
     def note_error(self, error: Exception) -> None:
-        """Record that the act was not done: ``EVENT.refused`` for a status of HTTP below 500, else ``EVENT.failed``."""
+        """Record that the act was not done: ``EVENT.refused`` for an HTTP status below 500, else ``EVENT.failed``."""
         status = getattr(error, "status_code", HTTPStatus.INTERNAL_SERVER_ERROR)
         end = "refused" if status < HTTPStatus.INTERNAL_SERVER_ERROR else "failed"
         # The words of other errors may name the database's host or the ledger's file.
@@ -111,11 +111,11 @@ class AuditedAct:
 
 @contextmanager
 def audited(event: str, *, user: str, details: Mapping[str, Any]) -> Iterator[AuditedAct]:
-    """Record an error that ends an act, from the check of rights on; :meth:`AuditedAct.begin` records the act.
+    """Record an error that ends an act, from the check of rights on; :meth:`AuditedAct.begin` records the act itself.
 
-    :param event: of :func:`record_event`.
-    :param user: of :func:`record_event`.
-    :param details: of :func:`record_event`.
+    :param event: as for :func:`record_event`.
+    :param user: as for :func:`record_event`.
+    :param details: as for :func:`record_event`.
     """
     act = AuditedAct(event, user, details)
     try:
@@ -128,12 +128,12 @@ def audited(event: str, *, user: str, details: Mapping[str, Any]) -> Iterator[Au
 
 
 def seconds_until_allowed(*events: str, user: str, limit: int, seconds: float) -> float:
-    """Return how long a user has to wait who may cause events so many times in so many seconds; 0 means no wait.
+    """Return the seconds for which a user has to wait before causing one of these events again; 0 means no wait.
 
-    The rows of the audit log are counted, since the processes of a web server share them and nothing else.
-    Record the event first: then requests at the same time count one another.
+    The rows of the audit log are counted, since the processes of a web server share them and nothing else. Record the
+    event first, so that simultaneous requests count one another.
 
-    :param limit: rows allowed of all these events together, the one just recorded included.
+    :param limit: the rows of all these events together that are allowed in ``seconds``, the one just recorded included.
     :raises AuditLogError: Airflow's database cannot be read.
     """
     now = datetime.now(timezone.utc)
@@ -148,7 +148,7 @@ def seconds_until_allowed(*events: str, user: str, limit: int, seconds: float) -
         latest: list[Any] = list(session.execute(query).scalars())
     if len(latest) <= limit:
         return 0
-    # The next attempt is allowed once the last of these, and those before it, are too old to count.
+    # The next event is allowed once the last of these rows, and those before it, are too old to count.
     return float((latest[limit - 1] - since).total_seconds())
 
 
@@ -163,9 +163,9 @@ def number_details(number: str) -> dict[str, str]:
 def number_digest(number: str) -> str:
     """Return a digest of a number, the same one in every process of one Airflow; empty if Airflow has no Fernet key.
 
-    Numbers are few enough to try them all, so a digest without a key would tell the number to whoever reads the log.
-    The key is the first of ``[core] fernet_key``: all components share it, while ``[api] secret_key`` may be a random
-    one for each process. Another Fernet key makes other digests.
+    There are few enough numbers to try them all, so a digest without a key would reveal the number to any reader. The
+    key is the first of ``[core] fernet_key``: all components share it, while ``[api] secret_key`` may be a random one
+    for each process. Another Fernet key yields other digests.
 
     :param number: its digits with country code; other characters do not count.
     """
@@ -182,7 +182,7 @@ def _session() -> Iterator[Session]:
         with create_session() as session:
             yield session
     except (SQLAlchemyError, RuntimeError) as error:  # the latter where Airflow has no database, as in a task
-        # Without SQLAlchemy's words, which hold the row, and the driver's, which name the database's host.
+        # Without the words of SQLAlchemy, which hold the row, and of the driver, which name the database's host.
         raise AuditLogError(
             f"Airflow's audit log could not be written ({type(error).__name__}), and nothing is done without it. "
             "Nothing was changed or shown. Try again once Airflow's database can be reached; a command needs the "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from airflow_provider_sms.service.responses import Billing
 
 DEFAULT_TIMEOUT = 30.0
-"""Seconds to wait for a response: sending up to 100 messages may take the service long."""
+"""Seconds to wait for a response: sending up to 100 messages may take the service a while."""
 DEFAULT_CONNECT_TIMEOUT = 5.0
 """Seconds to wait for a connection; nothing has been sent by then, so a retry is safe."""
 BILLING = ("auto", "prepaid", "postpaid")
@@ -37,10 +37,10 @@ class ConnectionLike(Protocol):
 class ClientSettings:
     """The settings of a client; its repr holds no secrets.
 
-    :param conn_id: the connection that they are from, for the words of an error.
+    :param conn_id: the connection that they come from, for an error.
     :param base_url: with its scheme.
     :param token: the bearer token; None means that the client fetches one.
-    :param client_id: fetches a token, with ``client_secret``; None means that a token is given.
+    :param client_id: with ``client_secret``, fetches a token; None means that a token is given.
     :param balance_url: base URL of ``Balance``; None means ``base_url``.
     :param timeout: seconds to wait for a response.
     :param connect_timeout: seconds to wait for a connection.
@@ -61,10 +61,10 @@ class ClientSettings:
 
     @property
     def account(self) -> str:
-        """The account, as ledgers tell accounts apart: a digest of the base URL and the credentials.
+        """The account, as a ledger identifies it: a digest of the base URL and the credentials.
 
-        Two connections to the same account have the same, whatever their names. No secret can be read from it: a
-        client id is none, and a token is too long to be guessed.
+        Two connections to the same account have the same digest, whatever their names. It reveals no secret: a client
+        id is not one, and a token is too long to be guessed.
         """
         parts = urlsplit(self.base_url.rstrip("/"))
         address = parts._replace(scheme=parts.scheme.lower(), netloc=parts.netloc.lower()).geturl()
@@ -72,14 +72,14 @@ class ClientSettings:
         return blake2b(f"{address}\n{credential}".encode(), digest_size=16, person=b"sms-account").hexdigest()
 
     def place(self) -> str:
-        """Return the connection and its host for the words of an error: without path, login and token."""
+        """Return the connection and its host for an error, without path, login and token."""
         return f"connection {self.conn_id!r}, host {urlsplit(self.base_url).netloc.rpartition('@')[2]}"
 
     def client(self, *, pool_size: int = 1) -> SmsClient:
         """Return a new client.
 
-        :param pool_size: threads that use it at once.
-        :raises InputError: the client takes a setting for wrong; the error names the connection and the setting.
+        :param pool_size: threads that use the client at once.
+        :raises InputError: the client rejects a setting; the error names the connection and the setting.
         """
         from airflow_provider_sms.service.client import SmsClient
 
@@ -160,7 +160,7 @@ def _base_url(name: str, connection: ConnectionLike) -> str:
 def _require_encryption(name: str, field_name: str, url: str) -> None:
     """Refuse a URL to which the token would go unencrypted over a network.
 
-    :raises InputError: it begins with ``http://``, and its host is another machine; or it is no usable URL.
+    :raises InputError: it begins with ``http://``, and its host is another machine; or it is not a usable URL.
     """
     from airflow_provider_sms.service.inputs import checked_url, is_loopback
 

@@ -10,8 +10,8 @@ from airflow_provider_sms.get_provider_info import get_provider_info
 def form_fields() -> dict[str, Any]:
     """Return the fields of ``extra`` as widgets, built from the provider's metadata.
 
-    All are lines of text, whatever their type: settings are read from text as well, and a widget for whole numbers
-    would truncate a timeout.
+    All are text fields, whatever the setting's type: settings are read from text as well, and a widget for whole
+    numbers would truncate a timeout.
 
     :raises ImportError: this environment has no widgets; Airflow then shows the form without these fields.
     """

@@ -52,7 +52,7 @@ _PRIMARIES = ("read-write", "primary")
 
 
 class NoConnectionError(InputError):
-    """Airflow has no connection of the name that leads to the ledger."""
+    """Airflow has no connection of the name that is given for the ledger."""
 
 
 def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
@@ -61,8 +61,8 @@ def open_ledger(ledger_conn_id: str | None) -> LedgerBackend:
     The ledger is that of the given connection, else of ``[sms] ledger_conn_id``, else a file on this machine.
 
     :param ledger_conn_id: an Airflow connection to PostgreSQL; None or empty means the configured one.
-    :raises InputError: there is no such connection, it cannot be a ledger, or tasks run on several machines and it is a
-        file.
+    :raises InputError: there is no such connection, it cannot hold a ledger, or the ledger is a file and tasks run on
+        several machines.
     :raises LedgerError: it cannot be opened.
     """
     if conn_id := _configured_conn_id(ledger_conn_id):
@@ -108,8 +108,8 @@ def open_existing_ledger(
 
     :param ledger_conn_id: as for :func:`open_ledger`.
     :param connection: returns an Airflow connection; None means to read it as processes other than tasks do.
-    :param argument: what the caller's user gives the connection by, for the error.
-    :raises InputError: there is no ledger, or the connection cannot be one; the error names the place.
+    :param argument: the option with which the user gives the connection, for the error.
+    :raises InputError: there is no ledger, or the connection cannot hold one; the error names the place.
     :raises LedgerError: it cannot be opened.
     """
     from airflow_provider_sms.ledger.open import require_ledger
@@ -132,10 +132,10 @@ def open_existing_ledger(
 
 
 def ledger_server(ledger_conn_id: str | None) -> URL:
-    """Return SQLAlchemy's URL of the ledger's server, which may hold no ledger yet, outside a task.
+    """Return SQLAlchemy's URL of the ledger's server, which may not hold a ledger yet; for use outside a task.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
-    :raises InputError: the ledger is a file, or the connection cannot be one.
+    :raises InputError: the ledger is a file, or the connection cannot hold one.
     """
     conn_id = _configured_conn_id(ledger_conn_id)
     if not conn_id:
@@ -150,7 +150,7 @@ def ledger_server(ledger_conn_id: str | None) -> URL:
 def open_ledger_server(url: URL) -> LedgerBackend:
     """Open the ledger of a server outside a task, and create or upgrade its tables.
 
-    :param url: of :func:`ledger_server`.
+    :param url: as :func:`ledger_server` returns it.
     :raises LedgerError: it cannot be opened, or the tables cannot be made.
     """
     from airflow_provider_sms.ledger.postgres import open_postgres
@@ -163,7 +163,7 @@ def open_ledger_server(url: URL) -> LedgerBackend:
 def ledger_reader() -> LedgerReader:
     """Return the configured ledger for a page, which only reads; it stays open for the next page.
 
-    :raises InputError: there is no ledger, or the connection cannot be one; the error names the place.
+    :raises InputError: there is no ledger, or the connection cannot hold one; the error names the place.
     :raises LedgerError: it cannot be opened.
     """
     if conn_id := _configured_conn_id(None):
@@ -186,9 +186,9 @@ def _postgres_reader(url: URL) -> LedgerReader:
 
 
 def configured_retention_days() -> int:
-    """Return after how many days a purge that runs by a schedule forgets a campaign; 0 means never.
+    """Return the days without activity after which a scheduled purge forgets a campaign; 0 means never.
 
-    :raises InputError: the option is no whole number.
+    :raises InputError: the option is not a whole number.
     """
     configured = conf.get("sms", "retention_days", fallback="0").strip() or "0"
     if not configured.isdecimal():
@@ -202,9 +202,9 @@ def recovery_folder() -> Path:
 
 
 def configured_unrecorded_seconds() -> float:
-    """Return how long after its claim a task waits for the outcome of another attempt's request, in seconds.
+    """Return how long after the claim of another attempt's request a task waits for its outcome, in seconds.
 
-    :raises InputError: the option is no number of seconds.
+    :raises InputError: the option is not a number of seconds.
     """
     configured = conf.get("sms", "unrecorded_seconds", fallback="").strip()
     try:
@@ -217,7 +217,7 @@ def configured_unrecorded_seconds() -> float:
 
 
 def keeps_response_texts() -> bool:
-    """Return whether the ledger keeps any words of the service's responses; otherwise it keeps counts alone."""
+    """Return whether the ledger keeps any words of the service's responses; otherwise it keeps only counts."""
     return _is_on("keep_response_texts", default=True)
 
 
@@ -236,7 +236,7 @@ def _is_on(option: str, *, default: bool) -> bool:
     """
     try:
         return bool(conf.getboolean("sms", option, fallback=default))
-    except Exception:  # noqa: BLE001  # that of each version of Airflow is of another class
+    except Exception:  # noqa: BLE001  # its class depends on the version of Airflow
         raise InputError(f"[sms] {option} must be True or False, not {conf.get('sms', option)!r}") from None
 
 
@@ -247,13 +247,13 @@ def _ledger_path() -> Path:
 def _in_home(configured: str) -> Path:
     """Return a path of this machine; a relative one is relative to AIRFLOW_HOME.
 
-    Relative to a task's working directory it would be another one in each task.
+    If it were relative to a task's working directory, each task would have another.
     """
     return Path(os.environ.get("AIRFLOW_HOME", "~/airflow")).expanduser() / Path(configured).expanduser()
 
 
 def ledger_conn_ids(ledger_conn_id: str | None) -> list[str]:
-    """Return the connection that leads to the ledger, outside a task; none if the ledger is a file.
+    """Return a list of the connection that leads to the ledger, outside a task; empty if the ledger is a file.
 
     :param ledger_conn_id: as for :func:`open_ledger`.
     :raises InputError: Airflow has no such connection.
@@ -271,7 +271,7 @@ def _ledger_connection(
     """Return the connection to the ledger.
 
     :param ledger_conn_id: as it was given; empty where ``conn_id`` is the configured one.
-    :param look_up: returns a connection; without one it returns None or raises Airflow's error.
+    :param look_up: returns a connection; if there is none, it returns None or raises Airflow's error.
     :raises NoConnectionError: there is no such connection; the error says what to set.
     """
     connection: AirflowConnection | None
@@ -292,7 +292,7 @@ def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> N
     """Raise if the ledger is a file, and tasks run on machines that would not share it.
 
     :param executors: Airflow's ``core.executor``, one or several.
-    :param environment: of the process, in which a Kubernetes worker is marked as one.
+    :param environment: the environment of the process, which marks a Kubernetes worker as one.
     :raises InputError: the error names what to set.
     """
     # Semicolons separate teams: LocalExecutor;team_a=CeleryExecutor,KubernetesExecutor. Forms of an entry:
@@ -313,7 +313,7 @@ def refuse_several_machines(executors: str, environment: Mapping[str, str]) -> N
 def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> URL:
     """Return SQLAlchemy's URL for an Airflow connection to PostgreSQL.
 
-    :param extra: of the connection; parameters of libpq are passed on.
+    :param extra: the connection's extra; parameters of libpq are passed on.
     :raises InputError: the connection is of another type, or may lead to a standby, or there is no driver.
     """
     if connection.conn_type not in ("postgres", "postgresql"):

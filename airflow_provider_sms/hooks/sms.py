@@ -44,7 +44,7 @@ class SmsHook(BaseHook):
         self._client: SmsClient | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # Airflow copies tasks, and with them a hook that one of them remembers. Open connections cannot be copied.
+        # Airflow copies tasks, and with them the hooks that they remember. Open connections cannot be copied.
         return {**self.__dict__, "_client": None}
 
     @classmethod
@@ -86,7 +86,7 @@ class SmsHook(BaseHook):
         )
 
     def get_conn(self) -> SmsClient:
-        """Return the client, created at the first call."""
+        """Return the client, created on first use."""
         if self._client is None:
             self._client = self.get_settings().client()
         return self._client
@@ -99,7 +99,7 @@ class SmsHook(BaseHook):
     ) -> SendResponse:
         """Send 1 to 100 messages in one request.
 
-        :param messages: of :class:`~airflow_provider_sms.messages.message.Message`, or mappings with the keys
+        :param messages: each a :class:`~airflow_provider_sms.messages.message.Message`, or a mapping with the keys
             ``Content`` and ``Destination``; a destination is digits with country code.
         :param send_options: the service's Send Options, passed through; None means none.
         :raises InputError: there are no messages, or more than 100.
@@ -113,7 +113,7 @@ class SmsHook(BaseHook):
         """Send one text to groups that the service knows.
 
         :param message: the text.
-        :param groups: one name, or a list of names, at least one, as of
+        :param groups: one name, or a list of names, at least one, as for
             :class:`~airflow_provider_sms.operators.sms.GroupSmsOperator`.
         :param send_options: the service's Send Options, passed through; None means none.
         :raises InputError: there is no text or no group, or a name could miss its group; nothing was sent.

@@ -1,8 +1,8 @@
-"""Recipients that a query returns, from any connection of Airflow whose hook is a ``DbApiHook``.
+"""Recipients that a query returns, from any Airflow connection whose hook is a ``DbApiHook``.
 
 The query runs once, and its rows are kept in a nameless file: the check, the plan and the send see one snapshot,
-however the tables change meanwhile. A task that gave up its slot to wait runs the query anew when it goes on; what was
-approved is compared with what it finds then.
+however the tables change meanwhile. A task that gave up its slot to wait runs the query again when it goes on, and
+compares an approved plan with the new rows.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _UNREAD = re.compile(
 )
 """Comments, literals and quoted names of a statement, in which words mean nothing."""
 _WRITES = {"INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE"}
-"""The statements that change rows. A CALL may only read."""
+"""The statements that change rows. A CALL is not among them, since it may only read."""
 _WRITES_IN_WITH = re.compile(
     rf"\bAS\s*(?:(?:NOT\s+)?MATERIALIZED\s*)?\([\s(]*(?:{'|'.join(sorted(_WRITES))})\b", re.IGNORECASE
 )
 _OUTSIDE = {"OperationalError", "InterfaceError"}
-"""Errors of PEP 249 that need not be the query's fault: the database is down, or busy, or ends what takes too long."""
+"""Errors of PEP 249 that need not be the query's fault: the database is down or busy, or ends a slow query."""
 _SQLITE_TYPO = re.compile(r"syntax error|no such (?:table|column)")
-"""What SQLite says of a statement that is wrong, as an OperationalError."""
+"""How SQLite describes a wrong statement, in an OperationalError."""
 _OF_THE_STATEMENT = {"OperationalError", "ProgrammingError"}
 """Errors of PEP 249 whose words are about the statement and the server, and quote no value of a row."""
 
@@ -59,10 +59,10 @@ class SqlSource:
     ``fetchmany``.
 
     :param conn_id: an Airflow connection whose hook is a ``DbApiHook``. (templated)
-    :param sql: one statement that returns rows, or the name of a ``.sql`` file, which is looked up as Airflow does it
-        for templates, and rendered. (templated)
+    :param sql: one statement that returns rows, or the name of a ``.sql`` file, which is looked up as Airflow looks up
+        templates, and rendered. (templated)
     :param parameters: values for the statement's placeholders, in the style of the driver: a list, or a dict. They are
-        shown nowhere. None means that it has no placeholders. (templated)
+        never shown. None means that the statement has no placeholders. (templated)
     """
 
     template_fields: ClassVar[tuple[str, ...]] = ("conn_id", "sql", "parameters")
@@ -81,7 +81,7 @@ class SqlSource:
 
     @property
     def shown_sql(self) -> str:
-        """The statement as it may be shown: whatever could be a phone number is masked."""
+        """The statement as it may be shown: anything that could be a phone number is masked."""
         pieces = _DAY.split(str(self.sql))
         return "".join(piece if n % 2 else mask_numbers_in(piece) for n, piece in enumerate(pieces))
 
@@ -93,17 +93,17 @@ class SqlSource:
         return f", {count} {by_count(count, 'parameter')}" if count else ""
 
     def rendered(self, render: Callable[[Any], Any], environment: Any) -> SqlSource:
-        """Return the source with its templates rendered; this one stays, since other attempts may share it.
+        """Return a copy with its templates rendered; this source stays as it is, since other attempts may share it.
 
-        :param render: renders a value, as Airflow does it.
-        :param environment: Jinja's, which knows where files are.
+        :param render: renders a value, as Airflow does.
+        :param environment: Jinja's environment, which knows where files are.
         :raises jinja2.TemplateNotFound: there is no such ``.sql`` file.
         """
         sql = self.sql
         if _is_file(sql):
             name = f"{render(sql.removesuffix(_FILE))}{_FILE}"
             if environment.loader is None:
-                raise InputError(f"source: {name} cannot be looked up outside of a DAG")
+                raise InputError(f"source: {name} cannot be looked up outside a DAG")
             sql, _, _ = environment.loader.get_source(environment, name)
         return SqlSource(render(self.conn_id), render(sql), render(self.parameters))
 
@@ -130,13 +130,13 @@ class SqlSource:
             ) from None
         if not isinstance(hook, DbApiHook):
             raise InputError(
-                f"{argument}: connection {self.conn_id!r} is no database: its hook {type(hook).__name__} is not a "
+                f"{argument}: connection {self.conn_id!r} is not a database: its hook {type(hook).__name__} is not a "
                 "DbApiHook"
             )
         return hook
 
     def require_statement(self, argument: str) -> None:
-        """Refuse an empty statement, and one that changes rows: its change is not committed.
+        """Refuse an empty statement, and one that changes rows: the change would not be committed.
 
         :param argument: the operator's argument, for an error.
         :raises InputError: there is no statement, or it does more than read.
@@ -150,11 +150,11 @@ class SqlSource:
             )
 
     def pieces(self, argument: str = "source") -> Pieces:
-        """Return the rows of the query. It runs when the first of them is read.
+        """Return the rows of the query, which runs when the first of them is read.
 
         :param argument: the operator's argument, for an error.
-        :raises InputError: there is no such connection, its hook reads no SQL, or the statement is empty or a file,
-            or the parameters are of another type.
+        :raises InputError: there is no such connection, its hook reads no SQL, the statement is empty, changes rows or
+            names a file, or the parameters are of another type.
         """
         from airflow_provider_sms.recipients.streams import Pieces
 
@@ -190,7 +190,7 @@ class SqlSource:
 
     @contextmanager
     def _explained(self, description: str) -> Iterator[None]:
-        """Raise an error of ours in place of the driver's, which may quote rows and parameters.
+        """Raise an error of this package in place of the driver's, which may quote rows and parameters.
 
         :raises SourceUnavailableError: the database cannot be reached, or ended the query; a retry may succeed.
         :raises SourceError: the query is wrong.
@@ -220,7 +220,7 @@ def _is_file(sql: Any) -> bool:
 
 
 def _changes_rows(sql: str) -> bool:
-    """Return whether a statement inserts, updates or deletes rows, also in or after a WITH; not what functions do."""
+    """Return whether a statement inserts, updates or deletes rows, also in or after a WITH; functions are ignored."""
     bare = _UNREAD.sub(lambda found: " " if found["comment"] else " ? ", sql)
     first = re.match(r"[\s(]*(\w+)", bare)
     if first is None or first[1].upper() != "WITH":
@@ -230,7 +230,7 @@ def _changes_rows(sql: str) -> bool:
     outer, inner = bare[first.end() :], 1
     while inner:
         outer, inner = re.subn(r"\([^()]*\)", "\0", outer)
-    # What follows the last of the named queries is the statement itself; what follows their columns is AS.
+    # The statement itself follows the last of the named queries; their columns are followed by AS.
     after = (word.upper() for word in re.findall(r"\0\s*(\w+)", outer))
     return next((word for word in after if word != "AS"), "") in _WRITES
 
@@ -246,7 +246,7 @@ def _texts(parameters: Any) -> list[str]:
 
 def _cursor(connection: Any) -> Any:
     if type(connection).__module__.partition(".")[0] in ("psycopg", "psycopg2"):
-        # Named, it is one of the server's: otherwise the driver fetches all rows at once.
+        # A named cursor is on the server: with any other the driver fetches all rows at once.
         return connection.cursor("airflow_provider_sms")
     return connection.cursor()
 
@@ -256,7 +256,7 @@ def _fetch(cursor: Any, description: str) -> Iterator[pa.RecordBatch]:
     from airflow_provider_sms.recipients.spool import PIECE_ROWS
 
     rows = cursor.fetchmany(PIECE_ROWS)
-    # Of a cursor on the server, the columns are known once rows were fetched.
+    # The columns of a cursor on the server are known only once rows have been fetched.
     if cursor.description is None:
         raise SourceError(f"the {description} returns no rows: a SqlSource takes a SELECT")
     names = [column[0] for column in cursor.description]

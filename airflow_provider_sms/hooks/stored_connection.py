@@ -16,7 +16,7 @@ _FIELDS = ("conn_type", "host", "login", "password", "schema", "port", "extra")
 
 
 def stored_connection(conn_id: str) -> Connection | None:
-    """Return a connection where the task SDK does not read Airflow's database; None where there is none."""
+    """Return a connection in a process whose task SDK does not read Airflow's database; None if there is none."""
     from airflow.configuration import ensure_secrets_loaded
 
     for backend in ensure_secrets_loaded():
@@ -30,10 +30,10 @@ def stored_connection(conn_id: str) -> Connection | None:
 
 @contextmanager
 def lent_to_hooks(*conn_ids: str) -> Iterator[None]:
-    """Let hooks find stored connections in this process, which is no task, as long as the block runs.
+    """Let hooks in this process, which is not a task, find stored connections while the block runs.
 
     They are put where hooks look in every version of Airflow: into the environment, which no other process sees. A
-    connection that Airflow does not have is left out, for the hook to say so.
+    connection that Airflow does not have is left out, and the hook says so.
     """
     lent: list[str] = []
     for conn_id in conn_ids:

@@ -1,6 +1,6 @@
-"""Task instances in Airflow's database: whether there is one, and in Airflow 2 its state.
+"""Task instances in Airflow's database: whether one exists, and in Airflow 2 its state.
 
-From Airflow 3 on a task may not read the database, and asks an API in its place; a command may.
+From Airflow 3 on a task may not read the database, and asks an API instead; a command may read it.
 
 A module of its own, because the queries need SQL, which the layers that ask may not import.
 """
@@ -31,7 +31,7 @@ def read_task_state(*, dag_id: str, task_id: str, run_id: str, map_index: int) -
     from airflow.jobs.job import Job
     from airflow.models.taskinstance import TaskInstance
 
-    # Not by a session: Airflow 2 has one for the whole thread, and the task's own code is in the middle of it.
+    # Not with a session: Airflow 2 has one for the whole thread, and the task's own code is in the middle of it.
     engine: Any = settings.engine
     task: Any = TaskInstance
     query = (
@@ -45,7 +45,7 @@ def read_task_state(*, dag_id: str, task_id: str, run_id: str, map_index: int) -
 
 
 def has_task_instance(*, dag_id: str, task_id: str, run_id: str, map_index: int) -> bool:
-    """Return whether Airflow has a task instance; True also where its database cannot be read. Not for a task.
+    """Return whether Airflow has a task instance; True also if its database cannot be read. Not for use in a task.
 
     :param map_index: -1 for a task that is not mapped.
     """

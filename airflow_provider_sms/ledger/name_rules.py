@@ -13,7 +13,7 @@ from airflow_provider_sms.exceptions import InputError
 MAX_CHARACTERS = 1000
 """The length of the ledger's column."""
 
-_REFUSED = {"Cc": "control character", "Cs": "half of a character", "Zl": "line break", "Zp": "line break"}
+_REFUSED = {"Cc": "control character", "Cs": "half a character", "Zl": "line break", "Zp": "line break"}
 _INSTEAD = "Nothing was sent. Give the campaign a name, or leave campaign out for one of each task and DAG run"
 
 
@@ -29,7 +29,7 @@ def read_name(given: object) -> str:
         )
     if not isinstance(given, str):
         raise InputError(
-            f"campaign must be text, and is of the type {type(given).__name__}. With render_template_as_native_obj, "
+            f"campaign must be text, not {type(given).__name__}. With render_template_as_native_obj, "
             f"digits become a number: put a word before them. {_INSTEAD}"
         )
     name = unicodedata.normalize("NFC", given).strip()

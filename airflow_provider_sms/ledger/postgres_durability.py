@@ -64,7 +64,7 @@ def check_server(server: Server, described: str, *, require_standby: bool) -> No
     """
     if server.read_only:
         raise LedgerError(
-            f"{described} is read only for this user (default_transaction_read_only), so no claim can be written. "
+            f"{described} is read-only for this user (default_transaction_read_only), so no claim can be written. "
             "Nothing was sent"
         )
     if not server.fsync:
@@ -97,7 +97,7 @@ def _lack(server: Server) -> tuple[str, str] | None:
     if server.hidden == server.standbys:
         return "does not show this user the state of its standbys", "GRANT pg_monitor to the user of the connection"
     if not server.synchronous:
-        return "has no standby attached that is synchronous", "See sync_state in pg_stat_replication"
+        return "has no synchronous standby attached", "See sync_state in pg_stat_replication"
     return None
 
 

@@ -127,14 +127,14 @@ def read_file(path: Path) -> UnrecordedOutcomes:
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         # Without the words of the error, which may quote a number.
         raise InputError(
-            f"{path} is damaged, or no recovery file. Nothing of it was recorded, and it stays where it is. The log of "
-            "the task that wrote it names each request with its state and event id: close those that are unknown with "
-            "airflow-sms ledger resolve"
+            f"{path} is damaged, or is not a recovery file. None of it was recorded, and it stays where it is. The log "
+            "of the task that wrote it names each request with its state and event id: close those that are unknown "
+            "with airflow-sms ledger resolve"
         ) from None
     if unrecorded is None:
         raise InputError(
             f"The recovery file {path} has version {version}, and this airflow-provider-sms knows version {VERSION}. "
-            "Nothing of it was recorded. Upgrade airflow-provider-sms here"
+            "None of it was recorded. Upgrade airflow-provider-sms here"
         )
     return unrecorded
 
@@ -186,8 +186,8 @@ def _require_origin(store: LedgerBackend, origin: Origin, wanted: Sequence[int])
     if missing is not None:
         raise InputError(
             f"These outcomes are of {origin.ledger}, campaign {origin.campaign}, and {store.description} {missing}. "
-            "Nothing of the file was recorded, and it stays where it is. Bring that ledger back and try again; where "
-            "it is gone for good, delete the file"
+            "Nothing of the file was recorded, and it stays where it is. Bring that ledger back and try again; if it "
+            "is gone for good, delete the file"
         )
 
 

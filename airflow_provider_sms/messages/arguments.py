@@ -39,7 +39,7 @@ def check_characters(message: str) -> None:
         message.encode()
     except UnicodeEncodeError as error:
         raise TemplateError(
-            f"message has half of a character (U+{ord(message[error.start]):04X}) at position {error.start + 1}, which "
+            f"message has half a character (U+{ord(message[error.start]):04X}) at position {error.start + 1}, which "
             "cannot be sent: was it cut from a longer text?"
         ) from None
 

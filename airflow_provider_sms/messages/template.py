@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 NO_VALUE = "no value"
 MISSING_WORD = (
-    "a word that tools write where a value is missing, such as nan, None or NULL: leave it empty, or write it "
-    "otherwise where it is meant, such as Null for a name"
+    "a word that tools write where a value is missing, such as nan, None or NULL: leave it empty, or spell it "
+    "differently if it is meant, such as Null for a name"
 )
-LOST_DIGITS = "a float too large to tell it from its neighbours: store the column as integers or as text"
+LOST_DIGITS = "a float too large to be told from its neighbours: store the column as integers or as text"
 NO_CALENDAR = "a date, time or duration out of range: dates go from the year 1 to 9999"
-NO_NUMBER = "no number that the format in the message could write"
-NO_DATE = "no date or time as in 2026-03-01 or 2026-03-01 09:30:00, which the format in the message could write"
+NO_NUMBER = "not a number that the format in the message can write"
+NO_DATE = "not a date or time such as 2026-03-01 or 2026-03-01 09:30:00, which the format in the message can write"
 
 _USUAL_DIGITS = 2  # of an amount of money
 _INTO_A_VALUE = re.compile(r"[.\[]")
@@ -198,7 +198,7 @@ def _column_of(schema: pa.Schema, field: Field) -> pa.Field:
             raise
         raise ColumnError(
             f"{error}. A field is the whole name of a column: attributes and indexes, as in {{{field.column}}}, are "
-            "not allowed. Write what it should be into a column of its own, and name that one"
+            "not allowed. Put the value into a column of its own, and name that column"
         ) from None
 
 
@@ -212,8 +212,8 @@ def _has_text(kind: pa.DataType) -> bool:
 def _check_format_of_text(field: Field) -> None:
     if not fits_text(field.spec) and not fits_value_in_text(field.spec):
         raise TemplateError(
-            f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r}: it is none of text, numbers, "
-            f"dates or times. Write {{{field.column}}}, or a format such as {{{field.column}:.2f}}"
+            f"{USED_BY}: the format {field.spec!r} does not fit column {field.column!r}: the column is not text, "
+            f"numbers, dates or times. Write {{{field.column}}}, or a format such as {{{field.column}:.2f}}"
         )
 
 

@@ -92,7 +92,7 @@ def parse_number(written: str, default_region: str | None) -> str:
     cleaned = clean_destinations(pa.array([written], pa.string()), default_region)
     digits = cleaned.digits[0].as_py()
     if digits is None:
-        raise InputError(f"This is no number that can be texted: {cleaned.reasons[0].as_py()}")
+        raise InputError(f"This is not a number that can be texted: {cleaned.reasons[0].as_py()}")
     return str(digits)
 
 

@@ -1,4 +1,4 @@
-"""The text of an alert for which the DAG's author wrote none: a pure function of the context of a callback."""
+"""The text of an alert whose author wrote none: a pure function of the callback's context."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ if TYPE_CHECKING:
 
 
 def default_text(context: Mapping[str, Any], base_url: str | None, parts: int) -> str:
-    """Return what happened to which task or DAG, in which run, with a link to it.
+    """Return a text that says what happened to which task or DAG in which run, with a link to it.
 
     The context depends on the callback: that of a DAG has a ``reason``, and sometimes an arbitrary task of the run;
-    that of a deadline has its run as a mapping. Missing facts are left out.
+    that of a deadline has the run as a mapping. Missing facts are left out.
 
     :param context: as Airflow passes it to a callback.
-    :param base_url: of Airflow's web UI; None means not known.
-    :param parts: SMS parts of the text at most; a link that does not fit is left out, since half a link is useless.
+    :param base_url: the base URL of Airflow's web UI; None means that it is not known.
+    :param parts: the most SMS parts that the text may take; a link that does not fit is left out, since half a link is
+        useless.
     """
     ti, run = context.get("ti"), context.get("dag_run")
     dag_id = _of(ti, "dag_id") or _of(context.get("dag"), "dag_id") or _of(run, "dag_id")

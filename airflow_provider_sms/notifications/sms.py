@@ -55,8 +55,8 @@ class _Variables:
 def render_fields(notifier: BaseNotifier, context: Context) -> dict[str, Any]:
     """Return the value of each template field, and leave the notifier unchanged.
 
-    The base class would replace the templates by the values of the first call, for all later calls in the same
-    process. It would also log a list of numbers in which one cannot be rendered.
+    The base class would replace the templates with the values of the first call, for all later calls in the same
+    process. It would also log a list of numbers if one of them cannot be rendered.
 
     ``var.value`` is available in every callback, so that numbers need not be in the code: Airflow leaves it out for
     deadlines, whose arguments it stores, and for some callbacks of DAGs. ``exception`` is always defined as well,
@@ -92,7 +92,7 @@ def _reason(error: Exception) -> str:
 
 
 MAX_PEOPLE = 100
-"""Messages that the service takes in one request; a task with a table of people texts more."""
+"""Messages that the service takes in one request; to text more people takes a task with a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,18 +107,20 @@ class _Alert:
 class SmsNotifier(BaseNotifier):
     """Text a few people when something happens: as the callback of a task, of a DAG, or of a deadline.
 
-    Everybody gets the same text, in one request. A failure to text never fails the task: it is logged, with what to do
-    about it. A request that was certainly not processed is made up to three times; a request that may have been sent is
-    never repeated. There is no ledger: a callback that runs twice texts twice.
+    Everybody gets the same text, in one request. A failure to text never fails the task: it is logged, with advice on
+    what to do about it. A request that was certainly not processed is made up to three times; a request that may have
+    been sent is never repeated. There is no ledger: a callback that runs twice texts twice.
 
-    :param message: the text. None means what happened to which task or DAG, in which run, and a link to it. (templated)
+    :param message: the text. None means a text that says what happened to which task or DAG in which run, with a link
+        to it. (templated)
     :param to: one number or several, at most 100, as a list or as text with commas. A number that is given twice is
         texted once; a number that cannot be read is logged and left out. (templated)
     :param sms_conn_id: the connection. (templated)
     :param send_options: the service's Send Options, passed through; None means none. (templated)
-    :param max_parts: SMS parts of the text at most, at least 1; a longer text is cut and ends with three full stops.
-    :param default_region: ISO 3166 alpha-2 code of the country of numbers that are written without country code, for
-        example ``"ZA"``, in capitals or not. None means that every number has its country code.
+    :param max_parts: the most SMS parts that the text may take, at least 1; a longer text is cut and ends with three
+        full stops.
+    :param default_region: the country of numbers that are written without a country code, as an ISO 3166 alpha-2 code
+        such as ``"ZA"``, in capitals or not. None means that every number has its country code.
     :raises InputError: ``max_parts`` or ``default_region`` cannot be used.
     """
 
@@ -243,7 +245,7 @@ class SmsNotifier(BaseNotifier):
             except (NotSentError, ThrottledError) as error:
                 if (wait := backoff.wait(next(attempts), error.retry_after)) is None:
                     raise
-                self.log.warning("The alert is sent again, since it was not processed: %s", error)
+                self.log.warning("Sending the alert again, since it was not processed: %s", error)
                 self._sleep(wait)
 
 
@@ -251,8 +253,8 @@ def parse_recipients(to: Any, default_region: str | None) -> tuple[list[str], li
     """Return the numbers of a few people as digits with country code, and rejected numbers with their reasons.
 
     :param to: one number or several, also as text with commas between them; each is returned once, in this order.
-    :param default_region: ISO 3166 alpha-2 code of the country of numbers without country code; None means that there
-        are none.
+    :param default_region: the country of numbers without a country code, as an ISO 3166 alpha-2 code; None means that
+        every number has its country code.
     :raises InputError: the region is unknown.
     """
     import pyarrow as pa

@@ -32,17 +32,18 @@ if TYPE_CHECKING:
 
 
 class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
-    """The base of the operators that send; it sends nothing without a subclass.
+    """The base of the operators that send; the sending itself is left to subclasses.
 
     :param send_options: the service's Send Options, passed through.
-    :param campaign: within it a message goes out at most once. None means one campaign for each task and DAG run,
-        ``{dag_id}/{task_id}/{run_id}``.
+    :param campaign: the campaign's name; within a campaign a message goes out at most once. None means one campaign for
+        each task and DAG run, ``{dag_id}/{task_id}/{run_id}``.
     :param on_unknown: ``fail``, ``reconcile``, ``ask`` or ``resend``.
-    :param settle_seconds: for ``reconcile``, seconds, or a timedelta, after a lost response in which the service may
-        still charge for its request. None means until the deadline of the request's claim.
-    :param approvers: users of Airflow who may answer the task's question. None means all whom Airflow lets answer.
+    :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
+        request, in seconds or as a timedelta. None means until the deadline of the request's claim.
+    :param approvers: users of Airflow who may answer the task's question. None means everybody whom Airflow lets
+        answer.
     :param four_eyes: whether the person who triggered the run may not answer it.
-    :param approval_notifiers: Airflow's notifiers that say that the question waits.
+    :param approval_notifiers: Airflow notifiers that tell people that the question is waiting.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
     :param sms_conn_id: the connection to send with.
@@ -70,7 +71,7 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
         super().__init__(**kwargs)
         self.send_options = send_options
         self.campaign = campaign
-        # What a template renders to may be None, which is no name.
+        # Remembered, since the template of a name may render to None, which is then refused.
         self._is_named = campaign is not None
         self.on_unknown = on_unknown
         self.settle_seconds = settle_seconds
@@ -82,7 +83,7 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
         self.ledger_conn_id = ledger_conn_id
         self.stop_signal = StopFlag()
         self.links_pushed: dict[str, str] = {}
-        """Addresses that this leg has pushed, by the key of the XCom."""
+        """The addresses that this leg has pushed, by XCom key."""
         self.is_resumed = False
         """Whether this leg follows a deferral."""
 
@@ -95,10 +96,10 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
         return self._attempt(context, None)
 
     def execute_complete(self, context: Context, event: Any, deadline: str | None = None) -> Any:
-        """Go on after a deferral.
+        """Continue after a deferral.
 
-        :param event: Airflow's: a moment, a balance, or a person's decision.
-        :param deadline: until when the person could decide, in ISO 8601; None means no limit.
+        :param event: the event that ended the deferral: a moment, a balance, or a person's decision.
+        :param deadline: the time by which the person had to decide, in ISO 8601; None means no limit.
         """
         return self._attempt(context, event, None if deadline is None else datetime.fromisoformat(deadline))
 
@@ -115,7 +116,7 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
             return self.send(task)
         except AirflowException:
             raise
-        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its words may quote a row
+        except Exception as error:  # noqa: BLE001  # a source can fail in any way, and its error may quote a row
             log_unforeseen(error)
             failure = AirflowFailException if is_permanent(error) else AirflowException
             raise failure(describe(error)) from cause_of(error)
@@ -126,7 +127,7 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
 
     @property
     def argument_checks(self) -> tuple[Check, ...]:
-        """The checks of the task's arguments, in the order in which errors are told.
+        """The checks of the task's arguments, in the order in which their errors are reported.
 
         A subclass ends its ``__init__`` with :func:`~airflow_provider_sms.operators.checks.check_loaded`.
         """
@@ -145,7 +146,7 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
                 raise InputError("raw_responses=True is not possible here: [sms] keep_response_texts is False")
 
     def campaign_name(self, context: Context, store: LedgerBackend | None = None) -> str:
-        """Return the campaign's name: as a ledger has it, where one is given; empty where it is refused later.
+        """Return the campaign's name, as the ledger has it if one is given; empty if the name is refused later.
 
         :raises LedgerError: the ledger cannot be read.
         """
@@ -159,7 +160,7 @@ class SmsOperatorBase(RendersTemplates, HasSmsHook, BaseOperator):
         try:
             return read_name(self.campaign) if store is None else given_name_in(store, str(self.campaign))
         except InputError:
-            return ""  # check_arguments says so, once the attempt has left its trace in the ledger
+            return ""  # check_arguments raises the error, once the attempt has left its trace in the ledger
 
     @property
     def has_name(self) -> bool:

@@ -1,6 +1,7 @@
-"""The checks of the arguments that all operators that send have.
+"""The checks of the arguments that all sending operators share.
 
-Below the operators, whose attributes it reads: a rendered template may be of any type, whatever the operator declares.
+It lies below the operators and reads their attributes as ``Any``: a rendered template may be of any type, whatever the
+operator declares.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from airflow_provider_sms.operators.durations import seconds_of
 from airflow_provider_sms.operators.question_options import QUESTION_CHECKS, require_asking
 
 MAX_SETTLE = timedelta(days=1)
-"""The task waits for that long, and keeps its slot."""
+"""The longest wait, during which the task keeps its slot."""
 
 
 def read_settle_seconds(task: Any) -> float | None:
     """Return ``settle_seconds`` in seconds; None means until the deadline of the request's claim.
 
-    :raises InputError: it is no duration, or nothing waits for it.
+    :raises InputError: it is not a duration of at most a day, or ``on_unknown`` does not use it.
     """
     if task.settle_seconds is None:
         return None
@@ -64,7 +65,7 @@ def _check_send_options(task: Any) -> None:
     try:
         orjson.dumps(task.send_options)
     except orjson.JSONEncodeError as error:
-        # Its own words name a type, never a value.
+        # The error's own text names a type, never a value.
         raise InputError(f"send_options cannot be written as JSON: {error}") from None
 
 

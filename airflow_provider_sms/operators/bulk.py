@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 
 class BulkSmsOperator(SmsOperatorBase):
-    """Text the people in a table, each message at most once within its campaign, unless unknown ones are sent again.
+    """Text the people in a table, each message at most once in its campaign, unless unknown messages are sent again.
 
     Every row is checked before the first request, and a plan of the whole send is logged and pushed as the XCom
-    ``plan``. Then each message is claimed in a durable ledger, posted, and its outcome recorded; a message that is
-    claimed already in the campaign is not posted again, whichever attempt, task or run claimed it. See the delivery
+    ``plan``. Each message is then claimed in a durable ledger and posted, and its outcome is recorded; a message
+    already claimed in the campaign is not posted again, whichever attempt, task or run claimed it. See the delivery
     guarantees in the documentation.
 
-    Returns a summary whose ``rows`` equals the sum of the seven counts after it; the summary and the XCom
-    ``responses``, the service's responses in request order, are pushed when the task fails, too.
+    Returns a summary whose ``rows`` is the sum of the seven counts that follow it. The summary and the XCom
+    ``responses``, the service's responses in request order, are pushed even when the task fails.
 
     :param source: recipients: a file, directory, glob or URI of Parquet, Arrow or Feather (``.arrow``, ``.feather``),
         ORC (``.orc``), CSV (``.csv``, ``.tsv``; every column is text) or JSON lines (``.jsonl``, ``.ndjson``), the
@@ -46,82 +46,86 @@ class BulkSmsOperator(SmsOperatorBase):
         columns; a number as text, or a list of numbers, which become ``destination_column``; or an upstream task's
         result. (templated)
     :param destination_column: the column with the numbers.
-    :param default_region: ISO 3166 code such as ``ZA``, in capitals or not, completes numbers that are written
-        nationally. None means that every number must carry its country code.
+    :param default_region: the country of numbers that are written without a country code, as an ISO 3166 code such as
+        ``ZA``, in capitals or not. None means that every number must carry its country code.
     :param on_invalid: ``fail``: rows that cannot be texted stop everything before the first request; ``skip``: they are
         counted and left out.
-    :param suppress: numbers that are not texted, in any form that ``source`` takes, with the numbers in
-        ``destination_column``, such as a file of opt-outs, or reports of earlier sends. None means no numbers.
-        (templated)
-    :param campaign_group: the campaigns that share one ``min_interval``: all with the same name here. (templated)
-    :param min_interval: the least time between two texts to a person by the campaigns of the group: seconds, or a
-        timedelta. None means no least time.
-    :param message: the text; ``{first_name}`` stands for that column, ``{amount:.2f}`` formats it. One word that ends
-        with ``.txt`` or ``.j2`` names a file with the text, which is looked up as Airflow does it for templates, and
-        rendered. None means that ``content_column`` has the texts. (templated)
+    :param suppress: numbers not to text, in any form that ``source`` takes, such as a file of opt-outs or reports of
+        earlier sends; a table has them in ``destination_column``. None means that no number is suppressed. (templated)
+    :param campaign_group: the name of a group of campaigns, all of which share one ``min_interval``. (templated)
+    :param min_interval: the least time between two texts to a person from campaigns of the group, in seconds or as a
+        timedelta. None means no limit.
+    :param message: the text; ``{first_name}`` stands for the value of that column, and ``{amount:.2f}`` formats it. A
+        single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is looked up as Airflow looks up
+        templates, and rendered. None means that ``content_column`` has the texts. (templated)
     :param content_column: the column with each row's text, in place of ``message``.
     :param send_options: the service's Send Options, passed through. (templated)
-    :param campaign: within it a message goes out at most once. None means ``{dag_id}/{task_id}/{run_id}``.
-        (templated)
-    :param key_columns: columns that identify a message beside its destination, for texts that change between
-        attempts. None means the text itself.
+    :param campaign: the campaign's name; within a campaign a message goes out at most once. None means
+        ``{dag_id}/{task_id}/{run_id}``. (templated)
+    :param key_columns: columns that, together with the destination, identify a message whose text may change between
+        attempts. None means that the text identifies it.
     :param chunk_size: messages in a request, 1 to 100.
     :param concurrency: requests in flight at once, at least 1.
-    :param max_requests_per_second: above 0. None means no limit.
+    :param max_requests_per_second: requests of this task per second, above 0. None means no limit.
     :param dry_run: check every row, make the plan, and send nothing. (templated)
-    :param min_rows: rows of the source; with fewer nothing is sent. 1 refuses an empty source. None means no limit.
+    :param min_rows: the fewest rows that the source may have; with fewer, nothing is sent. 1 refuses an empty source.
+        None means no limit. (templated)
+    :param max_rows: the most rows that the source may have; with more, nothing is sent. None means no limit.
         (templated)
-    :param max_rows: rows of the source; with more nothing is sent. None means no limit. (templated)
-    :param max_cost: credits, as estimated; with more nothing is sent. None means no limit. (templated)
-    :param max_parts_per_message: SMS parts that a text may take; with a longer one nothing is sent. None means no
-        limit.
-    :param max_invalid: rows that cannot be texted, a whole number or a share below 1 such as ``0.02``; with more
-        nothing is sent. For ``on_invalid="skip"``. None means no limit. (templated)
-    :param max_repeats: people who have had another text of the campaign, from another task or run; with more nothing is
-        sent. 0 refuses any. None means no limit. (templated)
-    :param cost_per_part: credits that the estimate takes for an SMS part: a number, or numbers by the first digits of
-        the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest that fit count, and ``""`` is for all
+    :param max_cost: the most credits that the send may cost, by estimate; above that, nothing is sent. None means no
+        limit. (templated)
+    :param max_parts_per_message: the most SMS parts that a text may take; with a longer text, nothing is sent. None
+        means no limit.
+    :param max_invalid: the most rows that may be left out because they cannot be texted, as a whole number or a share
+        below 1 such as ``0.02``; with more, nothing is sent. For ``on_invalid="skip"``. None means no limit.
+        (templated)
+    :param max_repeats: the most people who may already have had another text of the campaign, from another task or run;
+        with more, nothing is sent. 0 refuses any. None means no limit. (templated)
+    :param cost_per_part: credits that the estimate counts for an SMS part: a number, or numbers by the first digits of
+        the destination, ``{"27": 1, "44": 2.5, "": 3}``, where the longest match counts, and ``""`` stands for all
         others.
-    :param check_balance: fail before the first request where the balance is below the estimate.
-    :param wait_for_credit: give up the slot, before the first request and in the middle, until the balance covers the
-        rest, and go on then. A post-paid account always does.
+    :param check_balance: fail before the first request if the balance is below the estimate.
+    :param wait_for_credit: before the first request and during the send, give up the slot until the balance covers the
+        rest. That of a post-paid account always does.
     :param credit_interval: seconds, or a timedelta, between two readings of the balance while waiting.
-    :param approve: wait, without a slot, until a person has seen the plan and approves it in Airflow's required actions
+    :param approve: wait, without a slot, until a person has seen the plan and approved it in Airflow's required actions
         (Airflow 3.1 and newer). (templated)
-    :param approve_above: the same for a plan of more than that many messages, or beyond one of
-        ``{"rows": 10000, "cost": 500}``. None means no size.
-    :param approval_timeout: seconds, or a timedelta, within which a person has to decide about the plan; later nothing
-        is sent, and the task fails without a retry. None means no limit.
+    :param approve_above: the same, but only for a plan of more messages than this, or one that exceeds either figure of
+        ``{"rows": 10000, "cost": 500}``. None means that no plan needs approval for its size.
+    :param approval_timeout: how long a person has to decide about the plan, in seconds or as a timedelta; after that,
+        nothing is sent, and the task fails without a retry. None means no limit.
     :param approvers: users of Airflow who may answer the question of ``approve`` or of ``on_unknown="ask"``, each by
-        id, or as ``{"id": …, "name": …}``. None means all whom Airflow lets answer.
+        id, or as ``{"id": …, "name": …}``. None means everybody whom Airflow lets answer.
     :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
-    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
+    :param approval_notifiers: an Airflow notifier, or a list of them, to tell people that the question is waiting. None
         means that nobody is notified.
     :param send_window: the hours in which messages may go out, a
-        :class:`~airflow_provider_sms.operators.sms.SendWindow`; outside of them the task gives up its slot until
-        they begin. None means any hours.
-    :param max_error_rate: share of messages, 0 to 1, that the service may refuse or call faulty among the last 1,000;
-        above it sending stops. None means no limit.
-    :param fail_on_rejected: fail in the end, without a retry, where the service took fewer messages than were
-        submitted. Otherwise such messages are counted and logged, and the task fails only for a request of which none
-        was taken.
+        :class:`~airflow_provider_sms.operators.sms.SendWindow`; outside them, the task gives up its slot until they
+        begin. None means at any hour.
+    :param max_error_rate: the share of the last 1,000 messages, 0 to 1, that the service may refuse or call faulty;
+        above it, sending stops. None means no limit.
+    :param fail_on_rejected: fail at the end, without a retry, if the service took fewer messages than were submitted.
+        Otherwise the messages not taken are counted and logged, and the task fails only for a request of which none was
+        taken.
     :param on_unknown: what happens to messages whose response was lost. ``fail``: the task fails, and they are not sent
-        again; ``reconcile``: the task itself closes what the balance proves, and fails for the rest. A request that
-        was charged for counts as accepted, and one that was not is sent again. That assumes that a pre-paid account is
-        charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
-        as the numbers tell; ``resend``: they are sent again, at the risk of texting people twice; ``ask``: the task
-        waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and newer).
-    :param settle_seconds: for ``reconcile``, seconds, or a timedelta, after a lost response in which the service may
-        still charge for its request: the task waits as long before it takes a request for not charged. None means until
-        the deadline of the request's claim.
-    :param report: path or URI of a Parquet file that gets one row for each row of the source, in its order: ``row``,
-        ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written when the task fails,
-        too, and replaced by the next attempt. Its name may not end like a file of another format, such as ``.csv``.
-        None means no report. (templated)
-    :param max_xcom_responses: above that many requests, XComs hold their number in place of their responses.
+        again; ``reconcile``: the task closes the requests whose outcome the balance tells, and fails for the rest: a
+        request that was charged for counts as accepted, and one that was not is sent again. This assumes that a
+        pre-paid account is charged when the service takes a request, and that nobody else spends from it meanwhile,
+        which is checked as far as the figures allow; ``resend``: they are sent again, at the risk of texting people
+        twice; ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions (Airflow
+        3.1 and newer).
+    :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
+        request, in seconds or as a timedelta. The task waits that long before it treats a request as not charged. None
+        means until the deadline of the request's claim.
+    :param report: path or URI of a Parquet file that gets one row for each row of the source, in the same order:
+        ``row``, ``destination``, ``status``, ``reason``, ``request_id``, ``event_id``, ``sent_at``; written even when
+        the task fails, and replaced by the next attempt. Its name may not have the suffix of another format, such as
+        ``.csv``. None means no report. (templated)
+    :param max_xcom_responses: with more requests than this, XComs hold the number of requests in place of the
+        responses.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
-    :param sms_conn_id: the connection. (templated)
+    :param sms_conn_id: the connection to send with. (templated)
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
     """
@@ -149,7 +153,7 @@ class BulkSmsOperator(SmsOperatorBase):
     ui_color = "#e3f2ee"
     computes_source: ClassVar[bool] = False
     """Whether :meth:`get_source` computes the recipients, and ``source`` may be None."""
-    dry_run: bool | str  # type: ignore[assignment]  # it hides a method of Airflow's, which renders and does no more
+    dry_run: bool | str  # type: ignore[assignment]  # it hides a method of Airflow's that only renders templates
 
     def __init__(
         self,
@@ -259,7 +263,7 @@ class BulkSmsOperator(SmsOperatorBase):
     def partial(cls, **kwargs: Any) -> OperatorPartial:
         """Return the operator to map, as Airflow does; numbers and rows are wrapped, so that Airflow cannot show them.
 
-        An asset stays, since each mapped task finds its inlet by it.
+        An asset is left as it is, since each mapped task derives its inlet from it.
         """
         for name in ("source", "suppress"):
             wrapped = redacted_source(kwargs.get(name))
@@ -270,7 +274,7 @@ class BulkSmsOperator(SmsOperatorBase):
 
     @property
     def argument_checks(self) -> tuple[Check, ...]:
-        """The checks of the task's arguments, in the order in which errors are told."""
+        """The checks of the task's arguments, in the order in which their errors are reported."""
         return (*super().argument_checks, *BULK_CHECKS)
 
     @property
@@ -285,7 +289,7 @@ class BulkSmsOperator(SmsOperatorBase):
 
     @property
     def suppress(self) -> Any:
-        """The numbers that are not texted; wrapped as :attr:`source` is."""
+        """The numbers not to text; wrapped like :attr:`source`."""
         return self._suppress
 
     @suppress.setter
@@ -316,10 +320,10 @@ class BulkSmsOperator(SmsOperatorBase):
         try:
             return bool(read_value(self, "dry_run"))
         except InputError:
-            return False  # read_options says so, once the attempt has left its trace in the ledger
+            return False  # read_options raises the error, once the attempt has left its trace in the ledger
 
     def get_openlineage_facets_on_start(self) -> Any:
-        """Return the datasets that the task reads and writes; OpenLineage's provider asks, where it is installed."""
+        """Return the datasets that the task reads and writes, for OpenLineage's provider, if it is installed."""
         from airflow_provider_sms.operators.openlineage import lineage_of
 
         return lineage_of(self.source, self.report, inlets=self.inlets, outlets=self.outlets)

@@ -1,6 +1,7 @@
-"""The checks of the arguments that are a :class:`BulkSmsOperator`'s own, and the options that are made of all.
+"""The checks of the arguments that :class:`BulkSmsOperator` adds, and the options made from all its arguments.
 
-Below the operator, whose attributes it reads: a rendered template may be of any type, whatever the operator declares.
+It lies below the operator and reads its attributes as ``Any``: a rendered template may be of any type, whatever the
+operator declares.
 """
 
 from __future__ import annotations
@@ -70,7 +71,8 @@ def read_bulk_options(task: Any) -> BulkOptions:
 def threshold_of(value: int | Mapping[str, float] | None) -> Threshold | None:
     """Return the size above which a plan needs approval.
 
-    :param value: messages; or these as ``rows``, and credits as ``cost``; None means that no size needs approval.
+    :param value: a number of messages, or a mapping with messages as ``rows``, credits as ``cost``, or both; None means
+        that no size needs approval.
     :raises InputError: names the argument.
     """
     if value is None:
@@ -83,7 +85,7 @@ def threshold_of(value: int | Mapping[str, float] | None) -> Threshold | None:
 
 
 def _frequency_cap(group: str | None, interval: float | timedelta | None) -> FrequencyCap | None:
-    """Return how often the group may text a person; None where nothing limits that."""
+    """Return how often the group may text a person; None means no limit."""
     if group is None or interval is None:
         return None
     from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
@@ -157,9 +159,9 @@ def _check_approve_above(task: Any) -> None:
 
 
 def _require_approval(task: Any, argument: str) -> None:
-    """Refuse to ask about a plan where that is not possible.
+    """Refuse to ask about a plan if that is not possible.
 
-    :param argument: the one that asks.
+    :param argument: the argument that asks.
     :raises InputError: Airflow cannot ask, or the task would ask two kinds of question.
     """
     require_asking(argument, "leave it out, and look at the plan of a task with dry_run=True")

@@ -25,7 +25,7 @@ _MOST_SHOWN = 20
 class Check(NamedTuple):
     """A check of some arguments.
 
-    :param refuse: takes the task, and raises an ``InputError`` where its arguments cannot be obeyed.
+    :param refuse: takes the task, and raises an ``InputError`` if its arguments cannot be used.
     :param reads: the arguments whose values the check reads. An argument that it only tests for presence is not listed.
     """
 
@@ -40,7 +40,7 @@ def check_loaded(task: Any, checks: Iterable[Check]) -> None:
     :raises InputError: names the argument.
     """
     task.given_arguments = _given_arguments(task)
-    # Airflow makes the copies of a mapped task where they run, and would retry an error from there.
+    # Airflow creates the copies of a mapped task where they run, and would retry an error raised there.
     if getattr(task, "_BaseOperator__from_mapped", False):
         return
     for check in checks:
@@ -51,14 +51,14 @@ def check_loaded(task: Any, checks: Iterable[Check]) -> None:
 def check_rendered(task: Any, checks: Iterable[Check]) -> None:
     """Check all arguments of a task whose templates are rendered.
 
-    :raises InputError: names the argument. One that was given and is None by now is refused: None means its default,
-        such as another ledger, or a send without a limit or a list of suppressed numbers.
+    :raises InputError: names the argument. An argument that was given but has rendered to None is refused, since None
+        would mean its default: another ledger, for example, or a send without a limit or a list of suppressed numbers.
     """
     for name in sorted(task.given_arguments):
         if getattr(task, name) is None:
             raise InputError(
                 f"{name} is None, once its template is rendered: was there no value to render it from? Nothing was "
-                f"sent. Leave {name} out where that is meant"
+                f"sent. If you want the default, leave {name} out"
             )
     for check in checks:
         check.refuse(task)
@@ -67,7 +67,7 @@ def check_rendered(task: Any, checks: Iterable[Check]) -> None:
 def _given_arguments(task: Any) -> frozenset[str]:
     """Return the templated arguments of a new task that have a value, whether or not their templates are rendered.
 
-    The argument of a mapped task group is a value of a list, in which None stands for the default.
+    An argument of a mapped task group is left out: it is one value of a list, in which None stands for the default.
     """
     values = {name: getattr(task, name) for name in task.template_fields}
     return frozenset(name for name, value in values.items() if value is not None and not _is_of_group(value))
@@ -78,9 +78,9 @@ def _is_of_group(value: Any) -> bool:
 
 
 def is_rendered_later(task: Any, name: str) -> bool:
-    """Return whether Airflow puts another value in place of an argument before the task runs.
+    """Return whether Airflow replaces an argument's value before the task runs.
 
-    :param name: of the argument. A subclass may have added it to ``template_fields``.
+    :param name: the argument's name. A subclass may have added it to ``template_fields``.
     """
     if name not in task.template_fields:
         return False
@@ -89,7 +89,7 @@ def is_rendered_later(task: Any, name: str) -> bool:
 
 
 def require_flag(task: Any, name: str) -> None:
-    """Refuse what is not a bool.
+    """Refuse an argument that is not a bool.
 
     :raises InputError: names the argument.
     """
@@ -98,7 +98,7 @@ def require_flag(task: Any, name: str) -> None:
 
 
 def require_whole(task: Any, name: str, least: int, most: int | None = None) -> None:
-    """Refuse what is not a whole number within limits.
+    """Refuse an argument that is not a whole number within limits.
 
     :param most: None means no limit.
     :raises InputError: names the argument and the limits.
@@ -115,7 +115,7 @@ def is_number(value: Any) -> bool:
 
 
 def form_of(value: Any) -> str:
-    """Return a value for an error: a text cut and masked, since it may be anything."""
+    """Return a value as an error may show it: a text is cut and masked, since it may be anything."""
     if value is None or isinstance(value, (bool, int, float, Decimal)):
         return mask_numbers_in(str(value))
     if isinstance(value, str):
@@ -125,9 +125,9 @@ def form_of(value: Any) -> str:
 
 
 def _require_conn_id(task: Any, name: str, words: str) -> None:
-    """Refuse what cannot be the id of an Airflow connection.
+    """Refuse an argument that cannot be the id of an Airflow connection.
 
-    :param words: the ids that will do, for the error.
+    :param words: the type of connection that is needed, for the error.
     :raises InputError: names the argument.
     """
     value = getattr(task, name)
@@ -145,6 +145,6 @@ def _check_ledger_conn_id(task: Any) -> None:
 
 
 SMS_CONNECTION = Check(_check_sms_conn_id, ("sms_conn_id",))
-"""The check of the connection to send with; whether there is one of that id, the task finds out."""
+"""The check of the connection to send with; only the task finds out whether that connection exists."""
 LEDGER_CONNECTION = Check(_check_ledger_conn_id, ("ledger_conn_id",))
-"""The same of the connection to the ledger."""
+"""The same check for the connection to the ledger."""

@@ -1,4 +1,4 @@
-"""Durations: numbers of seconds, or ``datetime.timedelta``, wherever an argument is one.
+"""Durations as arguments: a number of seconds, or a ``datetime.timedelta``.
 
 Apart from each operator, because the options of tasks, of questions to people and of files share the rule.
 """
@@ -15,7 +15,7 @@ LONGEST = timedelta(days=36_525)
 
 
 def seconds_of(value: Any) -> float | None:
-    """Return a duration in seconds; None for a value that is no duration, is not finite, or is beyond a century.
+    """Return a duration in seconds; None for a value that is not a duration, is not finite, or is beyond a century.
 
     :param value: an int or a float of seconds, or a timedelta.
     """
@@ -27,8 +27,8 @@ def seconds_of(value: Any) -> float | None:
 def read_duration(name: str, value: Any, instead: str = "") -> float:
     """Return a duration in seconds.
 
-    :param name: of the argument.
-    :param value: above 0, of seconds, or a timedelta.
+    :param name: the argument's name.
+    :param value: a number of seconds above 0, or such a timedelta.
     :param instead: what else the argument may be, for an error.
     :raises InputError: names the argument.
     """

@@ -27,33 +27,34 @@ if TYPE_CHECKING:
 class GroupSmsOperator(SmsOperatorBase):
     """Text groups that the service knows, once.
 
-    A retry never texts a group twice: the send is claimed in the ledger first, as one of
-    :class:`BulkSmsOperator` is. Returns the service's response, also where an earlier attempt or run of the campaign
-    sent the text; the XCom ``responses`` is a list with it.
+    A retry never texts a group twice: like a request of :class:`BulkSmsOperator`, the send is first claimed in the
+    ledger. Returns the service's response, even if an earlier attempt or run of the campaign sent the text; the XCom
+    ``responses`` is a list with that response.
 
-    :param message: the text. One word that ends with ``.txt`` or ``.j2`` names a file with the text, which is looked up
-        as Airflow does it for templates, and rendered. (templated)
+    :param message: the text. A single word that ends in ``.txt`` or ``.j2`` names a file with the text, which is looked
+        up as Airflow looks up templates, and rendered. (templated)
     :param groups: one name, or a list of names, at least one. (templated)
     :param send_options: the service's Send Options, passed through. (templated)
-    :param campaign: within it the text goes to the groups at most once. None means ``{dag_id}/{task_id}/{run_id}``.
-        (templated)
-    :param approvers: users of Airflow who may answer the question of ``on_unknown="ask"``, each by id, or as
-        ``{"id": …, "name": …}``. None means all whom Airflow lets answer.
+    :param campaign: the campaign's name; within a campaign the text goes to the groups at most once. None means
+        ``{dag_id}/{task_id}/{run_id}``. (templated)
+    :param approvers: users of Airflow who may answer the question of ``on_unknown="ask"``, each by id, or as ``{"id":
+        …, "name": …}``. None means everybody whom Airflow lets answer.
     :param four_eyes: whether the person who triggered the run may not answer it (Airflow 3.1.2 and newer).
-    :param approval_notifiers: one of Airflow's notifiers, or a list of them, that say that the question waits. None
+    :param approval_notifiers: an Airflow notifier, or a list of them, to tell people that the question is waiting. None
         means that nobody is notified.
     :param on_unknown: what happens to a send whose response was lost. ``fail``: the task fails, and the text is not
-        sent again; ``reconcile``: the task itself closes what the balance proves, and fails otherwise. A send that
-        was charged for counts as accepted, and one that was not is made again. That assumes that a pre-paid account is
-        charged when the service takes a request, and that nobody else spends from it meanwhile, which is checked as far
-        as the numbers tell; ``resend``: the text is sent again, at the risk of texting people twice; ``ask``: the task
-        waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and newer).
-    :param settle_seconds: for ``reconcile``, seconds, or a timedelta, after a lost response in which the service may
-        still charge for its request: the task waits as long before it takes the send for not charged. None means until
-        the deadline of the request's claim.
+        sent again; ``reconcile``: the task closes the send if the balance tells its outcome, and fails otherwise: a
+        send that was charged for counts as accepted, and one that was not is made again. This assumes that a pre-paid
+        account is charged when the service takes a request, and that nobody else spends from it meanwhile, which is
+        checked as far as the figures allow; ``resend``: the text is sent again, at the risk of texting people twice;
+        ``ask``: the task waits, without a slot, for a person to decide in Airflow's required actions (Airflow 3.1 and
+        newer).
+    :param settle_seconds: for ``reconcile``: how long after a lost response the service may still charge for the
+        request, in seconds or as a timedelta. The task waits that long before it treats the send as not charged. None
+        means until the deadline of the request's claim.
     :param raw_responses: keep all of the service's responses, in XComs and in the ledger. Otherwise both leave out
         ``Sample``, the text of one person's message, and mask the numbers in ``Faults``.
-    :param sms_conn_id: the connection. (templated)
+    :param sms_conn_id: the connection to send with. (templated)
     :param ledger_conn_id: an Airflow connection to PostgreSQL that holds the ledger. None means ``[sms]
         ledger_conn_id``, else a file on this machine. (templated)
     """
@@ -109,7 +110,7 @@ class GroupSmsOperator(SmsOperatorBase):
 
     @property
     def argument_checks(self) -> tuple[Check, ...]:
-        """The checks of the task's arguments, in the order in which errors are told."""
+        """The checks of the task's arguments, in the order in which their errors are reported."""
         return (*super().argument_checks, *_GROUP_CHECKS)
 
     def send(self, task: SendingTask) -> dict[str, Any] | None:
@@ -141,7 +142,7 @@ def _read_message(task: GroupSmsOperator) -> str:
     :raises InputError: there is none.
     """
     if not isinstance(task.message, str) or not tidy_text(task.message).strip():
-        raise InputError("message must be a text that is not empty")
+        raise InputError("message must be a text, and not empty")
     check_characters(task.message)
     message = tidy_text(task.message)
     if message in MISSING_WORDS:

@@ -1,4 +1,4 @@
-"""Buttons beside a task in Airflow's UI: to its report, and to the sandbox that it texts."""
+"""Buttons beside a task in Airflow's UI: to its row report, and to the sandbox that it sends to."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ log = logging.getLogger(__name__)
 
 
 class _PushedLink(BaseOperatorLink):
-    """A link that the task pushes as an XCom as soon as it knows it, so that it is there while the task runs.
+    """A link that the task pushes as an XCom as soon as it is known, so that the button is there while the task runs.
 
-    Before Airflow 3 the web server asks for the link, and has nothing but the XCom. Since then, the worker asks once
-    the task has ended or begins to wait, and stores the link under the same key, empty if there is none. It asks the
-    operator that ran, which knows what it has pushed: Airflow logs an error for an XCom that is not there.
+    Before Airflow 3 the web server asks for the link, and has nothing but the XCom. From Airflow 3 on the worker asks,
+    once the task has ended or begins to wait, and stores the link under the same key, empty if there is none. It asks
+    the operator that ran, which knows what it has pushed: Airflow would log an error for a missing XCom.
     """
 
     xcom_key = ""
@@ -33,26 +33,26 @@ class _PushedLink(BaseOperatorLink):
         pushed = getattr(operator, "links_pushed", {})
         if self.xcom_key in pushed:
             return str(pushed[self.xcom_key])
-        # What an earlier leg pushed, Airflow stored when that leg ended.
+        # Airflow stored the link of an earlier leg when that leg ended.
         if not (__version__.startswith("2.") or getattr(operator, "is_resumed", False)):
             return ""
         try:
             link: Any = XCom.get_value(ti_key=ti_key, key=self.xcom_key)
-        except Exception as error:  # noqa: BLE001  # Airflow 3.0 lets it end the worker, though the task has succeeded
+        except Exception as error:  # noqa: BLE001  # it would end the worker in Airflow 3.0, though the task succeeded
             log.warning("The link %s cannot be read: %s", self.name, type(error).__name__)
             return ""
         return link if isinstance(link, str) else ""
 
 
 class SmsReportLink(_PushedLink):
-    """The link to the report by row, where ``[sms] report_url`` says how one is opened."""
+    """The link to the row report, if ``[sms] report_url`` says how a report is opened."""
 
     name = "SMS report"
     xcom_key = REPORT_LINK
 
 
 class SmsSandboxLink(_PushedLink):
-    """The link to the page of the sandbox, where the connection leads to one: to a service on this machine."""
+    """The link to the sandbox's page, if the connection leads to one: to a service on this machine."""
 
     name = "SMS sandbox"
     xcom_key = SANDBOX_LINK

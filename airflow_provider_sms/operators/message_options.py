@@ -1,6 +1,6 @@
-"""The checks of the arguments that say whom to text, and what: those of ``BulkSmsOperator`` that the sensor has, too.
+"""The checks of the arguments that say whom to text, and what, which ``BulkSmsOperator`` and the sensor share.
 
-Below both, whose attributes it reads.
+It lies below both, and reads their attributes.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ def _check_prices(task: Any) -> None:
 
 
 def _check_sources(task: Any) -> None:
-    """Refuse what cannot be recipients, assets that name no place, queries without a statement, and no value.
+    """Refuse values that cannot be recipients, assets that name no place, queries without a statement, and None.
 
-    A source that the task computes is not there yet, or is of an earlier attempt.
+    A source that the task computes is not checked: it is not there yet, or is that of an earlier attempt.
     """
     for argument in ("suppress",) if getattr(task, "computes_source", False) else ("source", "suppress"):
         given = getattr(task, argument, None)
@@ -59,7 +59,7 @@ def _check_sources(task: Any) -> None:
                 raise InputError(f"{argument} is {each!r}: was there no value to render it from?")
             elif isinstance(each, str) and not each.strip():
                 raise InputError(f"{argument}: {explain_other(each)}")
-            # Text in it is rows that a template wrote out, which the task tells what to do about.
+            # Text in it is rows that a template wrote out; the task's own error says what to do about that.
             elif isinstance(each, Rows) and not (isinstance(each.data, str) or is_rows(each.data)):
                 raise InputError(f"{argument}: {explain_other(each.data)}")
 

@@ -12,15 +12,15 @@ from airflow_provider_sms.hooks.sql_source import SqlSource
 log = logging.getLogger(__name__)
 
 _SCHEMES = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
-"""Other names of a store, and the one that OpenLineage's naming has for it."""
+"""Other schemes of an object store, and the one that OpenLineage uses for it."""
 
 
 def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any]) -> Any:
     """Return the datasets of a task, as OpenLineage's provider for Airflow asks for them.
 
-    Inputs are the files of the source, or the tables that its query names, and no rows in memory; the output is the
-    report. The query is a facet of the job. Assets that the task declares are added, since the provider looks at them
-    only where this returns nothing.
+    The inputs are the files of the source, or the tables that its query names; rows in memory are left out. The output
+    is the report. The query is a facet of the job. Assets that the task declares are added, since the provider looks at
+    them only if this returns nothing.
     """
     from airflow.providers.common.compat.openlineage.facet import Dataset, SQLJobFacet
     from airflow.providers.common.compat.openlineage.utils.utils import translate_airflow_asset
@@ -40,7 +40,7 @@ def lineage_of(source: Any, report: Any, *, inlets: list[Any], outlets: list[Any
 
 
 def _tables_of(source: SqlSource) -> list[Any]:
-    """Return the tables that a query names, as far as OpenLineage's parser and the connection's hook tell them."""
+    """Return the tables that a query names, as far as OpenLineage's parser and the connection's hook can tell."""
     from airflow.providers.common.compat.openlineage.utils.sql import get_openlineage_facets_with_sql
 
     try:
@@ -54,8 +54,8 @@ def _tables_of(source: SqlSource) -> list[Any]:
 def datasets(place: Any) -> list[tuple[str, str]]:
     """Return the namespace and the name of each dataset that a path, a URI, or a list of them stands for.
 
-    As in OpenLineage's naming of datasets: ``file`` and the absolute path, or ``s3://bucket`` and the key. A directory
-    or a glob is one dataset. Rows in memory are none.
+    They are named as OpenLineage names datasets: ``file`` and the absolute path, or ``s3://bucket`` and the key. A
+    directory or a glob is one dataset. Rows in memory are not a dataset.
     """
     if isinstance(place, (list, tuple)):
         return [name for each in place for name in datasets(each)]
@@ -71,5 +71,5 @@ def datasets(place: Any) -> list[tuple[str, str]]:
     host, _, path = rest.partition("/")
     if scheme == "file":
         return [("file", f"/{path}")]
-    # What stands before the @ names an Airflow connection.
+    # The text before the @ names an Airflow connection.
     return [(f"{_SCHEMES.get(scheme, scheme)}://{host.rpartition('@')[2]}", path or "/")]

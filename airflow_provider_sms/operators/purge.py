@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class PurgeLedgerOperator(BaseOperator):
-    """Forget campaigns, with everybody whom they texted, and balances once they are older than the retention.
+    """Forget campaigns, with everybody whom they texted, and balances, once they are older than the retention.
 
     It forgets what ``airflow-sms ledger purge`` forgets, and keeps the same: campaigns with unknown requests or
-    requests under way, paused campaigns, and campaigns of which a task waits. A forgotten campaign protects nobody:
-    a task that runs again under its name texts everybody again. Sends that run meanwhile go on.
+    requests under way, paused campaigns, and campaigns for which a task is waiting. A forgotten campaign protects
+    nobody: a task that runs again under its name texts everybody again. Sends under way go on.
 
-    Returns counts: what was forgotten, and which campaigns were kept. Running it again forgets nothing more.
+    Returns counts of what was forgotten, and of the campaigns that were kept. Running it again forgets nothing more.
 
     :param retention_days: whole days, or a timedelta of whole days, without activity after which a campaign is
         forgotten. None means ``[sms] retention_days``; 0 means that nothing is forgotten.
@@ -58,20 +58,20 @@ class PurgeLedgerOperator(BaseOperator):
             return apply_retention(self.ledger_conn_id, _days(self.retention_days), self.stop_signal)
         except AirflowException:
             raise
-        except Exception as error:  # noqa: BLE001  # the words of an error of the database may quote a row
+        except Exception as error:  # noqa: BLE001  # an error of the database may quote a row
             log_unforeseen(error)
             failure = AirflowFailException if is_permanent(error) else AirflowException
             raise failure(describe(error)) from cause_of(error)
 
     def on_kill(self) -> None:
-        """End after the transaction that runs; the next run goes on from there."""
+        """Stop after the current transaction; the next run goes on from there."""
         self.stop_signal.set()
 
 
 def _days(retention: Any) -> int | None:
     """Return a retention in days; None means the configured one.
 
-    :raises InputError: it is no whole number of days.
+    :raises InputError: it is not a whole number of days.
     """
     if isinstance(retention, timedelta) and retention == timedelta(days=retention.days):
         retention = retention.days

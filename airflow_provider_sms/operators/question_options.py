@@ -1,4 +1,4 @@
-"""The check of an operator's arguments about its question to a person."""
+"""The checks of the arguments about an operator's question to a person."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def read_question_options(task: Any) -> QuestionOptions:
 
 
 def require_asking(argument: str, instead: str) -> None:
-    """Refuse to ask where Airflow cannot.
+    """Refuse to ask a person if this version of Airflow cannot.
 
     :param argument: the operator's argument that asks.
     :param instead: the alternative, for the error.
-    :raises InputError: names the version of Airflow from which on it can.
+    :raises InputError: names the first version of Airflow that can.
     """
     try:
         can_ask = find_spec("airflow.sdk.execution_time.hitl") is not None
@@ -105,4 +105,4 @@ QUESTION_CHECKS = (
     Check(_check_values, ("approvers", "four_eyes", "approval_notifiers", "approval_timeout")),
     Check(_check_is_asked, ("approve", "on_unknown")),
 )
-"""The checks of the arguments about a question. ``approve`` is one of operators that make a plan."""
+"""The checks of the arguments about a question. Only operators that make a plan have ``approve``."""

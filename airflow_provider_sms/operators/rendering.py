@@ -101,5 +101,5 @@ def _loader_of(environment: jinja2.Environment, name: str) -> jinja2.BaseLoader:
     :raises InputError: there is none, because the task is in no DAG.
     """
     if environment.loader is None:
-        raise InputError(f"message: {name} cannot be looked up outside of a DAG")
+        raise InputError(f"message: {name} cannot be looked up outside a DAG")
     return environment.loader

@@ -1,7 +1,7 @@
 """The operators that text a table or groups, and the operator that purges the ledger.
 
-This is the documented import path, also of hours and queries, of which arguments are made; the operators themselves are
-in modules of their own.
+This is the documented import path, also for the sending hours and queries that they take as arguments; the operators
+themselves are in modules of their own.
 """
 
 from airflow_provider_sms.hooks.sql_source import SqlSource

@@ -1,6 +1,6 @@
 """Booleans and numbers that templates may render, read strictly.
 
-A template leaves text, and the text ``False`` counts as true in Python: with ``dry_run="{{ params.dry }}"`` a task
+A template renders to text, and the text ``False`` counts as true in Python: with ``dry_run="{{ params.dry }}"`` a task
 would succeed and send nothing.
 """
 
@@ -24,7 +24,7 @@ class _Kind(NamedTuple):
     """A kind of value.
 
     :param read: returns the value; None where it is of another kind.
-    :param words: the values that are taken, for an error.
+    :param words: the accepted values, for an error.
     :param is_limit: whether None means no limit.
     """
 
@@ -86,8 +86,8 @@ def _check_of(name: str) -> Check:
 def read_value(task: Any, name: str) -> Any:
     """Return a rendered argument as a bool, int or Decimal; None means no limit.
 
-    A flag is also read from the numbers 1 and 0, and every kind from its text. Capitals of a flag and blanks around a
-    text do not count.
+    A flag is also read from the numbers 1 and 0, and a value of every kind from its text. Neither the case of a flag
+    nor spaces around a text matter.
 
     :raises InputError: names the argument and the form of the value.
     """
@@ -105,4 +105,4 @@ def _read(name: str, value: Any) -> bool | int | Decimal | None:
 
 
 VALUE_CHECKS = tuple(_check_of(name) for name in _KINDS)
-"""The checks of these values; one that a template renders is read by :func:`read_value`."""
+"""The checks of these values; :func:`read_value` returns a value once its template is rendered."""

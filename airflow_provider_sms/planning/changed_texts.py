@@ -102,9 +102,9 @@ def refuse_changed_texts(
             f"attempt of this task claimed in this run {by_count(changed, 'has', 'have')} another text, other key "
             "columns or another campaign now, so people could be texted twice. Nothing was sent by this attempt. Is "
             "there a now() or the like in the message or in the campaign's name, did a column change, or does a mapped "
-            "task get rows now that another one had? To go on, give the task back the text, the campaign and the rows "
-            "that it had. For the next run, say in key_columns what identifies a message beside its number. Where a "
-            "second text is meant, send it in a new run, under a new campaign"
+            "task get rows now that another one had? To continue, restore the text, the campaign and the rows that the "
+            "task had. For the next run, say in key_columns what identifies a message besides its number. If a second "
+            "text is intended, send it in a new run, under a new campaign"
         )
 
 
@@ -113,8 +113,8 @@ def _words_for_a_command(changed: int) -> str:
     return (
         f"{changed} {to_whom} whom an earlier command of this campaign texted, or may have, "
         f"{by_count(changed, 'has', 'have')} another text or other key columns now, so people could be texted twice. "
-        "Nothing was sent by this command. To send the rest of the campaign, give the command the text, the key "
-        "columns and the rows that it had. Where a second text is meant, send it under another campaign name"
+        "Nothing was sent by this command. To send the rest of the campaign, repeat the command with the text, "
+        "the key columns and the rows that it had. If a second text is intended, send it under another campaign name"
     )
 
 

@@ -54,7 +54,7 @@ class Limits:
         if self.max_rows is not None and rows > self.max_rows:
             raise LimitError(
                 f"The source has more rows than max_rows={self.max_rows}. Nothing was sent. Is it the right source? "
-                "Else raise max_rows"
+                "If so, raise max_rows"
             )
 
     def check_enough(self, rows: int) -> None:
@@ -65,7 +65,7 @@ class Limits:
         if self.min_rows is not None and rows < self.min_rows:
             raise LimitError(
                 f"The source has {rows} {by_count(rows, 'row')}, fewer than min_rows={self.min_rows}. Nothing was "
-                "sent. Is it the right source, and is it complete? Else lower min_rows"
+                "sent. Is it the right source, and is it complete? If so, lower min_rows"
             )
 
     def check_invalid(self, scan: Scan) -> None:

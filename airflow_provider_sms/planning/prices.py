@@ -99,7 +99,7 @@ def _prefix(key: Any) -> str:
     prefix = key.removeprefix("+") if isinstance(key, str) else None
     if prefix is None or (key and not (prefix.isascii() and prefix.isdecimal())):
         raise InputError(
-            f"cost_per_part: {key!r} is no prefix: write the first digits of numbers with country code as text, "
+            f"cost_per_part: {key!r} is not a prefix: write the first digits of numbers with country code as text, "
             "such as '27' or '+27', or '' for all others"
         )
     return prefix

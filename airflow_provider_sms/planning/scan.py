@@ -282,6 +282,6 @@ def outgoing_blocks(
 def _changed(row: int) -> str:
     return (
         f"The source has changed since it was checked, at row {row} or after it (rows count from 0). What it holds now "
-        "was neither planned nor approved, so this attempt sent nothing of it. Let nothing write to the source while a "
-        "task sends it. The next attempt checks and plans the whole source anew"
+        "was neither planned nor approved, so this attempt sent none of it. Let nothing write to the source while a "
+        "task sends it. The next attempt checks and plans the whole source again"
     )

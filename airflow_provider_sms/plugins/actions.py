@@ -1,8 +1,7 @@
 """What people do on a page: resolve unknown requests, pause and resume a campaign, look up a number.
 
-Airflow's audit log has each of these, the refused ones too, before it is done. A user who is refused may write rows to
-it all the same, so these are few and short, and hold nothing that may be a number: neither fills the log, and nobody
-puts a number into it.
+Airflow's audit log has each of these, even a refused one, before it is done. So even a user who is refused adds rows to
+it. These are few and short, and hold nothing that may be a number: nobody can fill the log, or put a number into it.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ MAX_REQUESTS = 1000
 REFUSALS_A_MINUTE = 60
 """Refused and failed acts of one user in any minute, after which the next leaves no row: more than a person makes.
 
-Requests that are made at the same time do not count one another, so there may be some rows more.
+Simultaneous requests do not count one another, so there may be a few more rows.
 """
 _REFUSED_IDS = 100
 """Ids that the row of a refused act lists: enough to find the page on which they were."""
 _MOST_PEOPLE = 10**9
-"""People of a resolution: more than any ledger has requests for."""
+"""The most people that a resolution may concern: more than any ledger has."""
 
 NOT_OF_THIS_CAMPAIGN = "The page lists a request that this campaign does not have. Nothing was changed. Reload the page"
 _RESOLVE, _PAUSE, _RESUME = "sms.resolve", "sms.pause", "sms.resume"
@@ -196,7 +195,7 @@ def show_matches(request: Request, access: VerifiedViewer, query: NumberQuery) -
 
 @contextmanager
 def _act(event: str, access: VerifiedViewer, **details: Any) -> Iterator[AuditedAct]:
-    """Record what becomes of an act, unless too many of the user's were refused or failed in the last minute.
+    """Record what becomes of an act, unless too many acts of the user were refused or failed in the last minute.
 
     :raises HTTPException: 429, with the seconds to wait; nothing is recorded, asked or read.
     :raises AuditLogError: the acts cannot be counted.
@@ -216,7 +215,7 @@ def _act(event: str, access: VerifiedViewer, **details: Any) -> Iterator[Audited
 
 
 def _as_typed(campaign_id: int, resolution: Resolution | None = None) -> dict[str, Any]:
-    """Return an act as the row of its refusal may hold it: short, and with whatever may be a number masked."""
+    """Return an act as the row of its refusal may hold it: short, and with anything that may be a number masked."""
     details: dict[str, Any] = {"campaign_id": _masked(campaign_id)}
     if resolution:
         ids = resolution.requests
@@ -244,7 +243,7 @@ def _conflicts() -> Iterator[None]:
 
 
 def _editable_campaign(campaign_id: int, access: VerifiedViewer, act: AuditedAct) -> tuple[NamedCampaign, str]:
-    """Return a campaign, and one of the DAGs that sent it, whose audit log has the act."""
+    """Return a campaign, and one of the DAGs that sent it, in whose audit log the act is recorded."""
     campaign, dags = visible_campaign(visible_ledger(access), campaign_id, access)
     act.details["campaign_id"] = campaign_id  # not masked: there is such a campaign
     access.require_edit(dags)

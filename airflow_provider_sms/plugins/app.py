@@ -80,8 +80,8 @@ def create_app() -> FastAPI:
 def static_file(name: str) -> Response:
     """Return a style, script or picture of this package.
 
-    Whole, and not as a ``FileResponse``: before Starlette 0.49.1, which Airflow 3.0 and 3.1 exclude, a ``Range`` header
-    with many ranges kept that busy for seconds.
+    It is sent whole, and not as a ``FileResponse``: before Starlette 0.49.1, which Airflow 3.0 and 3.1 exclude, a
+    ``Range`` header with many ranges kept it busy for seconds.
     """
     if name not in _STATIC_FILES:
         raise HTTPException(status.HTTP_404_NOT_FOUND, "This file does not exist")

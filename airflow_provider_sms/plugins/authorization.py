@@ -6,7 +6,7 @@ campaign on the permission to see all DAGs that sent it, and each change on the 
 :mod:`~airflow_provider_sms.plugins.csrf` that a button was pressed on our own page.
 
 A DAG that Airflow no longer has, because somebody deleted it, belongs to no team, and in a multi-team deployment
-Airflow's check of it passes for members of every team. So its campaigns are for users who may see every DAG alone.
+Airflow's check of it passes for members of every team. So its campaigns are only for users who may see every DAG.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_VISIBLE = "The ledger has no such campaign, or you may not see every DAG tha
 """The same words for both: they must not tell whether a campaign exists."""
 
 _NO_DAG = "no DAG: every DAG"
-"""The id of no DAG, since Airflow allows no colon in one: a permission that holds for it holds for every DAG."""
+"""An id that no DAG has, since Airflow allows no colon in one: a permission that holds for it holds for every DAG."""
 
 
 class Access:
@@ -79,7 +79,7 @@ class Access:
         return all(self._edited.holds_for(dag_id) for dag_id in dag_ids)
 
     def require_view(self, dag_ids: Iterable[str]) -> None:
-        """Raise if the user may not see one of these DAGs, or there is none.
+        """Raise if the user may not see one of these DAGs, or there are none.
 
         :raises HTTPException: 404.
         """
@@ -90,7 +90,7 @@ class Access:
     def require_edit(self, dag_ids: Iterable[str]) -> None:
         """Raise if the user may not edit one of these DAGs.
 
-        :raises HTTPException: 404: the user may not see one of them either; 403.
+        :raises HTTPException: 404 if the user may not even see one of them, else 403.
         """
         every = sorted(dag_ids)
         self.require_view(every)
@@ -99,10 +99,10 @@ class Access:
 
 
 class _Permission:
-    """A permission of a user, DAG by DAG. It is asked for when it is needed, and kept as long as the request lasts.
+    """A permission of a user, DAG by DAG. Airflow is asked when it is needed, and its reply is kept for the request.
 
     :param method: what the user may do with the DAG, as Airflow names it.
-    :param entity: what of the DAG; None means the DAG itself.
+    :param entity: the aspect of the DAG; None means the DAG itself.
     """
 
     def __init__(self, user: BaseUser, method: Literal["GET", "PUT"], entity: DagAccessEntity | None) -> None:
@@ -112,7 +112,7 @@ class _Permission:
         self._held: dict[str, bool] = {}
 
     def holds_for(self, dag_id: str) -> bool:
-        """Return whether the user has it for a DAG: for one that Airflow does not have, whether for every DAG."""
+        """Return whether the user has it for a DAG; for a DAG that Airflow does not have, whether for every DAG."""
         if dag_id not in self._held:
             known = dag_id in self._teams
             self._held[dag_id] = self._ask(dag_id, self._teams[dag_id]) if known else self.holds_everywhere

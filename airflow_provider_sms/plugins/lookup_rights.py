@@ -1,7 +1,7 @@
 """Who may look up a number on a page, in which campaigns, and how often.
 
-Whether somebody was texted, and about what, is a fact about a person. It is told to people who work with the campaign,
-who have the numbers anyway: see the option ``[sms] number_lookup``.
+Whether somebody was texted, and about what, is a fact about a person. Only people who work with the campaign, and have
+the numbers anyway, are told: see the option ``[sms] number_lookup``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _EDITORS, _VIEWERS, _OFF = "editors", "viewers", "off"
 
 
 class LookUpRights:
-    """Whether and where a user may look up numbers, by the option as it is now."""
+    """Whether and where a user may look up numbers, according to the current option."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -46,7 +46,7 @@ class LookUpRights:
         return (edits or self._allowed == _VIEWERS) and self._access.sees_anything
 
     def require(self) -> None:
-        """Raise if the user may look up no number.
+        """Raise if the user may not look up any number.
 
         :raises HTTPException: 404 if nobody may, else 403.
         """
@@ -54,7 +54,9 @@ class LookUpRights:
             raise HTTPException(status.HTTP_404_NOT_FOUND, "Looking up numbers is turned off in this Airflow")
         if not self.any:
             verb = "edit" if self._allowed == _EDITORS else "see"
-            raise HTTPException(status.HTTP_403_FORBIDDEN, f"You may look up no number: you may {verb} no DAG")
+            raise HTTPException(
+                status.HTTP_403_FORBIDDEN, f"You may not look up numbers, because you may not {verb} any DAG"
+            )
 
     def may_look_into(self, dag_id: str) -> bool:
         """Return whether a look-up finds messages of this DAG."""

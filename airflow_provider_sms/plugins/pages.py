@@ -41,7 +41,7 @@ REQUEST_STATES = ("accepted", "unknown", "claimed", "not_sent")
 # PostgreSQL cannot hold a text with a null character.
 Text = Annotated[str, Query(max_length=1000, pattern=r"^[^\x00]*$")]
 Name = Annotated[str, Header(max_length=9000)]
-"""A part of a campaign's name, percent-encoded: a header holds ASCII alone."""
+"""A part of a campaign's name, percent-encoded: a header holds only ASCII."""
 
 
 def visible_ledger(access: Viewer) -> LedgerReader:

@@ -28,7 +28,8 @@ def reasons(campaign: Campaign, now: float, unapproved: UnapprovedPlan | None = 
     """Return why a campaign is in its state, and what to do about it.
 
     :param now: seconds since the epoch.
-    :param unapproved: the plan that a person has to approve before more is sent; None means that nobody is waited for.
+    :param unapproved: the plan that a person has to approve before more is sent; None means that no approval is
+        awaited.
     """
     sentences = [_waiting(each) for each in campaign.attempts]
     if unknown := campaign.counts.unknown:
@@ -87,7 +88,7 @@ def _waiting(attempt: Attempt) -> str:
 
 
 def outcomes(campaign: Campaign) -> list[tuple[str, int]]:
-    """Return messages or rows by outcome, without outcomes of which there are none, except accepted."""
+    """Return messages or rows by outcome, leaving out outcomes without any, except accepted."""
     counts = campaign.counts
     remaining = _remaining(campaign)
     lines = [

@@ -14,7 +14,7 @@ from airflow_provider_sms.plugins import PREFIX
 
 _MAJOR, _MINOR = (int(number) for number in version("apache-airflow").split(".")[:2])
 SHOWS_PAGES = (_MAJOR, _MINOR) >= (3, 1)
-"""Whether this Airflow has places for pages of plugins, and knows their reader by a cookie: since 3.1."""
+"""Whether this Airflow has places for plugins' pages, and knows the reader by a cookie: from 3.1 on."""
 
 _TASK = "task?dag_id={DAG_ID}&run_id={RUN_ID}&task_id={TASK_ID}&map_index={MAP_INDEX}"
 

@@ -35,7 +35,7 @@ def render_page(request: Request, template: str, status_code: int = 200, **value
             **values,
         )
     )
-    # A ledger may hold half an emoji, which UTF-8 does not have.
+    # A ledger may hold half an emoji, which UTF-8 cannot encode.
     return HTMLResponse(html.encode("utf-8", "replace"), status_code)
 
 
@@ -49,7 +49,7 @@ def render_error(request: Request, error: str, status_code: int) -> Response:
     if "text/html" in request.headers.get("accept", ""):
         # A visitor without an Airflow login gets neither styles nor scripts.
         template = "sign_in.html" if status_code == HTTPStatus.UNAUTHORIZED else "error.html"
-        # To ask Airflow for rights would cost more than the page that was refused.
+        # Asking Airflow for rights would cost more than the page that was refused.
         request.state.look_up_rights = None
         return render_page(request, template, status_code, error=error, token=None)
     return JSONResponse({"detail": error}, status_code)

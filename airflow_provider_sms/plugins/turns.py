@@ -1,7 +1,7 @@
-"""Turns: one response that reads the ledger is made at a time.
+"""Turns: only one response that reads the ledger is made at a time.
 
 The pages are made in Airflow's own web server, by the same threads and under the same lock of Python as Airflow's API.
-A user who opens a page forty times must not keep all other users of Airflow waiting: turns go round the users who wait.
+A user who opens a page forty times must not keep all other users of Airflow waiting: the waiting users take turns.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 WAITING = 3
-"""Requests of a user that may wait for a turn: as many pages as people have open and come due at the same time."""
+"""Requests of a user that may wait for a turn: as many as the open pages of one person make at the same time."""
 PATIENCE_SECONDS = 5.0
 """Seconds that a request waits for its turn."""
 RETRY_SECONDS = 5
 """Seconds after which a refused request may be tried again."""
 _LOOK_SECONDS = 0.02
-"""Seconds between two looks whether it is a request's turn. Nothing is made in between, so it is short."""
+"""Seconds between two checks whether it is a request's turn. Nothing is made in between, so it is short."""
 
 
 @dataclass(eq=False)
@@ -40,10 +40,11 @@ class _Waiting:
 
 
 class Turns:
-    """The turns of a process, of any number of event loops.
+    """The turns of a process, with any number of event loops.
 
-    The next turn goes to the waiting user whose last turn began longest ago, and of a user to the request that came
-    first. So a user with several requests delays each of another user's by one response, not by all of them.
+    The next turn goes to the waiting user whose last turn began longest ago, and among that user's requests to the one
+    that came first. So a user with several requests delays each request of another user by one response, not by all of
+    them.
     """
 
     def __init__(self) -> None:

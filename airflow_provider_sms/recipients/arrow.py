@@ -48,7 +48,7 @@ def _opened(file: DataFile, names: Sequence[str] | None) -> Iterator[tuple[pa.Sc
 
     def explain(_: Exception) -> str:
         if beginning.startswith(_FEATHER_1):
-            return "is a Feather file of version 1, which is not read; write it anew, as version 2"
+            return "is a Feather file of version 1, which is not supported; write it again, as version 2"
         return "is not an Arrow file, or is damaged or cut short"
 
     with source_errors(file, explain), _source(file) as source:

@@ -155,7 +155,7 @@ def field_of(schema: pa.Schema, name: str, used_by: str) -> pa.Field:
     if any(mask_numbers_in(column) != column for column in schema.names):
         raise ColumnError(
             f"{used_by}: the source has no column {name!r}; the names of its columns hold numbers, and are not shown: "
-            "are they a row of recipients, because the names are missing?"
+            "is the header missing, so that a row of recipients is in its place?"
         )
     names = ", ".join(repr(column) for column in schema.names[:_MOST_NAMES])
     more = len(schema.names) - _MOST_NAMES

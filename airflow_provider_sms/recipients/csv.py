@@ -232,7 +232,7 @@ class QuotedText:
         """
         if b"\0" in passed:
             line = self._line + passed.count(b"\n", 0, passed.index(b"\0"))
-            raise SourceError(f"{self._name}: line {line}: holds a zero byte, so it is no text in UTF-8")
+            raise SourceError(f"{self._name}: line {line}: holds a zero byte, so it is not UTF-8 text")
         if _QUOTE in passed:
             self._check_quotes(passed, np.frombuffer(self._last + block, np.uint8))
         self._line += passed.count(b"\n")

@@ -118,7 +118,7 @@ def from_columns(columns: Mapping[str, Any]) -> TableSource:
     if len(set(lengths.values())) > 1:
         some = list(lengths.items())[:_MOST_LENGTHS]
         told = ", ".join(f"{mask_numbers_in(name)!r} has {length}" for name, length in some)
-        raise SourceError(f"{description}: all columns need as many values, but {told}")
+        raise SourceError(f"{description}: all columns need the same number of values, but {told}")
     made = [_column_of_values(values, name, description) for name, values in columns.items()]
     table = _table(list(columns), made, max(lengths.values(), default=0), description)
     return TableSource(table, _describe("dict", table.num_rows, table.num_columns))

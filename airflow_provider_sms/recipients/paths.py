@@ -133,7 +133,7 @@ def _locate(source: Any) -> tuple[Any, str]:
         return source.fs, str(source.path)
     text = os.fspath(source)
     if not text.strip():
-        raise SourceError("the path is empty: it should be that of files with the recipients")
+        raise SourceError("the path is empty: give the path of the files with the recipients")
     try:
         filesystem, path = fsspec.core.url_to_fs(text)
     except (ImportError, ValueError) as error:

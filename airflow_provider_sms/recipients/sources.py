@@ -152,13 +152,13 @@ def _open_list(source: list[Any] | tuple[Any, ...], column: str) -> Source:
         if isinstance(source[other], str) and "{{" in source[other]:
             raise SourceError(
                 f"element {other} of {len(source)}, counted from 0, is the template "
-                f"{mask_numbers_in(source[other])!r}, which was not rendered: a list with phone numbers is kept from "
-                "Airflow, which renders templates. Take the template out of the list, or let a function of "
-                "@task.bulk_sms return the list"
+                f"{mask_numbers_in(source[other])!r}, which was not rendered: a list with phone numbers is hidden "
+                "from Airflow, so no template in it is rendered. Take the template out of the list, or let a function "
+                "of @task.bulk_sms return the list"
             )
         raise SourceError(
-            f"a list of phone numbers holds nothing else, and element {other} of {len(source)} is none. Elements "
-            "count from 0"
+            f"a list of phone numbers may hold nothing else, and element {other} of {len(source)} is not one. "
+            "Elements count from 0"
         )
     if all(is_path(path) for path in source):
         return _open_paths(source)

@@ -50,8 +50,8 @@ REPEATS = "the same message as another row"
 NO_LEDGER = "the ledger could not be read, so the outcome is not known"
 
 _REPEAT = RowStatus(DUPLICATE, REPEATS)
-_LISTED = RowStatus(SUPPRESSED, "the number is on a list of those not to be texted")
-_CAPPED = RowStatus(SUPPRESSED, "somebody of the campaign group texted the number too recently")
+_LISTED = RowStatus(SUPPRESSED, "the number is on a list of numbers that must not be texted")
+_CAPPED = RowStatus(SUPPRESSED, "a campaign of the group texted the number too recently")
 _LOST = RowStatus(UNKNOWN, NO_LEDGER)
 
 

@@ -100,7 +100,7 @@ class Reconciliation:
         try:
             record_reading(self._store, self._key, amount, asked_at)
         except LedgerError as error:
-            log.warning("The balance is not recorded, so that it proves nothing later: %s", error)
+            log.warning("The balance was not recorded, so it cannot serve as evidence later: %s", error)
         return balance
 
     def now(self) -> float:

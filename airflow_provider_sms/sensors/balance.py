@@ -44,25 +44,26 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
 
     The amount is ``min_balance``, or the estimated cost of a message to each recipient of ``source``.
 
-    Returns ``{"balance": 1500.0, "post_paid": false}``. Transient errors (no connection, no usable response, 429) are
-    ridden out, up to a number in a row; 401 and 403 fail at once, without retries. Each poke of the mode ``reschedule``
-    is a process of its own that remembers nothing: there, one poke reads the balance as often, waiting 1, 2, 4 …
-    seconds. The arguments of the base, ``exponential_backoff``, ``max_wait``, ``timeout``, ``soft_fail`` and the like,
-    mean the same when deferred.
+    Returns ``{"balance": 1500.0, "post_paid": false}``. Up to ``max_failures`` transient errors in a row (no
+    connection, no usable response, 429) are tolerated; 401 and 403 fail at once, without retries. In the mode
+    ``reschedule`` each poke is a process of its own that remembers nothing, so a single poke repeats a failed reading
+    that many times, after 1, 2, 4 … seconds. The arguments of the base, ``exponential_backoff``, ``max_wait``,
+    ``timeout``, ``soft_fail`` and the like, mean the same when the sensor is deferred.
 
-    :param min_balance: the lowest balance that suffices, credits: a number, or text of one. None means the estimated
-        cost of ``source``. (templated)
-    :param source: recipients, as of a :class:`~airflow_provider_sms.operators.sms.BulkSmsOperator`, in place of
-        ``min_balance``. The worker reads them before it waits, in the mode ``reschedule`` before each poke. (templated)
-    :param message: the text to them, as of that operator. (templated)
-    :param content_column: as of that operator.
-    :param destination_column: as of that operator.
-    :param default_region: as of that operator.
-    :param cost_per_part: credits for an SMS part, as of that operator.
+    :param min_balance: the lowest balance that suffices, in credits: a number, or a number as text. None means the
+        estimated cost of ``source``. (templated)
+    :param source: recipients, as for a :class:`~airflow_provider_sms.operators.sms.BulkSmsOperator`, in place of
+        ``min_balance``. The worker reads them before it waits or, in the mode ``reschedule``, before each poke.
+        (templated)
+    :param message: the text for them, as for that operator. (templated)
+    :param content_column: as for that operator.
+    :param destination_column: as for that operator.
+    :param default_region: as for that operator.
+    :param cost_per_part: credits for an SMS part, as for that operator.
     :param sms_conn_id: the connection. (templated)
     :param deferrable: wait in the triggerer, without a worker slot. Default: Airflow's
         ``operators.default_deferrable``.
-    :param max_failures: transient errors in a row that are ridden out, at least 0.
+    :param max_failures: transient errors in a row that are tolerated, at least 0.
     """
 
     template_fields: Sequence[str] = ("min_balance", "source", "message", "sms_conn_id")
@@ -134,7 +135,7 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
             wanted = self._wanted()
             balance = self._balance()
         except InputError as error:
-            # The failure has the words of the error. Its cause, such as a driver's error, may tell more.
+            # The failure repeats the error's words. The error's cause, such as a driver's error, may tell more.
             raise (AirflowException if error.transient else AirflowFailException)(str(error)) from error.__cause__
         except ServiceError as error:
             if not error.transient:
@@ -148,7 +149,7 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
         if balance is not None:
             self.log.info("The balance is %s, waiting for %s", balance.amount, wanted)
         if self.deferrable:
-            # Raised from within the base's execute, so that soft_fail and never_fail stay the base's.
+            # Raised from within the base's execute, so that the base handles soft_fail and never_fail.
             self.defer(
                 trigger=self._trigger(wanted),
                 method_name="execute_complete",
@@ -201,7 +202,7 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
         )
 
     def _balance(self) -> Balance | None:
-        """Return the balance; None after a transient error that is ridden out."""
+        """Return the balance; None after a transient error that is tolerated."""
         # Each poke reads the connection anew: somebody may have put a new token there.
         with self.hook.get_settings().client() as client:
             while True:
@@ -222,7 +223,7 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
                     return balance
 
     def _record(self, amount: Decimal | None) -> None:
-        """Record the balance in the ledger, where there is one.
+        """Record the balance in the ledger, if there is one.
 
         :param amount: credits; None means that the account is post-paid.
         """
@@ -238,7 +239,7 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
         :raises AirflowSensorTimeout: ``timeout`` has passed.
         :raises AirflowFailException: for a wrong connection or token.
         :raises ServiceError: when there were too many transient errors in a row.
-        :raises AirflowSkipException: in place of the last two with ``never_fail``.
+        :raises AirflowSkipException: in place of the last two, if ``never_fail`` is set.
         """
         if event["status"] == "success":
             seen = {"balance": event["balance"], "post_paid": event["post_paid"]}
@@ -248,11 +249,11 @@ class BalanceSensor(RendersTemplates, HasSmsHook, BaseSensorOperator):
         if event["status"] == "timeout":
             raise AirflowSensorTimeout(event["message"])
         if self.never_fail:
-            # Airflow before 3.3 thinks of it only while it pokes.
+            # Airflow before 3.3 honours never_fail only while it pokes.
             raise AirflowSkipException(event["message"])
         if event["permanent"]:
             raise AirflowFailException(event["message"])
-        # None of Airflow's errors: with soft_fail each of them is a skip here, where a poke that raises it fails.
+        # Not one of Airflow's errors: with soft_fail each of those would skip the task here, but fails a poke.
         raise ServiceError(event["message"])
 
 
@@ -277,7 +278,7 @@ def _check_min_balance(task: BalanceSensor) -> None:
 
 
 def _of_source(check: Check) -> Check:
-    """Return a check of how a source is read, for a sensor that may have none."""
+    """Return a check of how a source is read, which passes for a sensor without a source."""
     return Check(lambda task: None if task.source is None else check.refuse(task), check.reads)
 
 

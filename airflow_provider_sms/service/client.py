@@ -175,10 +175,10 @@ class SmsClient:
         :raises ServiceError: one of its subclasses; each says whether the request may have been processed.
         """
         if not isinstance(message, str) or not message:
-            raise InputError("message must be a text that is not empty")
+            raise InputError("message must be a text, and not empty")
         names = [] if isinstance(groups, str) else list(groups)
         if not names or not all(isinstance(name, str) and name for name in names):
-            raise InputError("groups must be a list of at least one name of a group")
+            raise InputError("groups must be a list of at least one group name")
         body = request_body({"Message": message, "Groups": names}, send_options)
         return parse_send_response(self._post("groupmessages", body, hidden=(message,)))
 

@@ -176,7 +176,7 @@ class Transport:
         operation = url.rpartition("/")[2]
         exchange = Exchange(self._clock() + sum(self._timeouts), self._clock)
         if exchange.deadline > latest_end():
-            raise NotSentError(f"{operation}: not sent: it came too late to end in the time that was left for it")
+            raise NotSentError(f"{operation}: not sent: too little time was left for it to finish")
         outer = sys.exc_info()[1]
         try:
             route = self._route(method, url)

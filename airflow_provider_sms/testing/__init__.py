@@ -1,9 +1,9 @@
 """A pytest plugin: the fixture ``sms_sandbox`` runs a team's DAGs against the service on this machine.
 
 A project loads it by name, in its pytest settings (``addopts = "-p airflow_provider_sms.testing"``) or in its
-``conftest.py`` (``pytest_plugins = ["airflow_provider_sms.testing"]``). It is no ``pytest11`` entry point: pytest loads
-those wherever the package is installed, and a project that did not ask for it would find Airflow in another home.
-Airflow, the sandbox and its server are imported by the tests that need them.
+``conftest.py`` (``pytest_plugins = ["airflow_provider_sms.testing"]``). It is not a ``pytest11`` entry point: pytest
+loads such a plugin wherever the package is installed, and a project that did not ask for it would find Airflow in
+another home. Airflow, the sandbox and its server are imported by the tests that need them.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from airflow_provider_sms.testing.sandbox import SmsSandbox
 
 KEEP_HOME = "sms_sandbox_keep_airflow_home"
-"""The setting of pytest with which Airflow keeps the home that the environment names."""
+"""The pytest setting with which Airflow keeps the home that the environment names."""
 CREDITS = 100_000
 """The balance of a sandbox without other settings, in credits."""
 _HOME = pytest.StashKey[AirflowHome]()
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """Add the plugin's setting, and give Airflow a home of this test run.
+    """Add the plugin's setting, and give Airflow a home for this test run.
 
     Pytest calls this before it imports test modules and the ``conftest.py`` of folders, which may import Airflow.
 

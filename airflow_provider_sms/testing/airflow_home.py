@@ -1,4 +1,4 @@
-"""The Airflow of a test run: a home, and in it a metadata database, in a temporary folder.
+"""The Airflow of a test run: a home with a metadata database, in a temporary folder.
 
 Airflow reads its environment when it is first imported. So the home is made when pytest starts, and the database, which
 takes seconds, when the first DAG runs.
@@ -24,9 +24,9 @@ OF_ANOTHER_AIRFLOW = (
     "AIRFLOW__SMS__LEDGER_CONN_ID",
     "AIRFLOW__WORKERS__SECRETS_BACKEND",
 )
-"""Beginnings of the environment variables that lead to a real database, ledger, executor or store of secrets.
+"""Prefixes of the environment variables that lead to a real database, ledger, executor or secrets backend.
 
-Airflow looks for a connection in the store of secrets first, so the store's ``sms_default`` would text people.
+Airflow looks for a connection in the secrets backend first, so the ``sms_default`` there would text people.
 """
 
 
@@ -50,9 +50,9 @@ class AirflowHome:
             settings = {
                 "AIRFLOW_HOME": str(self.path),
                 "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-                # A test's DAG may have the name of the one before.
+                # A test's DAG may have the same name as that of the test before.
                 "AIRFLOW__CORE__MIN_SERIALIZED_DAG_UPDATE_INTERVAL": "0",
-                # The one that Airflow makes up is shorter than its kind of signature wants, of which it warns.
+                # The one that Airflow makes up is shorter than its signatures need, and Airflow warns of that.
                 "AIRFLOW__API_AUTH__JWT_SECRET": secrets.token_hex(64),
             }
             for name, value in settings.items():
@@ -94,5 +94,5 @@ class AirflowHome:
             root = logging.getLogger()
             level = root.level
             initdb()
-            root.setLevel(level)  # migrations log warnings alone, and leave it at that
+            root.setLevel(level)  # migrations raise it to WARNING, and leave it there
         self._has_database = True

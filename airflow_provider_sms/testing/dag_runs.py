@@ -1,4 +1,4 @@
-"""Running a DAG in this process by ``dag.test()``, and reading what it left, in each version of Airflow."""
+"""Running a DAG in this process with ``dag.test()``, and reading what it left, in each version of Airflow."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def run_dag(
     """Run a DAG that Airflow's database knows, and return Airflow's row of the run.
 
     :param dag: the DAG.
-    :param logical_date: of the run. A run of the same date is replaced.
-    :param conf: of the run.
+    :param logical_date: the run's logical date. A run of the same date is replaced.
+    :param conf: the run's configuration.
     :param run_after: the date in the run's id from Airflow 3 on; None means now. In Airflow 2 it is the logical date.
     """
     dates: dict[str, Any] = {"logical_date": logical_date, "run_after": run_after}
@@ -59,7 +59,7 @@ def register(dag: Any) -> None:
         bag.dags[dag.dag_id] = dag
     else:
         if _airflow() < (3, 1):
-            dag.relative_fileloc = "none.py"  # else it is there only where a file was read
+            dag.relative_fileloc = "none.py"  # else the DAG has it only if a file was read
         bag.bag_dag(dag)
     sync_dags(bag)
 
@@ -67,8 +67,8 @@ def register(dag: Any) -> None:
 def load_dags(folder: Path | str, path: Path | str | None = None) -> Any:
     """Load DAGs as Airflow does, and return its bag of them.
 
-    :param folder: what Airflow takes for the bundle.
-    :param path: the one file to load; None for all of the folder.
+    :param folder: the folder that Airflow takes for the bundle.
+    :param path: the one file to load; None means the whole folder.
     """
     version = _airflow()
     if version < (3, 1):
@@ -80,7 +80,7 @@ def load_dags(folder: Path | str, path: Path | str | None = None) -> Any:
 def sync_dags(bag: Any) -> None:
     """Store the DAGs of a bag in Airflow's database.
 
-    :param bag: of :func:`load_dags`.
+    :param bag: as :func:`load_dags` returns it.
     """
     version = _airflow()
     if version < (3, 0):

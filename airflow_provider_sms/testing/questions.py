@@ -1,4 +1,4 @@
-"""Questions of a task that runs without Airflow's database: they are kept in memory, and the test says the answer."""
+"""Questions of a task that runs without Airflow's database: they are kept in memory, and the test gives the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WHO_TRIGGERED, WHO_ANSWERED = "the person who triggered the run", "the person wh
 
 @contextmanager
 def questions_in_memory() -> Iterator[list[dict[str, Any]]]:
-    """Return the questions that tasks ask meanwhile, each as Airflow would store it, in order."""
+    """Return a list that collects the questions of the tasks in the block, in order, each as Airflow would store it."""
     asked: list[dict[str, Any]] = []
     with pytest.MonkeyPatch.context() as patch:
         try:

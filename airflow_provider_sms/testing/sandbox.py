@@ -42,9 +42,9 @@ class DagRunResult:
 
     :param state: of the run: ``success`` or ``failed``.
     :param run_id: of the run.
-    :param states: the state of each task, by task id; of a mapped task a list in the order of its map indexes.
-    :param returned: what each task returned, by task id: the summary of a task that texts people. Of a mapped task a
-        list; a task that returned nothing has None.
+    :param states: the state of each task, by task id; for a mapped task, a list in the order of its map indexes.
+    :param returned: what each task returned, by task id: for a task that texts people, its summary. For a mapped task
+        it is a list; for a task that returned nothing, None.
     """
 
     state: RunState
@@ -56,12 +56,12 @@ class DagRunResult:
 class SmsSandbox:
     """A sandbox of one test, with an account and a ledger of its own.
 
-    The fixture makes it; tests make none.
+    The fixture creates it; tests do not.
 
     :param service: the running sandbox: its address, and its ``state`` with the balance and all requests.
     :param home: the Airflow in which DAGs run.
     :param ledger_path: the ledger's file.
-    :param monkeypatch: of the test; it ends the connections.
+    :param monkeypatch: the test's monkeypatch, which removes the connections in the end.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SmsSandbox:
         return texts
 
     def connect(self, conn_id: str = "sms_default", extra: Mapping[str, Any] | None = None, **fields: Any) -> None:
-        """Make an Airflow connection to the sandbox, through the environment; ``sms_default`` is made already.
+        """Make an Airflow connection to the sandbox, through the environment; ``sms_default`` exists already.
 
         :param conn_id: the connection.
         :param extra: its extras, such as ``{"timeout": 0.5}``; None means none.
@@ -99,11 +99,11 @@ class SmsSandbox:
         self._environment.setenv(f"AIRFLOW_CONN_{conn_id.upper()}", json.dumps(connection))
 
     def fail_next(self, kind: FaultKind, **fields: Any) -> None:
-        """Make the next request fail, after those for which this was called before.
+        """Make the next request fail, after those that earlier calls make fail.
 
         :param kind: what goes wrong, for example ``drop_after``: the service takes the request, and its response is
             lost. The page of the sandbox lists the faults.
-        :param fields: more of the fault, such as ``times=3`` or, for the kind ``status``, ``status=503``.
+        :param fields: more fields of the fault, such as ``times=3`` or, for the kind ``status``, ``status=503``.
         :raises ValueError: a field is out of range.
         """
         self.service.state.faults.add([Fault(kind, **fields)])
@@ -123,8 +123,8 @@ class SmsSandbox:
 
         :param dag: the DAG, as its file makes it.
         :param expected: the state in which the run should end.
-        :param logical_date: of the run. None means the same moment in each call of a test: a second call runs the same
-            run again, as if a person had cleared all of its tasks. Another date is another run.
+        :param logical_date: the run's logical date. None means the same moment in each call of a test: a second call
+            runs the same run again, as if a person had cleared all of its tasks. Another date is another run.
         :param conf: the run's configuration.
         :raises AssertionError: the run ended in another state.
         :raises ValueError: a task has a connection that does not lead to this machine, or a ledger of its own. Nothing
@@ -161,20 +161,20 @@ class SmsSandbox:
         """Execute one task in this process, without a metadata database, and return what it returns.
 
         Its templates are rendered, and then ``execute`` is called. There are no retries or callbacks, and no deferrals
-        but for a question: for these, use :meth:`run`. A second call is the same task of the same run again.
+        except for a question: for these, use :meth:`run`. A second call is the same task of the same run again.
 
         :param task: an operator, in a DAG or in none, or what the call of a decorated task returns.
-        :param logical_date: of the run, as for :meth:`run`.
+        :param logical_date: the run's logical date, as for :meth:`run`.
         :param conf: the run's configuration, ``dag_run.conf`` in templates.
         :param xcoms: what other tasks returned, by task id, as far as this one asks for it; None means nothing.
-        :param context: more of the context, for templates and for the task's own code. Dates, ``params``, ``dag_run``,
-            ``run_id`` and ``ti`` are there already.
+        :param context: additions to the context, for templates and for the task's own code. Dates, ``params``,
+            ``dag_run``, ``run_id`` and ``ti`` are there already.
         :param answer: the button that a person presses when the task asks: ``Send`` or ``Stop`` about a plan;
             ``Resend``, ``Treat as sent`` or ``Fail`` about messages whose response was lost. None means that nobody
             answers.
         :raises LookupError: the task asks for an XCom that is not in ``xcoms``, and nothing was run; or it asks a
-            person, and ``answer`` does not answer that; or ``xcoms`` names a task that the DAG lacks, and the task did
-            not ask for that.
+            person, and ``answer`` is not one of the options; or ``xcoms`` names a task that the DAG lacks, and for
+            whose XCom the task did not ask.
         :raises ValueError: the task's connection does not lead to this machine, or it has a ledger of its own.
         """
         from airflow_provider_sms.execution.deferral import gives_up_slot
@@ -226,7 +226,7 @@ def _only_on_this_machine() -> Iterator[None]:
     def postgres_url(connection: ConnectionLike, extra: Mapping[str, Any]) -> NoReturn:  # noqa: ARG001 - as in ledger
         raise ValueError(
             f"The ledger of connection {connection.conn_id!r} is not opened, since people would count as texted there. "
-            "Leave ledger_conn_id out, and set [sms] ledger_conn_id where the DAG runs for real"
+            "Leave ledger_conn_id out, and set [sms] ledger_conn_id in production"
         )
 
     with pytest.MonkeyPatch.context() as patch:
@@ -246,7 +246,7 @@ def _refuse_other_services(owners: Sequence[Any]) -> None:
         if getattr(owner, "partial_kwargs", {}).get("ledger_conn_id") or getattr(owner, "ledger_conn_id", None):
             raise ValueError(
                 f"Task {owner.task_id!r} has a ledger_conn_id, and people would count as texted in that ledger. "
-                "Nothing was run. Leave it out, and set [sms] ledger_conn_id where the DAG runs for real"
+                "Nothing was run. Leave it out, and set [sms] ledger_conn_id in production"
             )
     for conn_id in sorted({conn_id for owner in owners for conn_id in _conn_ids(owner)}):
         if "{{" in conn_id:

@@ -18,7 +18,7 @@ class TaskInstance:
     """The first attempt of a task, whose XComs stay in memory.
 
     :param task: the operator.
-    :param run_id: of the run.
+    :param run_id: the id of the run.
     :param returned: what other tasks returned, by task id.
     """
 
@@ -43,14 +43,14 @@ class TaskInstance:
         self._own[key] = value
 
     def get_relevant_upstream_map_indexes(self, *_: Any, **__: Any) -> None:
-        """Return that all copies of another task are meant, for which Airflow 2 asks before it pulls."""
+        """Return None, which means all copies of another task; Airflow 2 asks for this before it pulls."""
 
     def xcom_pull(self, task_ids: Any = None, key: str = "return_value", **_: Any) -> Any:
-        """Return an XCom: of this task None where there is none, of another one what it is said to have returned.
+        """Return an XCom: of this task, None if there is none; of another task, what the test says that it returned.
 
         :param task_ids: the task, or a list of tasks; None means this one.
-        :param key: of the XCom.
-        :raises LookupError: it is not said what the other task returned.
+        :param key: the XCom's key.
+        :raises LookupError: the test does not say what the other task returned.
         """
         if isinstance(task_ids, (list, tuple, set)):
             return [self.xcom_pull(task_id, key) for task_id in task_ids]
@@ -66,9 +66,9 @@ class TaskInstance:
 
     @contextmanager
     def requiring_known_tasks(self) -> Iterator[None]:
-        """Refuse what a task that the DAG lacks is said to have returned, once the block has ended without an error.
+        """Refuse what the test says that tasks returned which the DAG lacks, once the block has ended without an error.
 
-        Another DAG has tasks of its own, so what this task has asked for is not refused.
+        The task may have asked for an XCom of another DAG's task, so what it asked for is not refused.
 
         :raises LookupError: names the tasks of the DAG.
         """
@@ -88,11 +88,11 @@ class TaskInstance:
 def task_context(
     task: Any, logical_date: datetime, conf: Mapping[str, Any], xcoms: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return what Airflow gives a task of a manual run, as far as it is known without a database.
+    """Return the context that Airflow gives a task of a manual run, as far as it is known without a database.
 
     :param task: the operator.
-    :param logical_date: of the run; its data interval begins and ends there.
-    :param conf: of the run.
+    :param logical_date: the run's logical date; its data interval begins and ends there.
+    :param conf: the run's configuration.
     :param xcoms: what other tasks returned, by task id.
     """
     from airflow.providers.common.compat.sdk import timezone  # type: ignore[attr-defined]  # it is there at run time

@@ -52,7 +52,7 @@ def test_a_file_that_does_not_fit_keeps_no_other_one_from_being_recorded(ledger,
     path = left()
     said = ledger("recover", damaged, tmp_path / "nowhere.json", path)
     assert said.status == 1
-    assert f"{damaged} is not recorded. {damaged} is damaged, or no recovery file." in said.err
+    assert f"{damaged} is not recorded. {damaged} is damaged, or is not a recovery file." in said.err
     assert "nowhere.json cannot be read: No such file or directory" in said.err
     assert "Request 1 is accepted" in said.err
     assert said.err.endswith("2 files could not be recorded\n")

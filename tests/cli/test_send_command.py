@@ -76,8 +76,8 @@ def test_another_text_in_the_same_campaign_is_refused(send, witnessed):
     assert said.err.splitlines()[-1] == (
         "Sending ended early: 1 message to a recipient whom an earlier command of this campaign texted, or may have, "
         "has another text or other key columns now, so people could be texted twice. Nothing was sent by this command. "
-        "To send the rest of the campaign, give the command the text, the key columns and the rows that it had. Where "
-        "a second text is meant, send it under another campaign name"
+        "To send the rest of the campaign, repeat the command with the text, the key columns and the rows that it had. "
+        "If a second text is intended, send it under another campaign name"
     )
     assert send("--to", ANN, "--yes", message="No water from 10", campaign="water 2").status == 0
     assert witnessed() == {(NUMBERS[0], WATER): 1, (NUMBERS[0], "No water from 10"): 1}

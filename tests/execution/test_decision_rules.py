@@ -64,8 +64,8 @@ def test_a_name_is_one_person_however_it_is_encoded(written):
 def test_with_four_eyes_a_decision_of_nobody_does_not_count():
     """It could be that of the person who triggered the run; so could one on record."""
     for unknown in ({}, {"id": "1", "name": None}):
-        assert "cannot be told" in rules("ann").refusal(unknown)
-    assert "cannot be told" in rules("ann").refusal_of_earlier(SOMEBODY)
+        assert "cannot be distinguished" in rules("ann").refusal(unknown)
+    assert "cannot be distinguished" in rules("ann").refusal_of_earlier(SOMEBODY)
 
 
 def test_an_approver_who_triggered_the_run_is_not_assigned():

@@ -145,8 +145,8 @@ def test_what_another_task_has_not_recorded_is_worth_a_retry():
     assert failed.words == (
         "Campaign spring: 7 messages are claimed by another process that has recorded no outcome: requests 3, 5 by "
         "attempt 2 of task send of DAG news, run monday, map index 3, on host worker-2; request 9 by attempt 1 of task "
-        "t of DAG d, run r, on host h. They may have been sent. The next attempt finds the outcome, or takes what has "
-        "none by then for unknown"
+        "t of DAG d, run r, on host h. They may have been sent. The next attempt finds the outcome, or treats requests "
+        "without one by then as unknown"
     )
 
 

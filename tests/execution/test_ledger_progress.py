@@ -218,7 +218,7 @@ def test_a_ledger_that_takes_no_notes_stops_nothing(send, people, ledger_path, w
         connection.execute(f"CREATE TRIGGER no_notes BEFORE {statement} ON {table} {refuse}")
     ran = send(people(250))
     assert (ran.state, len(witnessed()), set(witnessed().values())) == ("success", 250, {1})
-    told = "The ledger takes no notes of the progress now: The ledger cannot be written to"
+    told = "The ledger does not take notes of the progress now: The ledger cannot be written to"
     assert ran.log.count(told) == (0 if (table, statement) == ("sms_balance", "UPDATE") else 1)
     assert "27820000001" not in ran.log
 
@@ -288,7 +288,7 @@ def test_after_a_note_that_failed_it_rests_and_then_goes_on(told, notes, clock, 
     for _ in range(3):
         told.sending(SendCounts(accepted=1), 100, paused=False)
         clock.now += 40.0
-    assert (len(tries), caplog.text.count("takes no notes")) == (2, 1)
+    assert (len(tries), caplog.text.count("does not take notes")) == (2, 1)
     monkeypatch.setattr(ledger_progress, "note_progress", write)
     told.ended("ended", summarise("spring", 100, 0, SendCounts(accepted=100)))
     assert notes()[0]["state"] == "ended"

@@ -207,7 +207,7 @@ def test_an_earlier_report_suppresses(send, people, tmp_path, witnessed):
     assert counts(ran) == {"accepted": 6, "suppressed": 4}
     report = pd.read_parquet(second)
     assert report.status.tolist() == ["suppressed"] * 4 + ["accepted"] * 6
-    assert report.reason[0] == "the number is on a list of those not to be texted"
+    assert report.reason[0] == "the number is on a list of numbers that must not be texted"
     assert len(witnessed()) == 10
 
 

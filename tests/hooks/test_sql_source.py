@@ -238,7 +238,7 @@ def test_a_connection_of_broken_json(airflow_home, monkeypatch):
 def test_a_connection_that_is_no_database(connect):
     """A connection whose hook reads no SQL is refused by name."""
     connect(conn_type="http", host="example.com")
-    with pytest.raises(InputError, match="'people_db' is no database: its hook HttpHook is not a DbApiHook"):
+    with pytest.raises(InputError, match="'people_db' is not a database: its hook HttpHook is not a DbApiHook"):
         SqlSource("people_db", SELECT).pieces()
 
 

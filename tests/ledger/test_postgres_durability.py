@@ -155,7 +155,7 @@ def test_a_user_who_may_only_read_is_told_so(postgres_url):
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER DATABASE {postgres_url.database} SET default_transaction_read_only = on")
     connection.close()
-    with pytest.raises(LedgerError, match=r"is read only for this user"):
+    with pytest.raises(LedgerError, match=r"is read-only for this user"):
         open_postgres(postgres_url)
 
 
@@ -165,7 +165,7 @@ def test_a_user_who_may_only_read_is_told_so(postgres_url):
         (ALONE, "waits for no standby"),
         (GOOD._replace(standbys=0, synchronous=0), "no standby attached"),
         (GOOD._replace(hidden=1, synchronous=0), "does not show this user"),
-        (GOOD._replace(synchronous=0), "no standby attached that is synchronous"),
+        (GOOD._replace(synchronous=0), "no synchronous standby attached"),
     ],
 )
 def test_what_is_required_is_there_for_sure(server, words):

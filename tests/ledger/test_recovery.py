@@ -309,7 +309,7 @@ def test_a_file_with_a_wrong_value_is_refused(written, enter, what):
     kept = json.loads(path.read_text())
     WRONG[what](kept)
     path.write_text(json.dumps(kept))
-    with pytest.raises(InputError, match=f"^{path} is damaged, or no recovery file. Nothing of it was recorded"):
+    with pytest.raises(InputError, match=f"^{path} is damaged, or is not a recovery file. None of it was recorded"):
         read_file(path)
     assert path.exists()
 
@@ -319,7 +319,7 @@ def test_a_file_that_is_no_recovery_file_is_refused(tmp_path, content):
     """Whatever lies there, the error names the file."""
     path = tmp_path / "some.json"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=f"^{path} is damaged, or no recovery file"):
+    with pytest.raises(InputError, match=f"^{path} is damaged, or is not a recovery file"):
         read_file(path)
     assert path.read_bytes() == content
 

@@ -235,8 +235,8 @@ def test_a_field_that_reaches_into_a_value(field):
         Template("Hi {" + field + ":>5}").check(pa.schema([("name", pa.string()), ("tags", pa.list_(pa.string()))]))
     assert str(caught.value) == (
         f"message: the source has no column {field!r}; it has 'name', 'tags'. A field is the whole name of a column: "
-        f"attributes and indexes, as in {{{field}}}, are not allowed. Write what it should be into a column of its "
-        "own, and name that one"
+        f"attributes and indexes, as in {{{field}}}, are not allowed. Put the value into a column of its own, and "
+        "name that column"
     )
     assert caught.value.__suppress_context__
 

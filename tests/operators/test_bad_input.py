@@ -139,7 +139,7 @@ CASES: dict[str, Case] = {
         FAILS,
         AirflowFailException,
         "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is it "
-        "complete? Else lower min_rows",
+        "complete? If so, lower min_rows",
     ),
     "a file without a header": Case(
         {"source": "FOLDER/headless.csv"},
@@ -200,7 +200,7 @@ CASES: dict[str, Case] = {
         FAILS,
         AirflowFailException,
         "The source has 0 rows, fewer than min_rows=1. Nothing was sent. Is it the right source, and is it "
-        "complete? Else lower min_rows",
+        "complete? If so, lower min_rows",
     ),
     "a DataFrame with a column twice": Case(
         {"source": pd.DataFrame([[NUMBER, NUMBER]], columns=["destination", "destination"])},
@@ -225,7 +225,7 @@ CASES: dict[str, Case] = {
         {"source": {"destination": [NUMBER], "name": []}},
         FAILS,
         AirflowFailException,
-        "source: dict of 2 columns: all columns need as many values, but 'destination' has 1, 'name' has 0",
+        "source: dict of 2 columns: all columns need the same number of values, but 'destination' has 1, 'name' has 0",
     ),
     "a set of numbers": Case(
         {"source": {NUMBER, LOCAL}}, LOAD, InputError, f"source: recipients cannot be read from set: {PASS}"
@@ -252,7 +252,7 @@ CASES: dict[str, Case] = {
         {"source": SqlSource("sms_default", "SELECT 1")},
         FAILS,
         AirflowFailException,
-        "source: connection 'sms_default' is no database: its hook SmsHook is not a DbApiHook",
+        "source: connection 'sms_default' is not a database: its hook SmsHook is not a DbApiHook",
     ),
     # Destinations
     "no such column of numbers": Case(
@@ -348,7 +348,7 @@ CASES: dict[str, Case] = {
         AirflowFailException,
         "message: the source has no column 'first_name.upper'; it has 'destination', 'first_name', 'amount'. "
         "A field is the whole name of a column: attributes and indexes, as in {first_name.upper}, are not "
-        "allowed. Write what it should be into a column of its own, and name that one",
+        "allowed. Put the value into a column of its own, and name that column",
     ),
     "an index in a text": Case(
         {"message": "Hi {first_name[0]}"},
@@ -356,7 +356,7 @@ CASES: dict[str, Case] = {
         AirflowFailException,
         "message: the source has no column 'first_name[0]'; it has 'destination', 'first_name', 'amount'. A "
         "field is the whole name of a column: attributes and indexes, as in {first_name[0]}, are not allowed. "
-        "Write what it should be into a column of its own, and name that one",
+        "Put the value into a column of its own, and name that column",
     ),
     "a position in a text": Case(
         {"message": "Hi {0}"},
@@ -374,7 +374,7 @@ CASES: dict[str, Case] = {
         {"message": "Hi {first_name:.2f}"},
         FAILS,
         AirflowFailException,
-        f"1 of 1 row cannot be texted: 1 time no number that the format in the message could write. {CORRECT}",
+        f"1 of 1 row cannot be texted: 1 time not a number that the format in the message can write. {CORRECT}",
     ),
     "a text of too many parts": Case(
         {"message": "x" * 200, "max_parts_per_message": 1},
@@ -537,7 +537,7 @@ CASES: dict[str, Case] = {
         {"max_rows": 0},
         FAILS,
         AirflowFailException,
-        "The source has more rows than max_rows=0. Nothing was sent. Is it the right source? Else raise max_rows",
+        "The source has more rows than max_rows=0. Nothing was sent. Is it the right source? If so, raise max_rows",
     ),
     "a higher cost than allowed": Case(
         {"max_cost": 0.5},

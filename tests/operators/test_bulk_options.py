@@ -74,7 +74,7 @@ REFUSED = [
     ({"default_region": "Atlantis"}, "default_region must be a country"),
     ({"default_region": "XX"}, "default_region must be a country"),
     ({"cost_per_part": {"27": -1}}, r"cost_per_part\['27'\] is -1"),
-    ({"message": "Hi \ud83d"}, r"message has half of a character \(U\+D83D\) at position 4"),
+    ({"message": "Hi \ud83d"}, r"message has half a character \(U\+D83D\) at position 4"),
     ({"source": "None"}, "source is 'None': was there no value to render it from"),
     ({"suppress": "None"}, "suppress is 'None': was there no value to render it from"),
     ({"source": Asset("people")}, "source: asset 'people' has no file location"),

@@ -162,7 +162,7 @@ def test_an_unknown_group_is_refused_in_the_services_words(text, sandbox):
         ({"send_options": "SenderId"}, "send_options must be a dict"),
         ({"campaign": " "}, "campaign is empty"),
         ({"four_eyes": True}, "four_eyes needs a question: set on_unknown='ask'$"),
-        ({"message": "Hi \ud83d"}, r"message has half of a character \(U\+D83D\) at position 4"),
+        ({"message": "Hi \ud83d"}, r"message has half a character \(U\+D83D\) at position 4"),
     ],
     ids=str,
 )

@@ -135,7 +135,7 @@ def test_a_file_that_is_not_there_is_an_error_of_the_dag(airflow_home, tmp_path)
 def test_a_task_in_no_dag_finds_no_file():
     """The error says why."""
     task = BulkSmsOperator(task_id="send", source="s", message="welcome.txt")
-    with pytest.raises(InputError, match=r"welcome\.txt cannot be looked up outside of a DAG"):
+    with pytest.raises(InputError, match=r"welcome\.txt cannot be looked up outside a DAG"):
         task.render_template_fields({})
     with DAG("d", schedule=None):
         BulkSmsOperator(task_id="send", source="s", message="{{ params.x }}.txt").resolve_template_files()

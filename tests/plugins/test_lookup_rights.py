@@ -41,7 +41,10 @@ def offered(site, name):
 def test_people_who_may_edit_no_dag_look_up_nothing(site, look_up):
     """Whether somebody was texted is no business of a viewer: the page is neither linked nor shown."""
     refused = look_up("vic")
-    assert (refused.status_code, refused.json()["detail"]) == (403, "You may look up no number: you may edit no DAG")
+    assert (refused.status_code, refused.json()["detail"]) == (
+        403,
+        "You may not look up numbers, because you may not edit any DAG",
+    )
     assert offered(site, "vic") == (False, 403)
     assert "spring" in look_up("ed").text
     assert offered(site, "ed") == (True, 200)

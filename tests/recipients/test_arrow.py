@@ -80,7 +80,7 @@ def test_other_filesystems(write, tmp_path):
         (b"", "is not an Arrow file, or is damaged or cut short"),
         (b"destination\n27820000001\n", "is not an Arrow file, or is damaged or cut short"),
         (b"ARROW1\0\0 and nothing else", "is not an Arrow file, or is damaged or cut short"),
-        (b"FEA1 and more", "is a Feather file of version 1, which is not read; write it anew, as version 2"),
+        (b"FEA1 and more", "is a Feather file of version 1, which is not supported; write it again, as version 2"),
     ],
 )
 def test_files_of_other_kinds(tmp_path, content, words):

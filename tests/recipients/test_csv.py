@@ -97,7 +97,7 @@ def test_a_format_of_numbers(tmp_path):
     preparation.check(source.schema)
     prepared = preparation.prepare(next(source.batches()), 0)
     assert prepared.contents == ["You owe R1,250.50"]
-    reason = "no number that the format in the message could write"
+    reason = "not a number that the format in the message can write"
     assert [(1, "amount", reason), (2, "amount", reason)] == [(r.row, r.column, r.reason) for r in prepared.rejected]
 
 
@@ -222,8 +222,8 @@ def test_a_signed_uri(tmp_path):
         (b"\n\n", "is empty; the first line must hold the names of the columns"),
         (b"\xef\xbb\xbf", "is empty; the first line must hold the names of the columns"),
         (PEOPLE.decode().encode("utf-16"), "is UTF-16 text; write it as UTF-8"),
-        (PEOPLE.decode().encode("utf-16-le"), "line 1: holds a zero byte, so it is no text in UTF-8"),
-        (b"a,b\n1,2\n3,\0\n", "line 3: holds a zero byte, so it is no text in UTF-8"),
+        (PEOPLE.decode().encode("utf-16-le"), "line 1: holds a zero byte, so it is not UTF-8 text"),
+        (b"a,b\n1,2\n3,\0\n", "line 3: holds a zero byte, so it is not UTF-8 text"),
         (b"PAR1 and more", "is a Parquet file; name it .parquet"),
         (b"PK\x03\x04 and more", "is a workbook or a zip archive; save it as CSV"),
         (gzip.compress(PEOPLE, mtime=0), "is compressed with gzip; name it .csv.gz"),

@@ -92,7 +92,7 @@ def test_a_column_whose_name_is_a_number_is_masked():
     """A table without names has a recipient in their place."""
     with pytest.raises(SourceError, match=r"no column can be made of the values of '2782\*{5}01', which are of type"):
         open_source([{"27820000001": "x"}, {"27820000001": 1j}])
-    with pytest.raises(SourceError, match=r"need as many values, but '2782\*{5}01' has 1, 'x' has 2"):
+    with pytest.raises(SourceError, match=r"need the same number of values, but '2782\*{5}01' has 1, 'x' has 2"):
         open_source({"27820000001": ["x"], "x": [1, 2]})
 
 
@@ -285,7 +285,7 @@ def test_a_dict_of_columns(make):
         ({"destination": {"x": "27821234567"}}, "value of 'destination' is of type dict"),
         ({"destination": 27821234567}, "value of 'destination' is of type int"),
         ({"0831234567": 5}, r"value of '0831\*{5}67' is of type int"),
-        ({"a": ["27821234567"], "b": []}, "all columns need as many values, but 'a' has 1, 'b' has 0"),
+        ({"a": ["27821234567"], "b": []}, "all columns need the same number of values, but 'a' has 1, 'b' has 0"),
         ({1: ["27821234567"]}, "the keys of the dict are column names"),
     ],
 )

@@ -70,8 +70,8 @@ def test_a_template_beside_numbers_is_named():
         open_source(["{{ params.to }}", "27820000078"])
     assert str(caught.value) == (
         "source: element 0 of 2, counted from 0, is the template '{{ params.to }}', which was not rendered: a list "
-        "with phone numbers is kept from Airflow, which renders templates. Take the template out of the list, or let a "
-        "function of @task.bulk_sms return the list"
+        "with phone numbers is hidden from Airflow, so no template in it is rendered. Take the template out of the "
+        "list, or let a function of @task.bulk_sms return the list"
     )
     with pytest.raises(SourceError, match=r"the template '\{\{ 2782\*{5}01 \}\}'"):
         open_source(["{{ 27820000001 }}", "27820000078"])
@@ -80,7 +80,10 @@ def test_a_template_beside_numbers_is_named():
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (["27820000001", "people.parquet"], "a list of phone numbers holds nothing else, and element 1 of 2 is none"),
+        (
+            ["27820000001", "people.parquet"],
+            "a list of phone numbers may hold nothing else, and element 1 of 2 is not one",
+        ),
         ("27820000001x", "2782*****01x: there is no such file or directory"),
         (["Ann 27820000001", "Ben"], "Ann 2782*****01: there is no such file or directory"),
         ([1, "a"], "a list of recipients must hold one kind of element: paths, dicts or numbers, not int, str"),

@@ -10,7 +10,7 @@ HI = [Message("Hi Thandi", "27821234567")]
 def test_a_request_that_might_outlast_its_limit_is_not_begun(serve, connect, wire, clock):
     """Whoever must know the outcome by a moment has it by then, or the request is not sent."""
     client = connect((server := serve(wire.ok)).url, clock=clock)
-    with ending_by(clock.now + 3.9), pytest.raises(NotSentError, match="too late to end") as caught:
+    with ending_by(clock.now + 3.9), pytest.raises(NotSentError, match="too little time was left") as caught:
         client.send_bulk(HI)
     assert (caught.value.transient, server.connections) == (True, 0)
     with ending_by(clock.now + 4.0):
@@ -29,7 +29,7 @@ def test_a_machine_that_slept_while_a_token_was_fetched_posts_nothing(serve, con
     token = wire.http(200, {"token": "token-1", "schema": "JWT", "expiresInMinutes": 1440})
     server = serve([sleep, token], wire.ok)
     client = connect(server.url, clock=clock, client_id="me", client_secret="hunter2")
-    with ending_by(clock.now + 6.0), pytest.raises(NotSentError, match="too late to end"):
+    with ending_by(clock.now + 6.0), pytest.raises(NotSentError, match="too little time was left"):
         client.send_bulk(HI)
     assert server.lines() == ["GET /v1/Authentication HTTP/1.1"]
     with ending_by(clock.now + 6.0):

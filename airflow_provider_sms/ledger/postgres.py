@@ -161,10 +161,7 @@ class PostgresBackend(LedgerBackend):
                 if sql_state(error) != _LOCK_NOT_AVAILABLE:
                     raise
                 # Nothing came before it in the transaction, and the driver begins the next one.
-                try:
-                    connection.connection.rollback()
-                except Exception:  # noqa: BLE001  # of the driver: the connection is lost meanwhile
-                    raise error from None
+                connection.connection.rollback()
                 if time.monotonic() > give_up:
                     raise busy(patience) from None
             else:

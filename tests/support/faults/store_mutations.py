@@ -134,14 +134,6 @@ STORE_MUTATIONS = (
         first="test_any_error_is_outlived",
     ),
     Mutation(
-        "a connection that is lost between two waits for a lock ends the send",
-        "ledger/postgres.py",
-        "                    raise error from None\n",
-        "                    raise\n",
-        ("tests/ledger/test_postgres.py",),
-        first="test_a_connection_that_is_lost_between_two_waits_for_a_lock_is_an_error_of_the_ledger",
-    ),
-    Mutation(
         "the last attempts go on whatever they take",
         "sending/flush.py",
         "            if monotonic() + seconds > last_begin():\n",

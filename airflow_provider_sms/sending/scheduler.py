@@ -108,6 +108,7 @@ class RequestScheduler:
             kept_back = {outgoing.key for outgoing in late}
             batch.keep([place for place, outgoing in enumerate(batch.messages) if outgoing.key not in kept_back])
         if not batch.messages:
+            self._stop_conditions.release(batch)
             return False
         if not self._stop_conditions.affords(batch, others=in_flight > 0):
             self.defer(batch, now + DEFER_SECONDS)

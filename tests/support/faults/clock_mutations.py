@@ -106,7 +106,7 @@ CLOCK_MUTATIONS = (
     Mutation(
         "SQLite: what has lapsed is claimed again when the time is set back",
         "ledger/clocks.py",
-        "            lapse(connection, true(), self())\n",
+        "            lapse(connection, true(), now)\n",
         "",
         (CLOCKS,),
         first="test_what_has_lapsed_stays_unknown_when_the_time_is_set_back",

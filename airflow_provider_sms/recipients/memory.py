@@ -100,8 +100,8 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> TableSource:
 def from_columns(columns: Mapping[str, Any]) -> TableSource:
     """Return the source of a dict of columns, each a list, a Series, or an array of Arrow or NumPy.
 
-    :raises SourceError: a key is not text, a value is not a column, the columns differ in length, or a column has
-        values from which no column can be made.
+    :raises SourceError: a key is not text, a value is not a column, the columns differ in length, two Series differ in
+        their index, or a column has values from which no column can be made.
     """
     description = f"dict of {len(columns)} {by_count(len(columns), 'column')}"
     _check_keys(columns, description, "dict")
@@ -119,9 +119,23 @@ def from_columns(columns: Mapping[str, Any]) -> TableSource:
         some = list(lengths.items())[:_MOST_LENGTHS]
         told = ", ".join(f"{mask_numbers_in(name)!r} has {length}" for name, length in some)
         raise SourceError(f"{description}: all columns need the same number of values, but {told}")
+    _check_indexes(columns, description)
     made = [_column_of_values(values, name, description) for name, values in columns.items()]
     table = _table(list(columns), made, max(lengths.values(), default=0), description)
     return TableSource(table, _describe("dict", table.num_rows, table.num_columns))
+
+
+def _check_indexes(columns: Mapping[str, Any], description: str) -> None:
+    """Refuse Series whose rows may belong together by their index and not by their place, as in a DataFrame."""
+    series = {name: values for name, values in columns.items() if hasattr(values, "iloc")}
+    first = next(iter(series), None)
+    for name, values in series.items():
+        if not values.index.equals(series[first].index):
+            raise SourceError(
+                f"{description}: the Series of {mask_numbers_in(first)!r} and {mask_numbers_in(name)!r} have different "
+                "indexes, so values of different people could come together. Pass a DataFrame, which matches them by "
+                "index, or lists, which are matched by place"
+            )
 
 
 def batch_of_rows(rows: Sequence[Mapping[str, Any]], description: str, known: Sequence[str] = ()) -> pa.RecordBatch:

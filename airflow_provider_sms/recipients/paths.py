@@ -28,6 +28,11 @@ _NAMES = {
 }
 _NOT_PARQUET = re.compile(r"\.(?:csv|tsv|txt|jsonl?|ndjson|xlsx?|orc|arrows?|feather|ipc|avro|xml|zip|gz|bz2|zst)$")
 """Searched in a name in lower case: an ending by which a file is opened as something other than Parquet."""
+_TABLE = re.compile(
+    r"\.(?:xls[xmb]?|ods|json|avro|xml|zip|7z|rar|tar|xz)$"
+    r"|\.(?:csv|tsv|txt|jsonl?|ndjson|parquet|parq|pq|arrows?|feather|ipc|orc)\.(?!(?:crc|md5|sha\d*|sig|asc)$)[^.]+$"
+)
+"""Searched in a name in lower case: whether a file in a directory may hold recipients, though it is not read."""
 _MAGIC = (b"PAR1", b"ARROW1", b"ORC", b"FEA1")
 READ = (
     "Parquet (.parquet, .parq, .pq), Arrow and Feather (.arrow, .arrows, .feather, .ipc), ORC (.orc), CSV (.csv, .tsv) "
@@ -172,11 +177,14 @@ def _kind(filesystem: Any, path: str) -> str | None:
 
 def _in_directory(filesystem: Any, path: str, name: str) -> list[str]:
     below = len(path.rstrip("/"))
-    found = [
-        file
-        for file in sorted(filesystem.find(path))
-        if not any(map(_is_hidden, file[below:].split("/"))) and _is_data(filesystem, file)
-    ]
+    shown = [file for file in sorted(filesystem.find(path)) if not any(map(_is_hidden, file[below:].split("/")))]
+    found = [file for file in shown if _is_data(filesystem, file)]
+    other = next((file for file in shown if _TABLE.search(file.lower()) and not _is_data(filesystem, file)), None)
+    if found and other is not None:
+        raise SourceError(
+            f"{name}: the directory holds {without_secrets(other)}, which is not read. If it has recipients, convert "
+            f"it; otherwise move it away, or give a glob. Formats that are read: {READ}"
+        )
     if not found:
         raise SourceError(
             f"{name}: the directory holds no file that is read. Convert other files, and name them by their format. "

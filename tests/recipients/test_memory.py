@@ -109,6 +109,19 @@ def test_floats_of_numpy_beside_nulls(null):
     assert rows_of([{"x": np.float32(0.5)}, {"x": null}]) == {"x": [0.5, None]}
 
 
+def test_series_of_one_table_in_another_order_are_refused():
+    """By place they would give one person's text to another; a DataFrame of them matches them by their index."""
+    people = pd.DataFrame({"number": ["1", "2"], "name": ["Bob", "Ann"]})
+    columns = {"destination": people["number"], "first_name": people.sort_values("name")["name"]}
+    words = "'destination' and 'first_name' have different indexes, so values of different people could come together"
+    with pytest.raises(SourceError, match=words):
+        open_source(columns)
+    matched = {"destination": ["1", "2"], "first_name": ["Bob", "Ann"]}
+    assert rows_of(pd.DataFrame(columns)) == matched
+    assert rows_of({"destination": people["number"], "first_name": people["name"]}) == matched
+    assert rows_of({"destination": people["number"], "first_name": ["Bob", "Ann"]}) == matched
+
+
 def test_rows_without_columns():
     """Rows that hold nothing are an error: they would be lost in silence."""
     for source in ([{}, {}], pd.DataFrame(index=range(3))):

@@ -58,6 +58,27 @@ def test_what_a_directory_holds_beside_data(tmp_path):
     assert read(tmp_path) == {"a": [1]}
 
 
+@pytest.mark.parametrize(
+    "other", ["june.xlsx", "july.json", "may.csv.xz", "old/april.CSV.bak", "march.zip", "february.parquet.tmp"]
+)
+def test_a_directory_with_a_table_that_is_not_read_is_refused(tmp_path, other):
+    """Passed over, its people would be left out, or texted although they are on a list, and nobody would notice."""
+    write(tmp_path / "a.parquet", a=[1])
+    (tmp_path / other).parent.mkdir(exist_ok=True)
+    (tmp_path / other).write_bytes(b"x")
+    with pytest.raises(SourceError, match=rf"the directory holds {tmp_path / other}, which is not read\. If it has"):
+        read(tmp_path)
+    assert read(f"{tmp_path}/*.parquet") == {"a": [1]}
+
+
+@pytest.mark.parametrize("other", ["a.parquet.crc", "a.parquet.md5", "a.parquet.sha256", "LICENSE.txt"])
+def test_a_checksum_or_a_note_beside_data_is_passed_over(tmp_path, other):
+    """No recipient can be in it."""
+    write(tmp_path / "a.parquet", a=[1])
+    (tmp_path / other).write_bytes(b"x")
+    assert read(tmp_path) == {"a": [1]}
+
+
 def test_hidden_names_above_the_source_do_not_matter(tmp_path):
     """Only names within the directory can hide a file, not those of the way to it."""
     write(tmp_path / ".cache" / "_out" / "a.parquet", a=[1])

@@ -21,7 +21,7 @@ from airflow_provider_sms.execution.preflight import Preflight
 from airflow_provider_sms.execution.report_file import (
     ReportFile,
     leave_out_report,
-    refuse_report_in_source,
+    refuse_report_in,
     report_path,
     write_report,
 )
@@ -271,7 +271,8 @@ class BulkAttempt:
         def read_source() -> Any:
             source = self._read_source()
             if self._report_path is not None:
-                refuse_report_in_source(self._report_path, source)
+                refuse_report_in("source", self._report_path, source)
+                refuse_report_in("suppress list", self._report_path, options.suppress)
             return source
 
         scanned = self._scanned = open_scan(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from airflow_provider_sms.sending.counts import SeenRows
 
 log = logging.getLogger(__name__)
+
+_LOCAL = re.compile(r"^(?:file|local):(?://)?(?=/)")
+"""What precedes the path of a local file in its URI."""
 
 
 class ReportFile(NamedTuple):
@@ -128,11 +132,14 @@ def report_path(report: str) -> Any:
     return path
 
 
-def refuse_report_in_source(report: Any, source: Any) -> None:
-    """Refuse to write the report over the recipients, or among them.
+def refuse_report_in(argument: str, report: Any, source: Any) -> None:
+    """Refuse to write the report over the files that a task reads, or among them.
 
-    :param source: the source, as the operator was given it.
-    :raises InputError: the report's path is one of the source, or lies within it.
+    Among those of ``suppress``, the next attempt would leave out everybody whom the report names.
+
+    :param argument: what these files are, for the error: ``source`` or ``suppress list``.
+    :param source: the argument, as the operator was given it.
+    :raises InputError: the report's path is one of the files, or lies within them.
     """
     for each in source if isinstance(source, (list, tuple)) else [source]:
         if not isinstance(each, (str, os.PathLike)):
@@ -140,13 +147,13 @@ def refuse_report_in_source(report: Any, source: Any) -> None:
         place, read = _resolved(report), _resolved(each)
         if place == read or place.startswith(read.rstrip("/") + "/") or fnmatch(place, read):
             raise InputError(
-                f"report: {path_without_numbers(str(report))} would be written over the source, or among its files. "
-                "Choose another path"
+                f"report: {path_without_numbers(str(report))} would be written over the {argument}, or among its "
+                "files. Choose another path"
             )
 
 
 def _resolved(path: Any) -> str:
-    text = str(path).removeprefix("file://")
+    text = _LOCAL.sub("", str(path))
     return text if "://" in text else str(Path(_at_home(text)).resolve())
 
 

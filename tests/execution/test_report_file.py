@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 import fsspec
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from airflow.providers.common.compat.sdk import AirflowException
@@ -15,7 +16,7 @@ from support.versions import ASKS_WITHOUT_TRIGGER
 
 from airflow_provider_sms.exceptions import InputError, LedgerError, SourceError
 from airflow_provider_sms.execution import attempt
-from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in_source
+from airflow_provider_sms.execution.report_file import ReportFile, refuse_report_in
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.request_queries import KeptResponses
 from airflow_provider_sms.reporting.summary import COUNTS
@@ -65,7 +66,18 @@ def test_a_number_in_the_name_of_a_report_is_masked_in_errors(tmp_path):
         ReportFile(str(path), SourceError("it is gone")).require_written()
     assert "27820000001" not in str(caught.value)
     with pytest.raises(InputError, match=r"2782\*{5}01\.parquet"):
-        refuse_report_in_source(path, str(path))
+        refuse_report_in("source", path, str(path))
+
+
+@pytest.mark.parametrize("place", ["{}/lists/*.parquet", "{}/lists", "file://{}/lists", "local://{}/lists"])
+def test_a_report_among_the_lists_of_people_who_are_not_texted_is_refused(send, people, witnessed, tmp_path, place):
+    """The next attempt would read it as such a list, and leave out everybody whom it names."""
+    (tmp_path / "lists").mkdir()
+    pq.write_table(pa.table({"mobile": ["27820000009"]}), tmp_path / "lists" / "old.parquet")
+    lists = place.format(tmp_path)
+    ran = send(people(3), report=str(tmp_path / "lists" / "june.parquet"), suppress=lists)
+    assert (ran.state, witnessed()) == ("failed", {})
+    assert "would be written over the suppress list, or among its files. Choose another path" in ran.log
 
 
 def test_no_report_is_waited_for_where_the_source_hangs(send, people, report, sandbox, monkeypatch):

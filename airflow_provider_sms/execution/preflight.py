@@ -177,14 +177,14 @@ class Preflight:
 
         :raises AirflowFailException: it is another plan. A retry would find nothing to ask about, and succeed.
         """
+        questions = asked(self.session.store, self.session.who)
         if decision is not None:
             approved, by = decision.plan_id, decision.by
         else:
-            latest = latest_approval(self.session.store, self.campaign)
+            latest = latest_approval(self.session.store, self.campaign, {each.plan_id for each in questions})
             if latest is None or latest.decision != SEND or has_sent or not self.task.resumed:
                 return
             approved, by = latest.plan_id, latest.decided_by
-        questions = asked(self.session.store, self.session.who)
         meant = approved or (questions[0].plan_id if questions else None)
         shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
         if shown and meant != plan.id:
@@ -213,6 +213,9 @@ class Preflight:
             )
             log.warning("%s approved plan %s, but %s. Nothing was sent", decision.by, meant, changed)
         latest = latest_approval(session.store, self.campaign)
+        if latest is not None and latest.decision == SEND:
+            # Another mapped copy may have been decided about since. After a stop, a person is asked again.
+            latest = latest_approval(session.store, self.campaign, {plan.id})
         if latest is not None and latest.allows(plan.id, plan.to_send):
             refusal = self.rules.refusal_of_earlier(latest.decided_by)
             if refusal is None:

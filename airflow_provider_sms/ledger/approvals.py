@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
-from sqlalchemy import insert, select
+from sqlalchemy import insert, select, true
 
 from airflow_provider_sms.ledger.attempts import of_task
 from airflow_provider_sms.ledger.backend import enter_campaign
@@ -13,6 +13,8 @@ from airflow_provider_sms.ledger.locks import campaign_lock
 from airflow_provider_sms.ledger.schema import approval, campaign, claimant
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from airflow_provider_sms.ledger.backend import LedgerBackend
     from airflow_provider_sms.ledger.model import Claimant
 
@@ -91,9 +93,13 @@ def record_approval(
     return now
 
 
-def latest_approval(store: LedgerBackend, campaign_name: str) -> Approval | None:
+def latest_approval(
+    store: LedgerBackend, campaign_name: str, plan_ids: Collection[str] | None = None
+) -> Approval | None:
     """Return the last decision about a plan of a campaign; None where there is none.
 
+    :param plan_ids: the plans that are meant; None means any. Mapped copies of a task share a campaign, and each has
+        a plan of its own.
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
@@ -107,6 +113,7 @@ def latest_approval(store: LedgerBackend, campaign_name: str) -> Approval | None
         )
         .select_from(approval.join(campaign))
         .where(campaign.c.name == campaign_name, approval.c.decision.is_not(None))
+        .where(true() if plan_ids is None else approval.c.plan_id.in_(plan_ids))
         .order_by(approval.c.id.desc())
         .limit(1)
     )

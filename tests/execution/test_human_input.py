@@ -28,6 +28,7 @@ from airflow_provider_sms.execution.human_input import (
     read_request_decision,
 )
 from airflow_provider_sms.ledger.account import KeptEvidence
+from airflow_provider_sms.ledger.approvals import SEND, STOP, record_approval
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import RequestRow, unknown_requests
@@ -416,6 +417,43 @@ def test_a_source_that_is_empty_after_a_wait_for_approved_hours_is_no_success(se
     assert (ran.state, ran.tries, sandbox.state.accepted) == ("failed", 1, [])
     assert "the approved plan had 2 messages, and the source has none of them now, so nothing was sent" in ran.log
     assert recorded(ledger_path) == [("send", "ann", 2)]
+
+
+@needs_an_answer
+@pytest.mark.parametrize("is_emptied", [False, True])
+def test_what_is_decided_about_another_mapped_copy_says_nothing_of_this_one(
+    send, people, ledger_path, sandbox, is_emptied
+):
+    """The copies share a campaign: an approval holds, whatever plan of the campaign was approved after it."""
+    path = people(2)
+
+    class Hours(OpensLater):
+        def closed_until(self, now, destination=None):
+            with closing(open_sqlite(ledger_path)) as store:
+                record_approval(store, "c", "f0f0f0f0f0f0", SEND, "bob", messages=5)
+            if is_emptied:
+                pd.read_parquet(path).head(0).to_parquet(path)
+            return super().closed_until(now, destination)
+
+    with somebody_answers("Send") as questions:
+        ran = send(path, campaign="c", approve=True, retries=1, send_window=Hours(seconds=2))
+    assert (ran.state, len(questions)) == ("failed" if is_emptied else "success", 1)
+    assert len(sandbox.state.accepted) == (0 if is_emptied else 2)
+    assert ("the approved plan had 2 messages, and the source has none of them now" in ran.log) is is_emptied
+
+
+@needs_an_answer
+def test_after_a_stop_an_earlier_approval_is_asked_for_again(send, people, ledger_path, sandbox):
+    """A person who stops the campaign does not expect that a task of it goes on by what was approved before."""
+    path = people(150)
+    sandbox.state.set_faults([{"kind": "status", "status": 403, "body": '{"errorCode": "InsufficientCredits"}'}])
+    with somebody_answers("Send"):
+        assert send(path, campaign="c", approve=True, concurrency=1).state == "failed"
+    with closing(open_sqlite(ledger_path)) as store:
+        record_approval(store, "c", "f0f0f0f0f0f0", STOP, "bob", messages=5)
+    with somebody_answers("Stop") as questions:
+        ran = send(path, campaign="c", approve=True)
+    assert (ran.state, len(questions)) == ("failed", 1)
 
 
 @needs_an_answer

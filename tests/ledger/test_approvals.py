@@ -34,6 +34,15 @@ def test_an_approval_is_of_one_plan_and_no_more_messages():
     assert not approval._replace(messages=None).allows("a1b2", 1)
 
 
+def test_a_decision_is_found_by_its_plan(store):
+    """Mapped copies of a task share a campaign: what is decided about one of them says nothing of the others."""
+    record_approval(store, "c", "a1b2", SEND, "ann", messages=10)
+    record_approval(store, "c", "c3d4", SEND, "bob", messages=20)
+    assert latest_approval(store, "c", {"a1b2"}).decided_by == "ann"
+    assert latest_approval(store, "c", {"a1b2", "c3d4"}).decided_by == "bob"
+    assert (latest_approval(store, "c", {"e5f6"}), latest_approval(store, "c", set())) == (None, None)
+
+
 def test_decisions_are_of_one_campaign(store, enter):
     """Nothing was decided about another campaign, nor about one that is not there."""
     enter(campaign="other")

@@ -127,10 +127,10 @@ def from_columns(columns: Mapping[str, Any]) -> TableSource:
 
 def _check_indexes(columns: Mapping[str, Any], description: str) -> None:
     """Refuse Series whose rows may belong together by their index and not by their place, as in a DataFrame."""
-    series = {name: values for name, values in columns.items() if hasattr(values, "iloc")}
-    first = next(iter(series), None)
-    for name, values in series.items():
-        if not values.index.equals(series[first].index):
+    series = [(name, values) for name, values in columns.items() if hasattr(values, "iloc")]
+    for name, values in series[1:]:
+        first, others = series[0]
+        if not values.index.equals(others.index):
             raise SourceError(
                 f"{description}: the Series of {mask_numbers_in(first)!r} and {mask_numbers_in(name)!r} have different "
                 "indexes, so values of different people could come together. Pass a DataFrame, which matches them by "

@@ -364,11 +364,12 @@ class Sender:
             if claim.request_id is None:
                 self.stop_conditions.release(batch)
             else:
+                lapses_at = self._ledger.lapses_at
+                request = InFlightRequest(claim.request_id, batch, claim.deadline, lapses_at, alone, asks)
                 batch.attempt += 1
                 self._in_flight += 1
                 self._posted[claim.request_id] = len(batch.messages)
-                deadlines = (claim.deadline, self._ledger.lapses_at)
-                workers.submit(InFlightRequest(claim.request_id, batch, *deadlines, alone, asks))
+                workers.submit(request)
 
     def _tries_again(self, error: Exception) -> bool:
         """Return whether a commit that failed is tried again, because other processes have kept it waiting."""

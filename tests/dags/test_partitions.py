@@ -123,7 +123,7 @@ def test_the_pool_and_the_rate_are_as_the_example_says(bag):
     words = re.sub(r"\s+", " ", dag.doc_md)
     assert f"`airflow pools set {task.pool} {slots} " in words
     assert f"{rate} requests a second" in words
-    assert f"{slots} slots are {total} a second" in words
+    assert f"{slots} slots make {total} a second" in words
     assert total == slots * rate
 
 

@@ -281,7 +281,7 @@ class BulkAttempt:
             campaign=self._campaign,
             store=store,
             resends=resends,
-            is_own=lambda request_id: request_id in self._counts.replayed_requests,
+            is_own=self._counts.is_of_earlier_leg,
             who=claimant_of(self._context),
             stack=stack,
         )

@@ -95,7 +95,7 @@ def open_scan(
     :param read_source: returns the recipients, as the operator takes them.
     :param store: the ledger; None where it cannot be read, or need not be.
     :param resends: returns whether the messages of an unknown request are sent again.
-    :param is_own: returns whether an earlier leg of this attempt made a request that was accepted.
+    :param is_own: returns whether an earlier leg of this attempt made a request.
     :param who: this attempt.
     :param stack: closes the source and the files of the check once the attempt has ended.
     :raises InputError: an argument is wrong, or the source cannot be opened.

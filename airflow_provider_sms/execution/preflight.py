@@ -23,6 +23,7 @@ from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.approvals import (
     SEND,
     STOP,
+    PlanExtent,
     asked,
     latest_approval,
     note_question,
@@ -186,7 +187,7 @@ class Preflight:
                 return
             approved, by = latest.plan_id, latest.decided_by
         meant = approved or (questions[0].plan_id if questions else None)
-        shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
+        shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), None)
         if shown and meant != plan.id:
             raise AirflowFailException(
                 f"Campaign {self.campaign}: the approved plan had {shown} {by_count(shown, 'message')}, and the source "
@@ -195,19 +196,19 @@ class Preflight:
             )
 
     def _require_approval(self, plan: Plan, samples: Sequence[tuple[str, str]], decision: PlanDecision | None) -> None:
-        session = self.session
+        session, extent = self.session, _extent(plan)
         questions = asked(session.store, session.who)
         first = questions[0].plan_id if questions else None
         if decision is not None:
             meant = decision.plan_id or first
             # The decision is about the last question of that plan, however many messages that question named.
-            shown = next((each.messages for each in reversed(questions) if each.plan_id == meant), 0)
-            if meant == plan.id and plan.to_send <= shown:
+            shown = next((each for each in reversed(questions) if each.plan_id == meant), None)
+            if shown is not None and shown.covers(extent):
                 self._record(plan, SEND, decision.by)
                 return
             changed = (
-                f"it would text {plan.to_send} {by_count(plan.to_send, 'person', 'people')} now and not {shown}: fewer "
-                "are suppressed"
+                f"it would text {plan.to_send} {by_count(plan.to_send, 'person', 'people')} now, some of whom it left "
+                "out then"
                 if meant == plan.id
                 else f"the recipients or their texts have changed since: it is plan {plan.id} now"
             )
@@ -216,7 +217,7 @@ class Preflight:
         if latest is not None and latest.decision == SEND:
             # Another mapped copy may have been decided about since. After a stop, a person is asked again.
             latest = latest_approval(session.store, self.campaign, {plan.id})
-        if latest is not None and latest.allows(plan.id, plan.to_send):
+        if latest is not None and latest.allows(extent):
             refusal = self.rules.refusal_of_earlier(latest.decided_by)
             if refusal is None:
                 log.info("%s has approved plan %s", latest.decided_by, plan.id)
@@ -234,7 +235,7 @@ class Preflight:
                 plan.id,
             )
         log.info("Waiting for a person to approve plan %s, in Airflow's required actions", plan.id)
-        note_question(session.store, self.campaign, plan.id, claimant_id=session.claimant_id, messages=plan.to_send)
+        note_question(session.store, self.campaign, extent, claimant_id=session.claimant_id)
         self.telemetry.note(AttemptState.WAITING_FOR_APPROVAL, {"to_send": plan.to_send})
         # A decision about another plan restarts the time limit; one that did not count is no decision here.
         deadline = self.task.deadline if decision is None else None
@@ -245,11 +246,10 @@ class Preflight:
         at = record_approval(
             session.store,
             self.campaign,
-            plan.id,
+            _extent(plan),
             decision,
             by,
             claimant_id=session.claimant_id,
-            messages=plan.to_send,
             cost=plan.cost,
         )
         log.info("%s decided about plan %s: %s", by, plan.id, decision)
@@ -287,6 +287,10 @@ def push_approval(context: Context, plan_id: str, decision: str, by: str, at: fl
     """
     when = datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="seconds")
     push(context, APPROVAL, {"plan": plan_id, "decision": decision, "by": by, "at": when})
+
+
+def _extent(plan: Plan) -> PlanExtent:
+    return PlanExtent(plan.id, plan.to_send, plan.withheld)
 
 
 def _refuses_account(error: ServiceError) -> bool:

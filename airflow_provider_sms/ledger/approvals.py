@@ -22,6 +22,32 @@ SEND = "send"
 STOP = "stop"
 
 
+class PlanExtent(NamedTuple):
+    """Which plan it is, and how far it reaches: what a person is asked about and approves.
+
+    :param plan_id: a digest of the recipients and their texts.
+    :param messages: messages to send; None where that was not recorded.
+    :param withheld: rows that are not sent since their people are suppressed or were texted too recently, less the
+        suppressed ones whose message the campaign holds; None where that was not recorded, as before version 8.
+    """
+
+    plan_id: str
+    messages: int | None
+    withheld: int | None = None
+
+    def covers(self, plan: PlanExtent) -> bool:
+        """Return whether an approval of this plan is one of another: of the same rows, and of no more people.
+
+        As messages are sent, fewer are left to send. So people who were withheld before would fit into the number of
+        messages: they may not become fewer. Without their number, neither may the messages.
+        """
+        if self.plan_id != plan.plan_id or self.messages is None or plan.messages is None:
+            return False
+        if self.withheld is None or plan.withheld is None:
+            return plan.messages == self.messages
+        return plan.messages <= self.messages and plan.withheld >= self.withheld
+
+
 class Approval(NamedTuple):
     """A person's decision about a plan.
 
@@ -31,6 +57,7 @@ class Approval(NamedTuple):
     :param decided_at: seconds since the epoch.
     :param messages: how many the plan had; None where that was not recorded.
     :param cost: the estimate in credits; None where that was not recorded.
+    :param withheld: see :class:`PlanExtent`.
     """
 
     plan_id: str
@@ -39,40 +66,38 @@ class Approval(NamedTuple):
     decided_at: float
     messages: int | None = None
     cost: Decimal | None = None
+    withheld: int | None = None
 
-    def allows(self, plan_id: str, messages: int) -> bool:
-        """Return whether the decision holds for a plan: the same one, with no more messages."""
-        return self.decision == SEND and self.plan_id == plan_id and messages <= (self.messages or 0)
+    def allows(self, plan: PlanExtent) -> bool:
+        """Return whether the decision is to send, and covers a plan."""
+        return self.decision == SEND and PlanExtent(self.plan_id, self.messages, self.withheld).covers(plan)
 
 
-def note_question(store: LedgerBackend, campaign_name: str, plan_id: str, *, claimant_id: int, messages: int) -> None:
+def note_question(store: LedgerBackend, campaign_name: str, plan: PlanExtent, *, claimant_id: int) -> None:
     """Record that a person is asked about a plan.
 
     :param claimant_id: the claimant that asks.
-    :param messages: how many the plan has.
     :raises LedgerError: when it was not committed.
     """
-    _add(store, campaign_name, store.clock(), plan_id=plan_id, claimant_id=claimant_id, messages=messages)
+    _add(store, campaign_name, store.clock(), claimant_id=claimant_id, **plan._asdict())
 
 
 def record_approval(
     store: LedgerBackend,
     campaign_name: str,
-    plan_id: str,
+    plan: PlanExtent,
     decision: str,
     by: str,
     *,
     claimant_id: int | None = None,
-    messages: int | None = None,
     cost: Decimal | None = None,
 ) -> float:
     """Record a person's decision about a plan of a campaign, which need not have sent anything yet.
 
-    :param plan_id: the id of the plan that was shown, at most 64 characters.
+    :param plan: as it is decided about.
     :param decision: ``send`` or ``stop``.
     :param by: the person.
     :param claimant_id: the claimant that asked; None where none did.
-    :param messages: how many the plan had.
     :param cost: the estimate in credits.
     :returns: when it was recorded, in seconds since the epoch.
     :raises LedgerError: when it was not committed.
@@ -82,13 +107,12 @@ def record_approval(
         store,
         campaign_name,
         now,
-        plan_id=plan_id,
         claimant_id=claimant_id,
         decision=decision,
         decided_by=by,
         decided_at=now,
-        messages=messages,
         cost=None if cost is None else str(cost),
+        **plan._asdict(),
     )
     return now
 
@@ -110,6 +134,7 @@ def latest_approval(
             approval.c.decided_at,
             approval.c.messages,
             approval.c.cost,
+            approval.c.withheld,
         )
         .select_from(approval.join(campaign))
         .where(campaign.c.name == campaign_name, approval.c.decision.is_not(None))
@@ -125,29 +150,19 @@ def latest_approval(
     return Approval(**{**values, "cost": None if found.cost is None else Decimal(found.cost)})
 
 
-class Asked(NamedTuple):
-    """A plan that a person was asked about.
-
-    :param messages: how many it had.
-    """
-
-    plan_id: str
-    messages: int
-
-
-def asked(store: LedgerBackend, who: Claimant) -> list[Asked]:
+def asked(store: LedgerBackend, who: Claimant) -> list[PlanExtent]:
     """Return the plans that this task instance asked about, in order; Airflow shows the first of them for ever.
 
     :raises LedgerError: when the ledger cannot be read.
     """
     query = (
-        select(approval.c.plan_id, approval.c.messages)
+        select(approval.c.plan_id, approval.c.messages, approval.c.withheld)
         .select_from(approval.join(claimant))
         .where(of_task(who), approval.c.decision.is_(None))
         .order_by(approval.c.id)
     )
     with store.read() as connection:
-        return [Asked(*row) for row in connection.execute(query)]
+        return [PlanExtent(*row) for row in connection.execute(query)]
 
 
 def _add(store: LedgerBackend, campaign_name: str, now: float, **values: object) -> None:

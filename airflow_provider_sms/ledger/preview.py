@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 OWN = "own"
 """The state of a message that an earlier leg of this attempt has sent."""
+OWN_UNKNOWN = "own unknown"
+"""The state of a message that an earlier leg of this attempt may have sent."""
 _ROWS_AT_ONCE = 10_000
 """Messages in memory at a time."""
 
@@ -38,7 +40,7 @@ class CampaignPreview:
     :param campaign_name: it need not exist.
     :param cap: how often a recipient may be texted; None means no limit.
     :param resends: takes the id of an unknown request, and returns whether its messages are sent again.
-    :param is_own: takes the id of an accepted request, and returns whether an earlier leg of this attempt made it.
+    :param is_own: takes the id of a request, and returns whether an earlier leg of this attempt made it.
     :param who: the attempt that asks; None means one of a task that has sent nothing.
     """
 
@@ -91,8 +93,8 @@ class CampaignPreview:
     def held(self, keys: Sequence[bytes]) -> dict[bytes, str]:
         """Return the keys that are not free, each with the state of its request.
 
-        The state is ``accepted``, ``unknown``, or :data:`OWN` where this attempt has sent it. A message that another
-        process has claimed may still go either way, and counts as unknown.
+        The state is ``accepted`` or ``unknown``, and :data:`OWN` or :data:`OWN_UNKNOWN` where this attempt made the
+        request. A message that a live process has claimed may still go either way, and counts as unknown.
 
         :raises LedgerError: when the ledger cannot be read.
         """
@@ -102,10 +104,11 @@ class CampaignPreview:
         held: dict[bytes, str] = {}
         with self._store.read() as connection:
             for key, request_id, state, deadline, *_ in self._store.holders(connection, self._id, keys):
-                if current_state(state, deadline, now) == UNKNOWN and self._resends(request_id):
+                is_lost = current_state(state, deadline, now) == UNKNOWN
+                if is_lost and self._resends(request_id):
                     continue
-                accepted = OWN if self._is_own(request_id) else ACCEPTED
-                held[bytes(key)] = accepted if state == ACCEPTED else UNKNOWN
+                accepted, unknown = (OWN, OWN_UNKNOWN) if self._is_own(request_id) else (ACCEPTED, UNKNOWN)
+                held[bytes(key)] = accepted if state == ACCEPTED else unknown if is_lost else UNKNOWN
         return held
 
     def blocks_of_others(self) -> Generator[tuple[npt.NDArray[np.uint64], npt.NDArray[np.int64]], None, None]:

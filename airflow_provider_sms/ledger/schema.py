@@ -21,7 +21,7 @@ from sqlalchemy import (
     Text,
 )
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 
 # SQLite numbers rows only where the key's type is exactly INTEGER.
 _Id = BigInteger().with_variant(Integer(), "sqlite")
@@ -153,6 +153,8 @@ approval = Table(
     Column("claimant_id", ForeignKey("sms_claimant.id")),
     Column("messages", BigInteger),
     Column("cost", String(40)),
+    # Rows that were not to be texted: of suppressed people, and of people texted too recently.
+    Column("withheld", BigInteger),
     Index("sms_approval_campaign", "campaign_id"),
 )
 

@@ -15,7 +15,7 @@ from airflow_provider_sms.messages.part_columns import count_part_columns
 from airflow_provider_sms.messages.parts import count_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     import numpy.typing as npt
     from typing_extensions import Self
@@ -41,8 +41,8 @@ class Block:
     """Whether a message has the key of an earlier one of the block."""
     until: int
     """Every row of the source before this one is in this block or in an earlier one, or has no message."""
-    suppressed: int = 0
-    """Rows since the previous block whose number is suppressed; they are not in the block."""
+    suppressed: Sequence[bytes] = ()
+    """The keys of the rows since the previous block whose number is suppressed; they are not in the block."""
 
     @classmethod
     def of(cls, messages: Iterable[Outgoing]) -> Self:
@@ -102,16 +102,16 @@ class BlockBuilder:
         self._rows: list[npt.NDArray[np.int64]] = []
         self._parts: list[npt.NDArray[np.int32]] = []
         self.rows = 0
-        self.suppressed = 0
+        self._suppressed: list[bytes] = []
         self.nbytes = 0
         """Bytes of the texts."""
 
-    def add(self, batch: PreparedBatch, suppressed: int = 0) -> None:
+    def add(self, batch: PreparedBatch, suppressed: Sequence[bytes] = ()) -> None:
         """Add a batch.
 
-        :param suppressed: messages that were left out of the batch because their numbers are suppressed.
+        :param suppressed: keys of the messages that were left out of the batch because their numbers are suppressed.
         """
-        self.suppressed += suppressed
+        self._suppressed += suppressed
         self._keys += b"".join(batch.keys)
         self._destinations.append(batch.destination_column)
         self._contents.append(batch.content_column)
@@ -138,11 +138,11 @@ class BlockBuilder:
             places = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order.astype(np.int64))])
             destinations, contents = _joined(self._destinations, places), _joined(self._contents, places)
             keys = ordered.tobytes()
-            return Block(keys, destinations, contents, rows[order], parts[order], duplicate, until, self.suppressed)
+            return Block(keys, destinations, contents, rows[order], parts[order], duplicate, until, self._suppressed)
         destinations, contents = _joined(self._destinations), _joined(self._contents)
         in_place = np.empty_like(duplicate)
         in_place[order] = duplicate
-        return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self.suppressed)
+        return Block(bytes(self._keys), destinations, contents, rows, parts, in_place, until, self._suppressed)
 
 
 def _joined(pieces: list[pa.Array], places: pa.Array | None = None) -> pa.Array:

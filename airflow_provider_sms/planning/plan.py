@@ -37,6 +37,7 @@ class Plan:
     :param balance: the balance at the time of the plan; None where it was not read.
     :param seconds: the approximate time that sending takes; None where there is no earlier request to judge by.
     :param repeats: people among those to be texted who have had another text of the campaign, from another task or run.
+    :param suppressed_held: of the suppressed rows, those whose message the campaign holds.
     """
 
     id: str
@@ -54,6 +55,12 @@ class Plan:
     balance: Balance | None
     seconds: float | None
     repeats: int = 0
+    suppressed_held: int = 0
+
+    @property
+    def withheld(self) -> int:
+        """Rows that are neither sent nor were sent before, since their people are suppressed or had a text recently."""
+        return self.suppressed + self.capped - self.suppressed_held
 
     @property
     def cost(self) -> Decimal:
@@ -155,6 +162,7 @@ def make_plan(
         balance=balance,
         seconds=None if seconds_per_request is None else requests * seconds_per_request,
         repeats=scan.repeats,
+        suppressed_held=scan.suppressed_held,
     )
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from airflow_provider_sms.exceptions import ChangedSourceError, InvalidRowsError, StoppedError
 from airflow_provider_sms.formatting import by_count
 from airflow_provider_sms.ledger.model import ACCEPTED
-from airflow_provider_sms.ledger.preview import OWN
+from airflow_provider_sms.ledger.preview import OWN, OWN_UNKNOWN
 from airflow_provider_sms.messages.blocks import Block, BlockBuilder
 from airflow_provider_sms.messages.integer_set import DiskBackedIntegers, key_halves
 from airflow_provider_sms.messages.keys import Fingerprint, batch_digest, message_keys
@@ -27,7 +27,7 @@ from airflow_provider_sms.planning.estimate import Estimate
 from airflow_provider_sms.recipients.columns import integers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from airflow_provider_sms.ledger.preview import CampaignPreview
     from airflow_provider_sms.messages.prepare import Preparation
@@ -80,13 +80,15 @@ class Scan:
         self.estimate = Estimate(prices)
         """The estimate of the messages to send."""
         self.keys = TableKeys()
-        """The keys of all messages whose numbers are not suppressed."""
+        """The keys of all messages but the suppressed ones."""
         self.fingerprint = Fingerprint()
         self.samples: list[tuple[str, str]] = []
         """The destinations and texts of the first messages to send."""
         self.suppressed = self.capped = self.already_sent = self.unknown = 0
         self.repeats = 0
         """People among the recipients of the messages to send who have had another text of the campaign."""
+        self.suppressed_held = 0
+        """Of the suppressed rows, those whose message the campaign holds: it was sent, or may have been."""
         self.own = 0
         """Of the rows that were already sent, those whose message earlier legs of this attempt sent."""
         self._suppressed = suppressed
@@ -177,10 +179,11 @@ class Scan:
         self.fingerprint.add(
             prepared.keys if by_text else message_keys(prepared.destination_column, prepared.content_column)
         )
-        prepared = self._without_suppressed(prepared)
+        held = {} if self._preview is None else self._preview.held(prepared.keys)
+        prepared = self._without_suppressed(prepared, held)
         self.keys.add(prepared.keys)
         if self._preview is not None:
-            prepared = self._without_held(self._preview, prepared)
+            prepared = self._without_held(self._preview, prepared, held)
             self._free.add(prepared.keys)
             if self._preview.has_others and prepared.keys:
                 self._people.add(integers(prepared.destination_column.cast(pa.int64())))
@@ -191,16 +194,23 @@ class Scan:
             some = prepared.keeping(np.arange(len(prepared.keys)) < SAMPLES - len(self.samples))
             self.samples += zip(some.destinations, some.contents, strict=True)
 
-    def _without_suppressed(self, prepared: PreparedBatch) -> PreparedBatch:
+    def _without_suppressed(self, prepared: PreparedBatch, held: Mapping[bytes, str]) -> PreparedBatch:
+        """Leave out suppressed numbers, but for messages that this attempt posted before their recipients opted out."""
         if self._suppressed is None:
             return prepared
         suppressed = self._suppressed.mask(prepared.destination_column)
+        if held:
+            states = [held.get(key) for key in prepared.keys]
+            suppressed &= np.array([state not in (OWN, OWN_UNKNOWN) for state in states], np.bool_)
+            is_held = np.array([state is not None for state in states], np.bool_)
+            self.suppressed_held += int(np.count_nonzero(suppressed & is_held))
         self.suppressed += int(np.count_nonzero(suppressed))
         return prepared.keeping(~suppressed)
 
-    def _without_held(self, preview: CampaignPreview, prepared: PreparedBatch) -> PreparedBatch:
+    def _without_held(
+        self, preview: CampaignPreview, prepared: PreparedBatch, held: Mapping[bytes, str]
+    ) -> PreparedBatch:
         """Leave out messages that the campaign holds already, and recipients who were texted too recently."""
-        held = preview.held(prepared.keys)
         if held:
             states = [held.get(key) for key in prepared.keys]
             own = states.count(OWN)
@@ -267,8 +277,11 @@ def outgoing_blocks(
         if batch_digest(prepared) != next(digests, None):
             raise ChangedSourceError(_changed(rows))
         rows += prepared.num_rows
-        sendable = prepared if suppressed is None else prepared.keeping(~suppressed.mask(prepared.destination_column))
-        builder.add(sendable, len(prepared.keys) - len(sendable.keys))
+        if suppressed is None:
+            builder.add(prepared)
+        else:
+            listed = suppressed.mask(prepared.destination_column)
+            builder.add(prepared.keeping(~listed), prepared.keeping(listed).keys)
         wanted = BLOCK_ROWS if keep_order else rows_of_block(rows)
         if builder.rows >= wanted or builder.nbytes >= MAX_BLOCK_BYTES or stop.is_set():
             yield builder.build(rows, by_key=not keep_order and rows > BLOCK_ROWS)

@@ -143,7 +143,7 @@ class _Rows:
         rows: list[tuple[int, str | None, int]] = []
         for row, key, destination in zip(prepared.rows, prepared.keys, prepared.destinations, strict=True):
             request_id = held.get(key)
-            if row in listed:
+            if row in listed and (request_id is None or not statuses[request_id].mine):
                 status = _LISTED
             elif row in duplicates:
                 status = _REPEAT

@@ -149,6 +149,10 @@ class SendCounts:
         others = self.unresolved + self.not_sent + self.repeated + self.already_sent + self.suppressed + self.capped
         return self.accepted + others
 
+    def is_of_earlier_leg(self, request_id: int) -> bool:
+        """Return whether an earlier leg of this attempt made a request."""
+        return request_id in self.replayed_requests or request_id in self.lost_requests
+
     def add_duplicate(self, row: int) -> None:
         """Count a row that repeats the message of another row of this attempt."""
         self.duplicate += 1

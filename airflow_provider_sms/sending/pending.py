@@ -102,12 +102,33 @@ class PendingMessages:
             self.exhausted = True
             return
         self._block = block if isinstance(block, Block) else Block.of(block)
-        self._counts.suppressed += self._block.suppressed
+        self._count_suppressed(self._block.suppressed)
         for start in range(0, len(self._block), LOOK_UP):
             self._look_up(range(start, min(start + LOOK_UP, len(self._block))))
         self._counts.seen.until = max(self._counts.seen.until, self._block.until)
         # Taken from the end.
         self._spans.reverse()
+
+    def _count_suppressed(self, keys: Sequence[bytes]) -> None:
+        """Count rows whose number is suppressed: as posted, where an earlier leg of this attempt posted the message.
+
+        The person has opted out since. Nothing of these rows is queued, whatever becomes of the earlier request.
+        """
+        if not (self._counts.replayed or self._counts.lost):
+            self._counts.suppressed += len(keys)
+            return
+        for start in range(0, len(keys), LOOK_UP):
+            some = keys[start : start + LOOK_UP]
+            holders = self._ledger.holders(some)
+            for holder in map(holders.get, some):
+                if holder is None or not holder.of_earlier_leg or holder.state == CLAIMED:
+                    self._counts.suppressed += 1
+                elif holder.state == ACCEPTED:
+                    self._count_accepted(holder)
+                elif self._resend(holder.request_id):
+                    self._counts.suppressed += 1
+                else:
+                    self._count_unknown(holder)
 
     def _look_up(self, span: range) -> None:
         """Find the free messages of a stretch of the block."""
@@ -199,10 +220,8 @@ class PendingMessages:
     def _count(self, outgoing: Outgoing, holder: Holder) -> None:
         if holder.mine:
             self._counts.add_duplicate(outgoing.row)
-        elif holder.state == ACCEPTED and holder.request_id in self._counts.replayed_requests:
-            self._counts.met += 1
         elif holder.state == ACCEPTED:
-            self._counts.already_sent += 1
+            self._count_accepted(holder)
         elif holder.state == CLAIMED:
             self._wait_for(outgoing, holder)
         elif self._resend(holder.request_id) and not holder.awaited:
@@ -225,6 +244,12 @@ class PendingMessages:
                 "for a bounded time",
                 holder.request_id,
             )
+
+    def _count_accepted(self, holder: Holder) -> None:
+        if holder.request_id in self._counts.replayed_requests:
+            self._counts.met += 1
+        else:
+            self._counts.already_sent += 1
 
     def _count_unknown(self, holder: Holder) -> None:
         met = holder.request_id in self._waited_for or holder.request_id in self._counts.unrecorded

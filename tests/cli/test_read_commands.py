@@ -12,7 +12,7 @@ from airflow_provider_sms.cli.definitions import _STATES
 from airflow_provider_sms.formatting import iso
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
-from airflow_provider_sms.ledger.approvals import latest_approval, record_approval
+from airflow_provider_sms.ledger.approvals import PlanExtent, latest_approval, record_approval
 from airflow_provider_sms.ledger.model import NOT_SENT, UNKNOWN
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.monitoring.status import STATES
@@ -105,8 +105,8 @@ def test_status_says_who_paused_a_campaign(ledger, sent, store):
 
 def test_status_says_who_approved_a_plan(ledger, store):
     """The last decision about a plan of the campaign, with person and time, even before anything was sent."""
-    record_approval(store, "spring", "a1b2c3", "stop", "ann")
-    record_approval(store, "spring", "d4e5f6", "send", "bob", messages=3, cost=Decimal("4.50"))
+    record_approval(store, "spring", PlanExtent("a1b2c3", None), "stop", "ann")
+    record_approval(store, "spring", PlanExtent("d4e5f6", 3), "send", "bob", cost=Decimal("4.50"))
     at = iso(latest_approval(store, "spring").decided_at)
     assert ledger("status", "spring", "-o", "json").data[0]["approval"] == {
         "plan_id": "d4e5f6",
@@ -115,6 +115,7 @@ def test_status_says_who_approved_a_plan(ledger, store):
         "decided_at": at,
         "messages": 3,
         "cost": 4.5,
+        "withheld": None,
     }
     assert f"send, by bob at {at}, plan d4e5f6" in ledger("status", "spring").out
 

@@ -31,7 +31,7 @@ from airflow_provider_sms.exceptions import LedgerError
 from airflow_provider_sms.hooks.ledger import postgres_url
 from airflow_provider_sms.ledger import backend, postgres, postgres_engine, schema
 from airflow_provider_sms.ledger.account_history import record_reading
-from airflow_provider_sms.ledger.approvals import note_question
+from airflow_provider_sms.ledger.approvals import PlanExtent, note_question
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.balances import forget_balances, record_balance
 from airflow_provider_sms.ledger.claims import CampaignLedger
@@ -178,7 +178,7 @@ def use(store, name):
     assert claim(CampaignLedger(store, name, claimant(2, run_id=name)), a) is None
     again = claim(ledger, b, {b[0].key: unknown})
     end(ledger, again, NOT_SENT)
-    note_question(store, name, "a plan", claimant_id=first, messages=9)
+    note_question(store, name, PlanExtent("a plan", 9), claimant_id=first)
     ask(store, name, who, first, [unknown])
     answer(store, who, "fail", "ann")
     lost = claim(ledger, c)

@@ -28,7 +28,7 @@ from airflow_provider_sms.execution.human_input import (
     read_request_decision,
 )
 from airflow_provider_sms.ledger.account import KeptEvidence
-from airflow_provider_sms.ledger.approvals import SEND, STOP, record_approval
+from airflow_provider_sms.ledger.approvals import SEND, STOP, PlanExtent, record_approval
 from airflow_provider_sms.ledger.decisions import resolve
 from airflow_provider_sms.ledger.model import ACCEPTED
 from airflow_provider_sms.ledger.request_queries import RequestRow, unknown_requests
@@ -348,7 +348,41 @@ def test_an_approval_is_of_no_more_people_than_were_shown(send, people, tmp_path
         ran = send(people(120), approve=True, suppress=str(opted_out))
     assert (ran.state, counts(ran), len(questions)) == ("success", {"accepted": 115, "suppressed": 5}, 2)
     assert recorded(ledger_path) == [("send", "ann", 115)]
-    assert "it would text 115 people now and not 100: fewer are suppressed" in ran.log
+    assert "it would text 115 people now, some of whom it left out then" in ran.log
+
+
+@needs_an_answer
+@pytest.mark.parametrize("listed", [range(0), range(10)], ids=["an empty list", "a list of the people texted"])
+def test_an_approval_is_of_none_of_the_people_whom_the_list_held_back(send, people, tmp_path, listed, witnessed):
+    """They are not in the approved number, even after so many of the others were texted that their places are free."""
+    frame = pd.read_parquet(people(20))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.tail(10).to_parquet(opted_out)
+    with somebody_answers("Send"):
+        ran = send(people(20), approve=True, campaign="c", suppress=str(opted_out))
+    assert counts(ran) == {"accepted": 10, "suppressed": 10}
+    frame.iloc[list(listed)].to_parquet(opted_out)
+    with somebody_answers("Stop") as questions:
+        ran = send(people(20), approve=True, campaign="c", suppress=str(opted_out))
+    assert (ran.state, len(questions), len(witnessed())) == ("failed", 1, 10)
+
+
+@needs_an_answer
+def test_an_approval_holds_while_more_people_opt_out(send, people, sandbox, tmp_path):
+    """A retry texts the rest of the approved people, without the people who opted out since, and asks nobody."""
+    frame = pd.read_parquet(people(150))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.tail(10).to_parquet(opted_out)
+    sandbox.state.set_faults([{"kind": "none"}, {"kind": "status", "status": 500}])
+    with somebody_answers("Send"):
+        ran = send(people(150), approve=True, campaign="c", suppress=str(opted_out), concurrency=1)
+    assert ran.state == "failed"
+    # One person who was texted, and one who was not.
+    pd.concat([frame.head(1), frame.tail(11)]).to_parquet(opted_out)
+    with somebody_answers() as questions:
+        ran = send(people(150), approve=True, campaign="c", suppress=str(opted_out), on_unknown="resend")
+    assert (ran.state, questions) == ("success", [])
+    assert counts(ran) == {"accepted": 39, "already_sent": 99, "suppressed": 12}
 
 
 @needs_an_answer
@@ -430,7 +464,7 @@ def test_what_is_decided_about_another_mapped_copy_says_nothing_of_this_one(
     class Hours(OpensLater):
         def closed_until(self, now, destination=None):
             with closing(open_sqlite(ledger_path)) as store:
-                record_approval(store, "c", "f0f0f0f0f0f0", SEND, "bob", messages=5)
+                record_approval(store, "c", PlanExtent("f0f0f0f0f0f0", 5), SEND, "bob")
             if is_emptied:
                 pd.read_parquet(path).head(0).to_parquet(path)
             return super().closed_until(now, destination)
@@ -450,7 +484,7 @@ def test_after_a_stop_an_earlier_approval_is_asked_for_again(send, people, ledge
     with somebody_answers("Send"):
         assert send(path, campaign="c", approve=True, concurrency=1).state == "failed"
     with closing(open_sqlite(ledger_path)) as store:
-        record_approval(store, "c", "f0f0f0f0f0f0", STOP, "bob", messages=5)
+        record_approval(store, "c", PlanExtent("f0f0f0f0f0f0", 5), STOP, "bob")
     with somebody_answers("Stop") as questions:
         ran = send(path, campaign="c", approve=True)
     assert (ran.state, len(questions)) == ("failed", 1)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from datetime import timedelta
 
+import pandas as pd
 import pytest
 from support.airflow import stored_xcoms
 from support.later import later
@@ -92,14 +93,64 @@ def test_the_counts_are_of_the_whole_try(send, people, sandbox):
     """Repeats, unknown and rejected rows of both parts, each once, and one metric and one summary of them."""
     sandbox.state.set_balance(250)
     sandbox.state.set_faults([{"kind": "drop_after"}])
-    import pandas as pd
-
     frame = pd.read_parquet(people(400))
     rows = pd.concat([frame, frame.head(50), pd.DataFrame({"destination": ["x"], "first_name": ["y"]})])
     with later(lambda: sandbox.state.set_balance(1000), lambda: looks(sandbox) > 1):
         ran = send(rows, wait_for_credit=True, cost_per_part=0.5, credit_interval=0.1, concurrency=1, on_invalid="skip")
     assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100, "duplicate": 50, "invalid": 1})
     assert ran.summary["requests"] == 4
+
+
+def test_a_person_who_opts_out_after_the_text_counts_as_texted(send, people, sandbox, tmp_path):
+    """A task that waits reads the list anew: the people whom it texted before the wait were not left out."""
+    sandbox.state.set_balance(250)
+    frame = pd.read_parquet(people(400))
+    opted_out, report = tmp_path / "opted-out.parquet", tmp_path / "report.parquet"
+    frame.head(0).to_parquet(opted_out)
+
+    def opt_out():
+        # Ten of the people texted, one of them in two rows, and ten of the people to be texted.
+        pd.concat([frame.head(10), frame.tail(10)]).to_parquet(opted_out)
+        sandbox.state.set_balance(1000)
+
+    rows = pd.concat([frame, frame.head(1)])
+    with later(opt_out, lambda: looks(sandbox) > 1):
+        ran = send(
+            rows,
+            wait_for_credit=True,
+            cost_per_part=0.5,
+            credit_interval=0.1,
+            concurrency=1,
+            suppress=str(opted_out),
+            report=str(report),
+        )
+    assert (ran.state, counts(ran)) == ("success", {"accepted": 390, "duplicate": 1, "suppressed": 10})
+    statuses = pd.read_parquet(report).sort_values("row")["status"].tolist()
+    assert statuses == ["accepted"] * 390 + ["suppressed"] * 10 + ["accepted"]
+
+
+def test_an_opt_out_hides_no_unknown_message(send, people, sandbox, tmp_path):
+    """The person may have been texted before the wait: the task says so, even if it may text them no more."""
+    sandbox.state.set_balance(250)
+    sandbox.state.set_faults([{"kind": "drop_after"}])
+    frame = pd.read_parquet(people(400))
+    opted_out = tmp_path / "opted-out.parquet"
+    frame.head(0).to_parquet(opted_out)
+
+    def opt_out():
+        frame.head(200).to_parquet(opted_out)
+        sandbox.state.set_balance(1000)
+
+    with later(opt_out, lambda: looks(sandbox) > 1):
+        ran = send(
+            people(400),
+            wait_for_credit=True,
+            cost_per_part=0.5,
+            credit_interval=0.1,
+            concurrency=1,
+            suppress=str(opted_out),
+        )
+    assert (ran.state, counts(ran)) == ("failed", {"accepted": 300, "unknown": 100})
 
 
 def test_while_it_waits_in_the_middle_the_summary_tells_what_was_sent(send, people, sandbox):

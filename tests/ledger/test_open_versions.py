@@ -13,7 +13,7 @@ from support.keys import message_keys
 from support.sending import claimant
 
 from airflow_provider_sms.exceptions import InputError
-from airflow_provider_sms.ledger.approvals import asked, latest_approval
+from airflow_provider_sms.ledger.approvals import PlanExtent, asked, latest_approval
 from airflow_provider_sms.ledger.decisions import RESEND, answer, questions, resolve, to_resend
 from airflow_provider_sms.ledger.frequency_cap import FrequencyCap
 from airflow_provider_sms.ledger.model import ACCEPTED, NOT_SENT, UNKNOWN
@@ -144,7 +144,7 @@ def test_its_question_is_answered(sender, enter, service, store):
 def test_its_approval_and_pauses_hold(store):
     """A plan that was approved stays so, a pause that was resumed is over, and one that was not holds."""
     approval = latest_approval(store, "spring")
-    assert approval.allows("0123456789ab", 12)
+    assert approval.allows(PlanExtent("0123456789ab", 12, 3))
     assert (approval.decided_by, approval.cost) == ("ann", Decimal(18))
     assert [(each.plan_id, each.messages) for each in asked(store, claimant(1))] == [("0123456789ab", 12)]
     assert (pause_of(store, "spring"), pause_of(store, "autumn").paused_by) == (None, "ann")

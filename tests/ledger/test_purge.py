@@ -10,7 +10,7 @@ from support.sending import claimant, people
 
 from airflow_provider_sms.exceptions import InputError, LedgerError
 from airflow_provider_sms.ledger import purge
-from airflow_provider_sms.ledger.approvals import latest_approval, note_question, record_approval
+from airflow_provider_sms.ledger.approvals import PlanExtent, latest_approval, note_question, record_approval
 from airflow_provider_sms.ledger.attempts import register
 from airflow_provider_sms.ledger.claims import CampaignLedger
 from airflow_provider_sms.ledger.decisions import resolve
@@ -120,7 +120,7 @@ def test_a_paused_campaign_is_kept(store, enter, counts):
 def test_what_was_decided_about_a_plan_is_forgotten_with_its_campaign(store, counts):
     """A decision about a plan is activity; the try that asked for it is kept as long as it."""
     tried = register(store, claimant(), lambda: 1_000_000.0)
-    record_approval(store, "c", "a1b2", "send", "ann", claimant_id=tried)
+    record_approval(store, "c", PlanExtent("a1b2", None), "send", "ann", claimant_id=tried)
     assert old_campaigns(store, LATER) == []
     assert forget_claimants(store, LATER) == 0
     (old,) = old_campaigns(store, store.clock() + 1)
@@ -184,9 +184,9 @@ def test_a_campaign_of_which_an_attempt_waits_is_to_be_kept(store, enter, state)
 def test_an_attempt_that_asked_waits_whatever_it_noted(store):
     """The question about its plan is in the ledger, also where the note of the wait was not taken."""
     asks = register(store, claimant())
-    note_question(store, "c", "a1b2", claimant_id=asks, messages=5)
+    note_question(store, "c", PlanExtent("a1b2", 5), claimant_id=asks)
     assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == ["waiting for approval"]
-    record_approval(store, "c", "a1b2", "send", "ann", claimant_id=register(store, claimant()))
+    record_approval(store, "c", PlanExtent("a1b2", None), "send", "ann", claimant_id=register(store, claimant()))
     assert [old.waiting for old in old_campaigns(store, store.clock() + 1)] == [None]
 
 

@@ -6,7 +6,7 @@ from support.told import tell
 
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
-from airflow_provider_sms.ledger.approvals import note_question, record_approval
+from airflow_provider_sms.ledger.approvals import PlanExtent, note_question, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance, resolve
 from airflow_provider_sms.ledger.pauses import pause, resume
 from airflow_provider_sms.monitoring.audit_log import audit_log, unapproved_plan
@@ -15,8 +15,8 @@ from airflow_provider_sms.monitoring.audit_log import audit_log, unapproved_plan
 def test_all_decisions_of_people_are_listed_with_their_names(store, ledger):
     """Approvals, decisions about requests, and pauses, the last first."""
     sent, unsent = tell(store, claims=[(3, "unknown"), (4, "unknown")])
-    note_question(store, "spring", "p1", claimant_id=1, messages=7)
-    record_approval(store, "spring", "p1", "send", "ann", messages=7, cost=Decimal(7))
+    note_question(store, "spring", PlanExtent("p1", 7), claimant_id=1)
+    record_approval(store, "spring", PlanExtent("p1", 7), "send", "ann", cost=Decimal(7))
     pause(store, "spring", "bob")
     resume(store, "spring", "cid")
     resolve(store, sent, "accepted", "dan")
@@ -37,9 +37,9 @@ def test_a_plan_is_unapproved_until_a_person_approves_it(store, ledger):
     found = [unapproved_plan(ledger, 1)]
     for decision, by in ((None, None), ("stop", "ann"), (None, None), ("send", "bob")):
         if decision is None:
-            note_question(store, "spring", "p1", claimant_id=1, messages=7)
+            note_question(store, "spring", PlanExtent("p1", 7), claimant_id=1)
         else:
-            record_approval(store, "spring", "p1", decision, by, messages=7)
+            record_approval(store, "spring", PlanExtent("p1", 7), decision, by)
         found.append(unapproved_plan(ledger, 1))
     assert found == [None, ("p1", None), ("p1", "ann"), ("p1", None), None]
 

@@ -12,7 +12,7 @@ from support.told import tell
 from airflow_provider_sms.ledger import schema
 from airflow_provider_sms.ledger.account import KeptEvidence
 from airflow_provider_sms.ledger.account_history import note_evidence
-from airflow_provider_sms.ledger.approvals import record_approval
+from airflow_provider_sms.ledger.approvals import PlanExtent, record_approval
 from airflow_provider_sms.ledger.decisions import close_by_balance
 from airflow_provider_sms.ledger.pauses import pause
 
@@ -105,7 +105,7 @@ def test_a_campaigns_page_shows_all_that_happened(vic, store):
         "error_report": {"OptedOuts": 4},
     }
     note = {"total": 100, "done": 97, "invalid": 5, "not_sent": 3, "figures": figures, "plan": PLAN}
-    record_approval(store, "spring", "p1", "send", "bob", messages=97)
+    record_approval(store, "spring", PlanExtent("p1", 97), "send", "bob")
     (request, _) = tell(store, claims=[(90, "accepted"), (7, "unknown")], note=note)
     seen = text(vic.get("/campaigns/1"))
     for part in (
@@ -179,7 +179,7 @@ def test_a_decision_that_is_still_to_come_is_needed(vic, store, claims, state, w
 def test_a_person_who_said_no_is_not_overruled(vic, store):
     """Nothing on the page says that clearing the task texts the people."""
     tell(store, state="failed", note={"total": 9, "done": 0, "not_sent": 9})
-    record_approval(store, "spring", "p1", "stop", "ann", messages=9)
+    record_approval(store, "spring", PlanExtent("p1", 9), "stop", "ann")
     seen = text(vic.get("/campaigns/1"))
     assert "9 rows not sent. ann refused plan p1. Clear the task to ask again." in seen
     assert "its next attempt sends" not in seen
